@@ -1,0 +1,171 @@
+//! What neither schema nor CEL can say about a CloudDatabase.
+
+use std::cmp::Ordering;
+
+use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+
+use crate::engine::{Engine, compare_versions};
+use crate::reserved;
+use crate::spec::CloudDatabase;
+use crate::window::Window;
+
+/// <https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html>
+const CREATE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html";
+const UPGRADES: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.Upgrading.html";
+const AUTOSCALING: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html";
+
+/// The shortest window that RDS takes, in minutes.
+const SHORTEST_WINDOW: u32 = 30;
+
+pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
+    vec![
+        Rule {
+            id: "username-reserved",
+            sentence: "The master user's name is not one that the engine or RDS keeps for itself.",
+            severity: Severity::Error,
+            source: CREATE,
+            reads: &["spec.credentials.username", "spec.engine"],
+            check: username_reserved,
+        },
+        Rule {
+            id: "engine-version-only-rises",
+            sentence: "The engine version is never lowered: RDS cannot downgrade an instance.",
+            severity: Severity::Error,
+            source: UPGRADES,
+            reads: &["spec.engine", "spec.engineVersion"],
+            check: engine_version_only_rises,
+        },
+        Rule {
+            id: "backup-window-length",
+            sentence: "The backup window lasts at least 30 minutes.",
+            severity: Severity::Error,
+            source: CREATE,
+            reads: &["spec.backup.window"],
+            check: backup_window_length,
+        },
+        Rule {
+            id: "maintenance-window-length",
+            sentence: "The maintenance window lasts at least 30 minutes.",
+            severity: Severity::Error,
+            source: CREATE,
+            reads: &["spec.maintenanceWindow"],
+            check: maintenance_window_length,
+        },
+        Rule {
+            id: "windows-disjoint",
+            sentence: "The backup window and the maintenance window do not overlap.",
+            severity: Severity::Error,
+            source: CREATE,
+            reads: &["spec.backup.window", "spec.maintenanceWindow"],
+            check: windows_disjoint,
+        },
+        Rule {
+            id: "autoscaling-headroom",
+            sentence: "RDS recommends `maxSizeGib` at least 26 % above `sizeGib`.",
+            severity: Severity::Warning,
+            source: AUTOSCALING,
+            reads: &["spec.storage.sizeGib", "spec.storage.maxSizeGib"],
+            check: autoscaling_headroom,
+        },
+    ]
+}
+
+fn username_reserved(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    let spec = &subject.object.spec;
+    if let Some(name) = &spec.credentials.username
+        && let Some(detail) = username_problem(spec.engine, name)
+    {
+        findings.push(FieldError::invalid(FieldPath::new("spec.credentials.username"), name.as_str(), detail));
+    }
+}
+
+fn username_problem(engine: Engine, name: &str) -> Option<String> {
+    reserved::is_reserved(engine, name)
+        .then(|| format!("is reserved by {} or RDS; choose another name", engine.as_str()))
+}
+
+/// The rules for a user name that comes from the Secret: those of the literal one, judged in the
+/// loop. The name is never shown.
+#[must_use]
+pub fn check_username(object: &CloudDatabase, name: &str) -> Vec<FieldError> {
+    let path = || FieldPath::new("spec.credentials.selectors.username");
+    let mut errors = Vec::new();
+    let well_formed = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.len() <= 16
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !well_formed {
+        errors.push(FieldError::invalid_hidden(
+            path(),
+            "the name in the Secret must start with a letter and have at most 16 letters, digits and '_'",
+        ));
+    }
+    if let Some(detail) = username_problem(object.spec.engine, name) {
+        let detail = format!("the name in the Secret {detail} [username-reserved]");
+        errors.push(FieldError::invalid_hidden(path(), detail));
+    }
+    errors
+}
+
+/// What is wrong with a password from the Secret; it is never shown.
+#[must_use]
+pub fn check_password(object: &CloudDatabase, password: &str) -> Option<FieldError> {
+    let max = object.spec.engine.max_password_length();
+    let printable = password.chars().all(|c| matches!(c, ' '..='~') && !matches!(c, '/' | '"' | '@'));
+    let fits = (8..=max).contains(&password.chars().count());
+    (!printable || !fits).then(|| {
+        let detail = format!(
+            "the password in the Secret must have 8 to {max} printable ASCII characters without '/', '\"' and '@'; change the Secret"
+        );
+        FieldError::invalid_hidden(FieldPath::new("spec.credentials.selectors.password"), detail)
+    })
+}
+
+fn engine_version_only_rises(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    let same_engine = |old: &&CloudDatabase| old.spec.engine == subject.object.spec.engine;
+    let old = subject.old.filter(same_engine).and_then(|old| old.spec.engine_version.as_deref());
+    if let (Some(old), Some(new)) = (old, subject.object.spec.engine_version.as_deref())
+        && compare_versions(new, old) == Ordering::Less
+    {
+        let detail = format!("must not be lower than '{old}': RDS cannot downgrade an instance");
+        findings.push(FieldError::invalid(FieldPath::new("spec.engineVersion"), new, detail));
+    }
+}
+
+fn backup_window_length(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    let window = subject.object.spec.backup.window.as_deref();
+    window_length(window, Window::daily, "spec.backup.window", findings);
+}
+
+fn maintenance_window_length(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    let window = subject.object.spec.maintenance_window.as_deref();
+    window_length(window, Window::weekly, "spec.maintenanceWindow", findings);
+}
+
+fn window_length(text: Option<&str>, read: fn(&str) -> Option<Window>, path: &str, findings: &mut Findings) {
+    if let Some(text) = text
+        && read(text).is_some_and(|window| window.minutes < SHORTEST_WINDOW)
+    {
+        let detail = format!("must last at least {SHORTEST_WINDOW} minutes");
+        findings.push(FieldError::invalid(FieldPath::new(path), text, detail));
+    }
+}
+
+fn windows_disjoint(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    let spec = &subject.object.spec;
+    let (Some(backup), Some(maintenance)) = (&spec.backup.window, &spec.maintenance_window) else { return };
+    let (Some(daily), Some(weekly)) = (Window::daily(backup), Window::weekly(maintenance)) else { return };
+    if Window::daily_overlaps_weekly(daily, weekly) {
+        let detail = format!("must not overlap the backup window '{backup}'; move one of them");
+        findings.push(FieldError::invalid(FieldPath::new("spec.maintenanceWindow"), maintenance.as_str(), detail));
+    }
+}
+
+fn autoscaling_headroom(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    let storage = &subject.object.spec.storage;
+    if let Some(max) = storage.max_size_gib
+        && i64::from(max) * 100 < i64::from(storage.size_gib) * 126
+    {
+        let detail = "less than 26 % above `sizeGib`: RDS may run out of room before it can grow";
+        findings.push(FieldError::invalid(FieldPath::new("spec.storage.maxSizeGib"), max, detail));
+    }
+}

@@ -1,0 +1,273 @@
+//! What a user asks for.
+
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Engine;
+use crate::status::CloudDatabaseStatus;
+
+/// A managed relational database: an AWS RDS instance.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "database.example.com",
+    version = "v1alpha1",
+    kind = "CloudDatabase",
+    plural = "clouddatabases",
+    shortname = "cdb",
+    category = "all",
+    namespaced,
+    status = "CloudDatabaseStatus",
+    derive = "PartialEq",
+    printcolumn = r#"{"name":"Engine","type":"string","jsonPath":".spec.engine"}"#,
+    printcolumn = r#"{"name":"Class","type":"string","jsonPath":".spec.instanceClass"}"#,
+    printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint.host"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.databaseName) == has(oldSelf.databaseName) && (!has(self.databaseName) || self.databaseName == oldSelf.databaseName)")
+    .message("is immutable: RDS sets it at creation only; restore the old value [database-name-immutable]")
+    .field_path(".databaseName"))]
+pub struct CloudDatabaseSpec {
+    /// The database engine.
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("is immutable: make a new CloudDatabase and migrate the data [engine-immutable]"))]
+    pub engine: Engine,
+
+    /// The engine version: a major version such as `17`, or an exact one such as `16.4`. RDS chooses
+    /// what is not named. Defaults to a current major version of the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[0-9]+([.-][0-9A-Za-z]+)*$"))]
+    pub engine_version: Option<String>,
+
+    /// The instance class, such as `db.t4g.micro`.
+    #[schemars(length(min = 1, max = 32), regex(pattern = r"^db\.[a-z0-9]+\.[a-z0-9]+$"))]
+    pub instance_class: String,
+
+    /// The storage of the instance.
+    pub storage: Storage,
+
+    /// The database made at creation; without it the engine's own is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
+    pub database_name: Option<String>,
+
+    /// The master user.
+    pub credentials: Credentials,
+
+    /// Whether a standby runs in another availability zone.
+    #[serde(default)]
+    pub multi_az: bool,
+
+    /// Automated backups.
+    #[serde(default)]
+    pub backup: Backup,
+
+    /// The weekly window for maintenance, in UTC, such as `sun:05:00-sun:06:00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 19, max = 19),
+        regex(pattern = r"^(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]-(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]$")
+    )]
+    pub maintenance_window: Option<String>,
+
+    /// The port that the database listens on. Defaults to the engine's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1150, max = 65535))]
+    pub port: Option<i32>,
+
+    /// Whether RDS refuses to delete the instance.
+    #[serde(default)]
+    pub deletion_protection: bool,
+
+    /// What becomes of the instance when this object is deleted.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
+
+    /// Tags of the instance.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 40), schema_with = "crate::crd::tags")]
+    #[x_kube(
+        validation = Rule::new("self.all(k, size(k) >= 1 && size(k) <= 128)")
+            .message("a key must have 1 to 128 characters [tag-key-length]"),
+        validation = Rule::new("self.all(k, !k.startsWith('aws:') && !k.startsWith('rds:') && !k.startsWith('database.example.com/'))")
+            .message("a key must not start with 'aws:', 'rds:' or 'database.example.com/': these are reserved [tag-key-reserved]")
+    )]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// The storage of an instance.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.maxSizeGib) || self.maxSizeGib * 10 >= self.sizeGib * 11")
+        .message("must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]")
+        .field_path(".maxSizeGib"),
+    validation = Rule::new("!(self.type in ['io1', 'io2']) || has(self.iops)")
+        .message("io1 and io2 need `iops` [provisioned-iops-required]")
+        .reason(Reason::FieldValueRequired)
+        .field_path(".iops"),
+    validation = Rule::new("!(self.type in ['io1', 'io2']) || self.sizeGib >= 100")
+        .message("must be at least 100 for io1 and io2 [provisioned-size-minimum]")
+        .field_path(".sizeGib"),
+    validation = Rule::new("!has(self.iops) || self.type in ['io1', 'io2'] || (self.type == 'gp3' && self.sizeGib >= 400)")
+        .message("may be set for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".iops"),
+    validation = Rule::new("!has(self.throughputMibps) || (self.type == 'gp3' && self.sizeGib >= 400)")
+        .message("may be set for gp3 from 400 GiB [throughput-not-provisioned]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".throughputMibps"),
+    validation = Rule::new("!has(self.iops) || (self.iops * 2 >= self.sizeGib && self.iops <= self.sizeGib * 50)")
+        .message("must be 0.5 to 50 times `sizeGib` [iops-ratio]")
+        .field_path(".iops")
+)]
+pub struct Storage {
+    /// The storage type.
+    #[serde(default, rename = "type")]
+    pub storage_type: StorageType,
+
+    /// The allocated size. It may grow and never shrink.
+    #[schemars(range(min = 20, max = 65536))]
+    #[x_kube(validation = Rule::new("self >= oldSelf")
+        .message("may grow and must not shrink: RDS cannot take storage back; restore the old value [storage-only-grows]"))]
+    pub size_gib: i32,
+
+    /// Up to what size RDS may grow the storage by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 22, max = 65536))]
+    pub max_size_gib: Option<i32>,
+
+    /// Provisioned I/O operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1000, max = 256_000))]
+    pub iops: Option<i32>,
+
+    /// Provisioned throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 125, max = 4000))]
+    pub throughput_mibps: Option<i32>,
+}
+
+/// A storage type of RDS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum StorageType {
+    /// General purpose, older generation.
+    Gp2,
+    /// General purpose.
+    #[default]
+    Gp3,
+    /// Provisioned IOPS, older generation.
+    Io1,
+    /// Provisioned IOPS.
+    Io2,
+}
+
+impl StorageType {
+    /// The name that RDS knows the type by.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gp2 => "gp2",
+            Self::Gp3 => "gp3",
+            Self::Io1 => "io1",
+            Self::Io2 => "io2",
+        }
+    }
+}
+
+/// The master user: its name, literal or from a Secret, and its password, always from a Secret.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Credentials {
+    /// The user's name. It wins over the Secret's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("is immutable: RDS sets it at creation only; restore the old value [username-immutable]"))]
+    pub username: Option<String>,
+
+    /// The Secret that holds the password, in the object's namespace.
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    pub secret_name: String,
+
+    /// Under which keys of the Secret name and password stand.
+    #[serde(default)]
+    pub selectors: SecretSelectors,
+}
+
+/// Keys of a Secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretSelectors {
+    /// The key of the user's name; read only when no literal name is set.
+    #[serde(default = "default_username_key")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    pub username: String,
+
+    /// The key of the password.
+    #[serde(default = "default_password_key")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    pub password: String,
+}
+
+impl Default for SecretSelectors {
+    fn default() -> Self {
+        Self { username: default_username_key(), password: default_password_key() }
+    }
+}
+
+fn default_username_key() -> String {
+    "username".to_owned()
+}
+
+fn default_password_key() -> String {
+    "password".to_owned()
+}
+
+/// Automated backups.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Backup {
+    /// For how many days backups are kept; 0 switches them off.
+    #[serde(default = "default_retention_days")]
+    #[schemars(range(min = 0, max = 35))]
+    pub retention_days: i32,
+
+    /// The daily window for backups, in UTC, such as `03:00-04:00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 11, max = 11),
+        regex(pattern = r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$")
+    )]
+    pub window: Option<String>,
+}
+
+impl Default for Backup {
+    fn default() -> Self {
+        Self { retention_days: default_retention_days(), window: None }
+    }
+}
+
+fn default_retention_days() -> i32 {
+    7
+}
+
+/// What becomes of the instance when the object is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum DeletionPolicy {
+    /// The instance is deleted, and a final snapshot stays.
+    #[default]
+    Snapshot,
+    /// The instance stays.
+    Retain,
+    /// The instance is deleted with all its data.
+    Delete,
+}

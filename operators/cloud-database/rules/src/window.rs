@@ -1,0 +1,78 @@
+//! Weekly and daily windows of time, in UTC.
+
+const MINUTES_A_DAY: u32 = 24 * 60;
+const MINUTES_A_WEEK: u32 = 7 * MINUTES_A_DAY;
+
+/// A window that recurs: minutes since its cycle began, and how long it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    start: u32,
+    pub(crate) minutes: u32,
+}
+
+impl Window {
+    /// Reads `03:00-04:00`; nothing when the text is not of this form.
+    pub(crate) fn daily(text: &str) -> Option<Self> {
+        let (start, end) = text.split_once('-')?;
+        Some(Self::between(time_of_day(start)?, time_of_day(end)?, MINUTES_A_DAY))
+    }
+
+    /// Reads `sun:23:30-mon:00:30`; nothing when the text is not of this form.
+    pub(crate) fn weekly(text: &str) -> Option<Self> {
+        let (start, end) = text.split_once('-')?;
+        Some(Self::between(time_of_week(start)?, time_of_week(end)?, MINUTES_A_WEEK))
+    }
+
+    fn between(start: u32, end: u32, cycle: u32) -> Self {
+        Self { start, minutes: (end + cycle - start) % cycle }
+    }
+
+    /// Whether a daily window, on any day, overlaps a weekly one.
+    pub(crate) fn daily_overlaps_weekly(daily: Self, weekly: Self) -> bool {
+        (0..7).any(|day| {
+            let start = day * MINUTES_A_DAY + daily.start;
+            let after_weekly = (start + MINUTES_A_WEEK - weekly.start) % MINUTES_A_WEEK;
+            let after_daily = (weekly.start + MINUTES_A_WEEK - start) % MINUTES_A_WEEK;
+            after_weekly < weekly.minutes || after_daily < daily.minutes
+        })
+    }
+}
+
+fn time_of_day(text: &str) -> Option<u32> {
+    let (hours, minutes) = text.split_once(':')?;
+    Some(hours.parse::<u32>().ok()? * 60 + minutes.parse::<u32>().ok()?)
+}
+
+fn time_of_week(text: &str) -> Option<u32> {
+    const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    let (name, time) = text.split_once(':')?;
+    let day = (0..).zip(DAYS).find_map(|(index, day)| (day == name).then_some(index))?;
+    Some(day * MINUTES_A_DAY + time_of_day(time)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_may_cross_midnight_and_the_end_of_the_week() {
+        assert_eq!(Window::daily("23:45-00:15").map(|w| w.minutes), Some(30));
+        assert_eq!(Window::weekly("sun:23:30-mon:00:30").map(|w| w.minutes), Some(60));
+        assert_eq!(Window::weekly("someday"), None);
+    }
+
+    #[test]
+    fn a_daily_window_overlaps_a_weekly_one_on_any_day() {
+        let overlap = |daily, weekly| {
+            Window::daily_overlaps_weekly(
+                Window::daily(daily).expect("a window"),
+                Window::weekly(weekly).expect("a window"),
+            )
+        };
+        assert!(overlap("03:00-04:00", "wed:03:30-wed:05:00"));
+        assert!(overlap("23:30-00:30", "sun:23:00-mon:00:10"));
+        assert!(overlap("00:00-00:30", "sun:23:30-mon:00:10"));
+        assert!(!overlap("03:00-04:00", "wed:04:00-wed:05:00"));
+        assert!(!overlap("05:00-06:00", "wed:04:00-wed:05:00"));
+    }
+}

@@ -1,0 +1,154 @@
+//! What the ruleset says of whole objects.
+
+use cloud_database_rules::{CloudDatabase, ruleset};
+use serde_json::{Value, json};
+use shared_validation::{Accepted, Candidate, Judge, Ruleset, Verdict};
+
+fn rules() -> Ruleset<CloudDatabase> {
+    ruleset().expect("the ruleset compiles")
+}
+
+fn database(spec: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "database.example.com/v1alpha1",
+        "kind": "CloudDatabase",
+        "metadata": { "name": "orders", "namespace": "shop", "generation": 2 },
+        "spec": {
+            "engine": "postgres",
+            "instanceClass": "db.t4g.micro",
+            "storage": { "sizeGib": 100 },
+            "credentials": { "username": "app", "secretName": "orders-db" },
+        },
+    });
+    json_merge(&mut object["spec"], spec);
+    object
+}
+
+fn json_merge(target: &mut Value, patch: &Value) {
+    match patch {
+        Value::Object(fields) => {
+            if !target.is_object() {
+                *target = json!({});
+            }
+            for (name, value) in fields {
+                json_merge(&mut target[name], value);
+            }
+        }
+        other => *target = other.clone(),
+    }
+}
+
+fn errors(verdict: &Verdict) -> Vec<String> {
+    verdict.errors.iter().map(|violation| violation.error.to_string()).collect()
+}
+
+#[test]
+fn a_minimal_object_stands_and_gets_its_defaults() {
+    let object = database(&json!({}));
+    let verdict = rules().check(&Candidate::create(&object).strict());
+    assert_eq!(errors(&verdict), Vec::<String>::new());
+    let spec = &verdict.object["spec"];
+    assert_eq!(spec["storage"], json!({"sizeGib": 100, "type": "gp3"}));
+    assert_eq!(spec["credentials"]["selectors"], json!({"username": "username", "password": "password"}));
+    assert_eq!(spec["backup"], json!({"retentionDays": 7}));
+    assert_eq!((&spec["port"], &spec["engineVersion"]), (&json!(5432), &json!("17")));
+    assert_eq!(spec["deletionPolicy"], "Snapshot");
+}
+
+#[test]
+fn the_emitted_patch_makes_the_defaulted_object_of_the_written_one() {
+    let mut object = database(&json!({"credentials": {"selectors": {"password": "pw"}}, "unknown": {"kept": true}}));
+    let verdict = rules().check(&Candidate::create(&object));
+    json_patch::patch(&mut object, &verdict.additions).expect("the patch applies");
+    assert_eq!(object, verdict.object);
+    assert_eq!(object["spec"]["credentials"]["selectors"], json!({"username": "username", "password": "pw"}));
+    assert_eq!(object["spec"]["unknown"], json!({"kept": true}));
+    let again = rules().check(&Candidate::create(&object));
+    assert!(again.additions.0.is_empty(), "filling twice adds nothing: {:?}", again.additions);
+}
+
+#[test]
+fn all_errors_come_at_once_sorted_by_path() {
+    let object = database(&json!({
+        "storage": {"sizeGib": 100, "maxSizeGib": 105, "iops": 3000},
+        "credentials": {"username": "user"},
+        "port": 80,
+    }));
+    assert_eq!(
+        errors(&rules().check(&Candidate::create(&object))),
+        [
+            r#"spec.credentials.username: Invalid value: "user": is reserved by postgres or RDS; choose another name [username-reserved]"#,
+            "spec.port: Invalid value: 80: spec.port in body should be greater than or equal to 1150",
+            "spec.storage.iops: Forbidden: may be set for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]",
+            "spec.storage.maxSizeGib: Invalid value: must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]",
+        ]
+    );
+}
+
+#[test]
+fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object() {
+    let rules = rules();
+    let accepted_object = database(&json!({}));
+    let accepted = Accepted::of(&accepted_object, rules.transition_fields());
+    let edited = database(&json!({"engine": "mysql", "storage": {"sizeGib": 50}}));
+    let refused = ["spec.engine", "spec.storage.sizeGib"];
+    let paths = |verdict: &Verdict| verdict.errors.iter().map(|v| v.error.path.to_string()).collect::<Vec<_>>();
+    // The loop, which has no old object, and the gate, which has one.
+    assert_eq!(paths(&rules.check(&Candidate::create(&edited).since(Some(&accepted)))), refused);
+    assert_eq!(paths(&rules.check(&Candidate::update(&edited, &accepted_object))), refused);
+    // The repair of an unguarded edit stands, and without the memory it would not.
+    assert!(rules.check(&Candidate::update(&accepted_object, &edited).since(Some(&accepted))).is_valid());
+    assert!(!rules.check(&Candidate::update(&accepted_object, &edited)).is_valid());
+}
+
+#[test]
+fn an_inherited_error_warns_and_a_new_one_refuses() {
+    let rules = rules();
+    let old = database(&json!({"port": 80, "credentials": {"username": "user"}, "storage": {"maxSizeGib": 101}}));
+    let mut new = old.clone();
+    new["spec"]["multiAz"] = json!(true);
+    let verdict = rules.check(&Candidate::update(&new, &old));
+    assert_eq!(errors(&verdict), Vec::<String>::new());
+    assert_eq!(verdict.warnings.len(), 4, "three inherited errors and a warning: {:?}", verdict.warnings);
+    new["spec"]["storage"]["maxSizeGib"] = json!(102);
+    assert_eq!(rules.check(&Candidate::update(&new, &old)).errors.len(), 1);
+}
+
+#[test]
+fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
+    let mut old = database(&json!({"port": 80}));
+    old["metadata"]["finalizers"] = json!(["database.example.com/finalizer"]);
+    let mut new = old.clone();
+    new["metadata"]["finalizers"] = json!([]);
+    new["spec"]["port"] = json!(81);
+    assert!(!rules().check(&Candidate::update(&new, &old)).is_valid(), "not being deleted");
+    new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(!rules().check(&Candidate::update(&new, &old)).is_valid(), "more than metadata changes");
+    new["spec"]["port"] = json!(80);
+    assert!(rules().check(&Candidate::update(&new, &old)).is_valid());
+}
+
+#[test]
+fn a_misspelt_field_is_refused_where_decoding_is_strict() {
+    let object = database(&json!({"multiaz": true}));
+    let verdict = rules().check(&Candidate::create(&object).strict());
+    assert_eq!(errors(&verdict), ["spec.multiaz: Forbidden: unknown field; did you mean `multiAz`?"]);
+    assert!(rules().check(&Candidate::create(&object)).is_valid());
+}
+
+#[test]
+fn a_null_counts_as_left_out() {
+    let object = database(&json!({"port": null, "databaseName": null, "instanceClass": null}));
+    let verdict = rules().check(&Candidate::create(&object));
+    assert_eq!(errors(&verdict), ["spec.instanceClass: Required value"]);
+}
+
+#[test]
+fn a_default_left_out_on_update_keeps_what_was_there() {
+    let old = database(&json!({"engineVersion": "16.4", "port": 6000}));
+    let new = database(&json!({}));
+    let verdict = rules().check(&Candidate::update(&new, &old));
+    assert_eq!(verdict.object["spec"]["engineVersion"], "16.4");
+    assert_eq!(verdict.object["spec"]["port"], 6000);
+    assert!(verdict.is_valid());
+}

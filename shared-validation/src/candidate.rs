@@ -1,0 +1,84 @@
+//! What is judged.
+
+use serde_json::Value;
+
+use crate::accepted::Accepted;
+
+/// What is being done to the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// The object is new.
+    Create,
+    /// The object replaces another.
+    Update,
+}
+
+/// What an unknown field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownFields {
+    /// Nothing: the API server has pruned the object.
+    Ignore,
+    /// An error, as under `fieldValidation=Strict`.
+    Refuse,
+}
+
+/// What is judged: an object, what it was, and what is being done to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// What is being done.
+    pub operation: Operation,
+    /// The object as written.
+    pub object: &'a Value,
+    /// The object that it replaces.
+    pub old: Option<&'a Value>,
+    /// The last values known to be accepted; transitions are judged against them rather than
+    /// against `old`, so that an unguarded bad edit can be repaired.
+    pub accepted: Option<&'a Accepted>,
+    /// What an unknown field is.
+    pub unknown_fields: UnknownFields,
+}
+
+impl<'a> Candidate<'a> {
+    /// A new object.
+    #[must_use]
+    pub fn create(object: &'a Value) -> Self {
+        Self {
+            operation: Operation::Create,
+            object,
+            old: None,
+            accepted: None,
+            unknown_fields: UnknownFields::Ignore,
+        }
+    }
+
+    /// An object that replaces `old`.
+    #[must_use]
+    pub fn update(object: &'a Value, old: &'a Value) -> Self {
+        Self { operation: Operation::Update, old: Some(old), ..Self::create(object) }
+    }
+
+    /// The same, judged for transitions against what was last accepted.
+    #[must_use]
+    pub fn since(self, accepted: Option<&'a Accepted>) -> Self {
+        Self { accepted, ..self }
+    }
+
+    /// The same, with unknown fields refused.
+    #[must_use]
+    pub fn strict(self) -> Self {
+        Self { unknown_fields: UnknownFields::Refuse, ..self }
+    }
+
+    /// Whether this only changes the metadata of an object that is being deleted. Such a change is
+    /// never judged: a finalizer can always be removed.
+    pub(crate) fn only_finalizes(&self) -> bool {
+        let Some(old) = self.old else { return false };
+        let deleted = self.object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null());
+        deleted && without_metadata(self.object).eq(without_metadata(old))
+    }
+}
+
+fn without_metadata(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let fields = object.as_object().into_iter().flatten();
+    fields.filter(|(name, _)| *name != "metadata")
+}

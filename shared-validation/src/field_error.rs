@@ -1,0 +1,257 @@
+//! One thing wrong with one field, printed exactly as apimachinery's `field.Error`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::field_path::FieldPath;
+use crate::go;
+
+/// Why a field is wrong; the values of `causes[].reason` in an API server's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorType {
+    /// A requested value does not exist.
+    NotFound,
+    /// A value that must be there is not.
+    Required,
+    /// Two values that must differ are equal.
+    Duplicate,
+    /// A malformed or out-of-range value.
+    Invalid,
+    /// A value outside an enumeration.
+    NotSupported,
+    /// A well-formed value that is not permitted here.
+    Forbidden,
+    /// A text longer than allowed.
+    TooLong,
+    /// A text shorter than allowed.
+    TooShort,
+    /// More items than allowed.
+    TooMany,
+    /// Fewer items than allowed.
+    TooFew,
+    /// Something failed that the user did not cause.
+    Internal,
+    /// A value of the wrong JSON type.
+    TypeInvalid,
+}
+
+impl ErrorType {
+    /// The machine-readable name, as in `details.causes[].reason`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooShort => "FieldValueTooShort",
+            Self::TooMany => "FieldValueTooMany",
+            Self::TooFew => "FieldValueTooFew",
+            Self::Internal => "InternalError",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::NotFound => "Not found",
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooShort => "Too short",
+            Self::TooMany => "Too many",
+            Self::TooFew => "Too few",
+            Self::Internal => "Internal error",
+        }
+    }
+
+    /// Whether messages of this type carry the offending value.
+    fn prints_value(self) -> bool {
+        !matches!(self, Self::Required | Self::Forbidden | Self::TooLong | Self::TooShort | Self::Internal)
+    }
+}
+
+/// The value that an error complains about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BadValue {
+    /// Not shown: a whole object or list, or a secret.
+    Omitted,
+    /// Shown as it is.
+    Value(Value),
+}
+
+/// One thing wrong with one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldError {
+    /// Why it is wrong.
+    pub error_type: ErrorType,
+    /// Where it is.
+    pub path: FieldPath,
+    /// What stands there.
+    pub bad_value: BadValue,
+    /// What is allowed and what to do.
+    pub detail: String,
+}
+
+impl FieldError {
+    fn new(error_type: ErrorType, path: FieldPath, bad_value: BadValue, detail: impl Into<String>) -> Self {
+        Self { error_type, path, bad_value, detail: detail.into() }
+    }
+
+    /// A malformed or out-of-range value.
+    pub fn invalid(path: FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Invalid, path, BadValue::Value(value.into()), detail)
+    }
+
+    /// A malformed value that must not be shown: a secret, or too large to help.
+    pub fn invalid_hidden(path: FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Invalid, path, BadValue::Omitted, detail)
+    }
+
+    /// A value of the wrong JSON type.
+    pub fn type_invalid(path: FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::TypeInvalid, path, BadValue::Value(value.into()), detail)
+    }
+
+    /// A value that must be there is not.
+    pub fn required(path: FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Required, path, BadValue::Omitted, detail)
+    }
+
+    /// A well-formed value that is not permitted here.
+    pub fn forbidden(path: FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Forbidden, path, BadValue::Omitted, detail)
+    }
+
+    /// Two values that must differ are equal.
+    pub fn duplicate(path: FieldPath, value: impl Into<Value>) -> Self {
+        Self::new(ErrorType::Duplicate, path, BadValue::Value(value.into()), "")
+    }
+
+    /// A value outside an enumeration.
+    pub fn not_supported(path: FieldPath, value: impl Into<Value>, supported: &[String]) -> Self {
+        let detail = if supported.is_empty() {
+            String::new()
+        } else {
+            let quoted: Vec<_> = supported.iter().map(|value| go::quote(value)).collect();
+            format!("supported values: {}", quoted.join(", "))
+        };
+        Self::new(ErrorType::NotSupported, path, BadValue::Value(value.into()), detail)
+    }
+
+    /// A text of more than `max` bytes.
+    pub fn too_long(path: FieldPath, max: u64) -> Self {
+        let unit = if max == 1 { "byte" } else { "bytes" };
+        Self::new(ErrorType::TooLong, path, BadValue::Omitted, format!("may not be more than {max} {unit}"))
+    }
+
+    /// A list or map of `actual` items where at most `max` are allowed.
+    pub fn too_many(path: FieldPath, actual: usize, max: u64) -> Self {
+        let unit = if max == 1 { "item" } else { "items" };
+        Self::new(
+            ErrorType::TooMany,
+            path,
+            BadValue::Value(actual.into()),
+            format!("must have at most {max} {unit}"),
+        )
+    }
+
+    /// Something failed that the user did not cause.
+    pub fn internal(path: FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Internal, path, BadValue::Omitted, detail)
+    }
+
+    /// The message without the path, as in `details.causes[].message`.
+    #[must_use]
+    pub fn body(&self) -> String {
+        let label = self.error_type.label();
+        let mut out = match &self.bad_value {
+            BadValue::Value(value) if self.error_type.prints_value() => {
+                let shown = match value {
+                    Value::String(text) => go::quote(text),
+                    Value::Number(number) => go::plain_number(number),
+                    other => go::json(other),
+                };
+                format!("{label}: {shown}")
+            }
+            _ => label.to_owned(),
+        };
+        if !self.detail.is_empty() {
+            out.push_str(": ");
+            out.push_str(&self.detail);
+        }
+        out
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.body())
+    }
+}
+
+/// Several errors as one message, as apimachinery's aggregate prints them: one stands alone, more
+/// stand in brackets, and a repeated message stands once.
+#[must_use]
+pub fn aggregate<'a>(errors: impl IntoIterator<Item = &'a FieldError>) -> String {
+    let mut seen = BTreeSet::new();
+    let mut messages = Vec::new();
+    for message in errors.into_iter().map(FieldError::to_string) {
+        if seen.insert(message.clone()) {
+            messages.push(message);
+        }
+    }
+    match messages.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn errors_print_as_apimachinery_prints_them() {
+        let at = || FieldPath::new("spec.a");
+        for (error, printed) in [
+            (FieldError::invalid(at(), "x\"y", "no"), r#"spec.a: Invalid value: "x\"y": no"#),
+            (FieldError::invalid(at(), 7, "no"), "spec.a: Invalid value: 7: no"),
+            (FieldError::invalid(at(), Value::Null, "no"), "spec.a: Invalid value: null: no"),
+            (FieldError::invalid(at(), json!({"k": [true]}), "no"), r#"spec.a: Invalid value: {"k":[true]}: no"#),
+            (FieldError::invalid_hidden(at(), "no"), "spec.a: Invalid value: no"),
+            (FieldError::type_invalid(at(), "x", "no"), r#"spec.a: Invalid value: "x": no"#),
+            (FieldError::required(at(), ""), "spec.a: Required value"),
+            (FieldError::forbidden(at(), "no"), "spec.a: Forbidden: no"),
+            (FieldError::duplicate(at(), "x"), r#"spec.a: Duplicate value: "x""#),
+            (
+                FieldError::not_supported(at(), "x", &["a".into(), "b".into()]),
+                r#"spec.a: Unsupported value: "x": supported values: "a", "b""#,
+            ),
+            (FieldError::too_long(at(), 1), "spec.a: Too long: may not be more than 1 byte"),
+            (FieldError::too_many(at(), 3, 2), "spec.a: Too many: 3: must have at most 2 items"),
+            (FieldError::internal(at(), "oops"), "spec.a: Internal error: oops"),
+        ] {
+            assert_eq!(error.to_string(), printed);
+        }
+    }
+
+    #[test]
+    fn an_aggregate_lists_each_message_once_and_brackets_only_several() {
+        let a = FieldError::required(FieldPath::new("a"), "");
+        let b = FieldError::required(FieldPath::new("b"), "");
+        assert_eq!(aggregate([&a]), "a: Required value");
+        assert_eq!(aggregate([&a, &a]), "a: Required value");
+        assert_eq!(aggregate([&a, &b]), "[a: Required value, b: Required value]");
+    }
+}

@@ -1,0 +1,133 @@
+//! Where in an object something is: `spec.sinks[2].inputs`, `spec.tags[team]`.
+
+use std::fmt;
+
+/// A path as apimachinery's `field.Path` prints it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldPath(String);
+
+impl FieldPath {
+    /// The object itself. Prints as `<nil>`, as apimachinery does.
+    #[must_use]
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// A path from text already in printed form, such as `spec.storage.sizeGib`.
+    #[must_use]
+    pub fn new(printed: impl Into<String>) -> Self {
+        Self(printed.into())
+    }
+
+    /// The path of a named field below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        Cursor::Printed(&self.0).child(name).to_path()
+    }
+
+    /// The path of a list item below this one.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Cursor::Printed(&self.0).index(index).to_path()
+    }
+
+    /// The path of a map entry below this one.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Cursor::Printed(&self.0).key(key).to_path()
+    }
+
+    /// The printed path; empty for the root.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this path is `ancestor` or lies below it.
+    #[must_use]
+    pub fn is_within(&self, ancestor: &str) -> bool {
+        self.0
+            .strip_prefix(ancestor)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+    }
+}
+
+/// A path under construction: it borrows its way down the object and becomes text only when
+/// something is wrong there.
+#[derive(Clone, Copy)]
+pub(crate) enum Cursor<'a> {
+    Root,
+    Printed(&'a str),
+    Child(&'a Cursor<'a>, &'a str),
+    Index(&'a Cursor<'a>, usize),
+    Key(&'a Cursor<'a>, &'a str),
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn child(&'a self, name: &'a str) -> Cursor<'a> {
+        Cursor::Child(self, name)
+    }
+
+    pub(crate) fn index(&'a self, index: usize) -> Cursor<'a> {
+        Cursor::Index(self, index)
+    }
+
+    pub(crate) fn key(&'a self, key: &'a str) -> Cursor<'a> {
+        Cursor::Key(self, key)
+    }
+
+    pub(crate) fn to_path(self) -> FieldPath {
+        let mut out = String::new();
+        self.print(&mut out);
+        FieldPath(out)
+    }
+
+    fn print(self, out: &mut String) {
+        match self {
+            Cursor::Root => {}
+            Cursor::Printed(text) => out.push_str(text),
+            Cursor::Child(parent, name) => {
+                parent.print(out);
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Cursor::Index(parent, index) => {
+                parent.print(out);
+                out.push_str(&format!("[{index}]"));
+            }
+            Cursor::Key(parent, key) => {
+                parent.print(out);
+                out.push_str(&format!("[{key}]"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_indices_and_keys_print_as_apimachinery_prints_them() {
+        let path = FieldPath::root().child("spec").child("sinks").index(2).child("labels").key("app.kubernetes.io/name");
+        assert_eq!(path.to_string(), "spec.sinks[2].labels[app.kubernetes.io/name]");
+        assert_eq!(FieldPath::root().to_string(), "<nil>");
+    }
+
+    #[test]
+    fn a_path_lies_within_itself_and_its_ancestors_only() {
+        let path = FieldPath::new("spec.storage.sizeGib");
+        assert!(path.is_within("spec.storage"));
+        assert!(path.is_within("spec.storage.sizeGib"));
+        assert!(!path.is_within("spec.stor"));
+        assert!(FieldPath::new("spec.tags[a]").is_within("spec.tags"));
+    }
+}

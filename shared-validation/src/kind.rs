@@ -1,0 +1,40 @@
+//! The one trait that a kind implements.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::defaults::DynamicDefault;
+use crate::rule::Rule;
+
+/// A custom resource type and everything demanded of it.
+///
+/// # Expected flow
+///
+/// The CRD carries what a schema or CEL can say, [`rules`](Kind::rules) what neither can.
+/// [`Ruleset::compile`](crate::Ruleset::compile) makes one judge of both.
+pub trait Kind: DeserializeOwned + Send + Sync + 'static {
+    /// The API group, such as `database.example.com`.
+    const GROUP: &'static str;
+    /// The API version that is judged, such as `v1alpha1`.
+    const VERSION: &'static str;
+    /// The kind, such as `CloudDatabase`.
+    const KIND: &'static str;
+
+    /// The `CustomResourceDefinition`: the one source of the schema.
+    fn crd() -> Value;
+
+    /// The rules of the Rust layer.
+    fn rules() -> Vec<Rule<Self>>;
+
+    /// Defaults that depend on other fields.
+    fn dynamic_defaults() -> Vec<DynamicDefault> {
+        Vec::new()
+    }
+
+    /// Fields to remember when an object is accepted, besides those that a CEL rule compares with
+    /// `oldSelf`: what Rust rules about transitions read, and what decides over destruction. Dotted
+    /// names of scalars; never a secret.
+    fn remembered_fields() -> &'static [&'static str] {
+        &[]
+    }
+}

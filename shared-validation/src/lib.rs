@@ -1,0 +1,37 @@
+//! The rules engine: judges a custom resource against everything its kind demands.
+//!
+//! One [`Ruleset`] holds the three layers of a kind, compiled once: the structural schema and the
+//! CEL rules of its CRD, and its Rust rules. [`Ruleset::check`] turns a [`Candidate`] into a
+//! [`Verdict`], the same at the desk, at the gate and in the loop.
+//!
+//! Pure by construction: no I/O, no async, no clock and no Kubernetes client in the dependency tree.
+
+mod accepted;
+mod candidate;
+mod cel;
+mod defaults;
+mod field_error;
+mod field_path;
+mod go;
+mod kind;
+mod pointer;
+mod registry;
+mod rule;
+mod ruleset;
+mod schema;
+mod structural;
+mod transition;
+mod typed;
+mod unknown_fields;
+mod verdict;
+
+pub use accepted::Accepted;
+pub use candidate::{Candidate, Operation, UnknownFields};
+pub use defaults::DynamicDefault;
+pub use field_error::{BadValue, ErrorType, FieldError, aggregate};
+pub use field_path::FieldPath;
+pub use kind::Kind;
+pub use registry::Rulesets;
+pub use rule::{Findings, Layer, Rule, Severity, Subject};
+pub use ruleset::{CompileError, Judge, Ruleset};
+pub use verdict::{Verdict, Violation};

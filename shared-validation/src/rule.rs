@@ -1,0 +1,68 @@
+//! One named thing that can be wrong.
+
+use crate::candidate::Operation;
+use crate::field_error::FieldError;
+
+/// Where a rule is written. The order is the order in which a cluster asks them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// The CRD's `OpenAPI` schema.
+    Structural,
+    /// `x-kubernetes-validations` in the CRD.
+    Cel,
+    /// Rust, for what neither can say.
+    Rust,
+}
+
+/// What a violation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The object is refused, or frozen.
+    Error,
+    /// Advice; the object stands.
+    Warning,
+}
+
+/// A rule of the Rust layer.
+pub struct Rule<K> {
+    /// Stable and kebab-case; ends every message of the rule in brackets.
+    pub id: &'static str,
+    /// What the rule demands, in one sentence.
+    pub sentence: &'static str,
+    /// What a violation does.
+    pub severity: Severity,
+    /// The page that the rule comes from.
+    pub source: &'static str,
+    /// The fields that the check reads, as printed paths. An error stays a warning on an update
+    /// that leaves all of them as they were.
+    pub reads: &'static [&'static str],
+    /// The check itself.
+    pub check: fn(&Subject<'_, K>, &mut Findings),
+}
+
+/// What a Rust rule judges.
+pub struct Subject<'a, K> {
+    /// What is being done to the object.
+    pub operation: Operation,
+    /// The object, defaults filled.
+    pub object: &'a K,
+    /// What the object was, for rules about transitions; absent when it is new.
+    pub old: Option<&'a K>,
+}
+
+/// What a Rust rule found.
+#[derive(Default)]
+pub struct Findings {
+    errors: Vec<FieldError>,
+}
+
+impl Findings {
+    /// Reports one violation.
+    pub fn push(&mut self, error: FieldError) {
+        self.errors.push(error);
+    }
+
+    pub(crate) fn into_errors(self) -> Vec<FieldError> {
+        self.errors
+    }
+}

@@ -1,0 +1,44 @@
+//! What the judgement says.
+
+use serde_json::Value;
+
+use crate::field_error::{FieldError, aggregate};
+use crate::rule::Layer;
+
+/// One rule broken at one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    /// The rule's id.
+    pub rule: String,
+    /// The layer that the rule is written in.
+    pub layer: Layer,
+    /// What is wrong, where.
+    pub error: FieldError,
+}
+
+/// What [`Ruleset::check`](crate::Ruleset::check) returns.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The object with its defaults filled.
+    pub object: Value,
+    /// The defaults that were filled, as RFC 6902 `add` operations on the object as written.
+    pub additions: json_patch::Patch,
+    /// Everything wrong, sorted by path; empty for a valid object.
+    pub errors: Vec<Violation>,
+    /// Advice, and errors that an update inherited from the object it replaces.
+    pub warnings: Vec<Violation>,
+}
+
+impl Verdict {
+    /// Whether the object stands.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// All errors as one message, as the API server would print it.
+    #[must_use]
+    pub fn message(&self) -> String {
+        aggregate(self.errors.iter().map(|violation| &violation.error))
+    }
+}
