@@ -1,0 +1,141 @@
+//! The serving certificate and its key, read from files and read again when they change.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+/// How often the files are looked at. Their content is compared, so that neither a swapped symlink
+/// nor a rewrite in place goes unseen.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Why a pair of files is no serving pair.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The certificate file holds no PEM certificate.
+    #[error("{path} holds no PEM certificate")]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The key file holds no PEM private key.
+    #[error("{path} holds no PEM private key")]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The key cannot sign, or does not belong to the certificate.
+    #[error("the key in {path} does not fit the certificate: {source}")]
+    Mismatch {
+        /// The key's file.
+        path: PathBuf,
+        /// What rustls says.
+        source: rustls::Error,
+    },
+}
+
+/// The pair that is served now.
+///
+/// # Guarantees
+///
+/// A handshake always uses the last good pair; a bad new one is reported and left aside. Connections
+/// that stand are not touched by a change.
+#[derive(Debug)]
+pub struct ServingKeys {
+    certificate: PathBuf,
+    key: PathBuf,
+    current: RwLock<Option<Arc<CertifiedKey>>>,
+}
+
+impl ServingKeys {
+    /// Keys read from `tls.crt` and `tls.key` in a directory, which may still be empty.
+    #[must_use]
+    pub fn in_directory(directory: &Path) -> Arc<Self> {
+        Arc::new(Self {
+            certificate: directory.join("tls.crt"),
+            key: directory.join("tls.key"),
+            current: RwLock::new(None),
+        })
+    }
+
+    /// Whether there is a pair to serve.
+    pub fn are_loaded(&self) -> bool {
+        self.get().is_some()
+    }
+
+    /// Looks at the files for as long as the process lives, and takes every good pair into service.
+    pub async fn keep_fresh(self: Arc<Self>) {
+        let mut served = None;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            let found = match self.read_files() {
+                Ok(found) => found,
+                // Before the first pair has been written there is nothing to complain about.
+                Err(error) if served.is_none() => {
+                    tracing::debug!(%error, "no serving certificate yet");
+                    continue;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "cannot reload the serving certificate; the old one stays");
+                    continue;
+                }
+            };
+            if served.as_ref() == Some(&found) {
+                continue;
+            }
+            match self.parse(&found) {
+                Ok(pair) => {
+                    *self.current.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Arc::new(pair));
+                    tracing::info!(certificate = %self.certificate.display(), "serving a new certificate");
+                }
+                Err(error) => tracing::error!(%error, "cannot use the new serving certificate; the old one stays"),
+            }
+            served = Some(found);
+        }
+    }
+
+    fn get(&self) -> Option<Arc<CertifiedKey>> {
+        self.current.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    fn read_files(&self) -> Result<(Vec<u8>, Vec<u8>), KeysError> {
+        let read = |path: &PathBuf| {
+            std::fs::read(path).map_err(|source| KeysError::Unreadable { path: path.clone(), source })
+        };
+        Ok((read(&self.certificate)?, read(&self.key)?))
+    }
+
+    fn parse(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, KeysError> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
+            .collect::<Result<_, _>>()
+            .ok()
+            .filter(|chain: &Vec<_>| !chain.is_empty())
+            .ok_or_else(|| KeysError::NoCertificate { path: self.certificate.clone() })?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| KeysError::NoKey { path: self.key.clone() })?;
+        let mismatch = |source| KeysError::Mismatch { path: self.key.clone(), source };
+        let pair = CertifiedKey::new(chain, any_supported_type(&key).map_err(mismatch)?);
+        pair.keys_match().map_err(mismatch)?;
+        Ok(pair)
+    }
+}
+
+impl ResolvesServerCert for ServingKeys {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.get()
+    }
+}

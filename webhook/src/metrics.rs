@@ -1,0 +1,67 @@
+//! What the gate counts, under controller-runtime's names where it has one.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// The gate's metrics.
+#[derive(Clone)]
+pub struct Metrics {
+    pub(crate) requests: Family<RequestLabels, Counter>,
+    pub(crate) latency: Family<WebhookLabels, Histogram>,
+    pub(crate) in_flight: Family<WebhookLabels, Gauge>,
+    pub(crate) violations: Family<ViolationLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RequestLabels {
+    pub(crate) webhook: &'static str,
+    pub(crate) code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct WebhookLabels {
+    pub(crate) webhook: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct ViolationLabels {
+    pub(crate) kind: String,
+    pub(crate) rule: String,
+    pub(crate) place: &'static str,
+}
+
+/// From 100 µs, which a refusal takes, to the API server's shortest time-out.
+const BUCKETS_SECONDS: [f64; 10] = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0];
+
+impl Metrics {
+    /// Registers the metrics.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            requests: Family::default(),
+            latency: Family::new_with_constructor(|| Histogram::new(BUCKETS_SECONDS)),
+            in_flight: Family::default(),
+            violations: Family::default(),
+        };
+        registry.register(
+            "controller_runtime_webhook_requests",
+            "Admission requests by webhook and HTTP code",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "controller_runtime_webhook_latency_seconds",
+            "Time to answer an admission request",
+            metrics.latency.clone(),
+        );
+        registry.register(
+            "controller_runtime_webhook_requests_in_flight",
+            "Admission requests being answered",
+            metrics.in_flight.clone(),
+        );
+        registry.register("lockstep_rule_violations", "Broken rules by kind, rule and place", metrics.violations.clone());
+        metrics
+    }
+}
