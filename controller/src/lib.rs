@@ -1,1 +1,19 @@
-//! room
+//! The loop: the reconcile cycle for any registered kind.
+//!
+//! An operator fills in two steps, [`Reconcile::reconcile`] and [`Reconcile::finalize`]; the cycle
+//! around them is the same for every kind: fetch, finalize, default, check, initialize, reconcile,
+//! status, requeue.
+
+mod announce;
+mod backoff;
+mod conditions;
+mod cycle;
+mod merge_patch;
+mod metrics;
+mod reconcile;
+mod run;
+mod status;
+
+pub use metrics::Metrics;
+pub use reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
+pub use run::{Loop, Progressing};

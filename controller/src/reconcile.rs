@@ -1,0 +1,98 @@
+//! What an operator's author writes.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use shared_validation::{Accepted, FieldError, Kind};
+
+/// The operator's own two steps for one kind.
+///
+/// # Guarantees
+///
+/// Both steps are called for one object at a time, never for an object that breaks a rule, and
+/// [`reconcile`](Reconcile::reconcile) only once the object carries the finalizer.
+///
+/// # Assumptions
+///
+/// Every call may be the first, may repeat the one before, and may be cut off anywhere: a step looks
+/// at the world and never at why it was called.
+#[async_trait]
+pub trait Reconcile: Send + Sync + 'static {
+    /// The kind, defaults filled.
+    type Kind: Kind;
+
+    /// The finalizer that keeps an object until what it stands for is gone.
+    fn finalizer(&self) -> &'static str;
+
+    /// Brings the world to what the object says, and reports how far it got. Never writes the spec.
+    async fn reconcile(&self, object: &Self::Kind) -> Result<Progress, ReconcileError>;
+
+    /// Removes what the object stands for. Called until it says [`Finalized::Gone`].
+    async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError>;
+}
+
+/// An object that is being deleted. It may be invalid, even unreadable as its kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Deleted<'a> {
+    /// The object as stored.
+    pub object: &'a Value,
+    /// What was last accepted of it, if that is known.
+    pub accepted: Option<&'a Accepted>,
+}
+
+/// How far a reconcile step got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// The operator's own status fields. A null removes a field; one that is not named stays.
+    pub status: Map<String, Value>,
+    /// Whether what the object stands for can be used.
+    pub readiness: Readiness,
+    /// When to look again though nothing has changed in the cluster.
+    pub requeue_after: Duration,
+}
+
+/// The `Ready` condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readiness {
+    /// Whether it can be used.
+    pub ready: bool,
+    /// One CamelCase word for programs.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// How far a finalize step got.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finalized {
+    /// Confirmed gone, or meant to stay: the object may go.
+    Gone,
+    /// Not gone yet.
+    Waiting(Progress),
+}
+
+/// Why a step did not get through.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// Something that the object names breaks a rule: treated as an invalid object, and looked at
+    /// again after a backoff, since the change may come from elsewhere.
+    #[error("{}", shared_validation::aggregate(.0))]
+    Invalid(Vec<FieldError>),
+    /// Trying again without a change cannot help.
+    #[error("{message}")]
+    Permanent {
+        /// One CamelCase word for programs.
+        reason: &'static str,
+        /// A sentence for people: what is wrong and what to do.
+        message: String,
+    },
+    /// Trying again may help.
+    #[error("{message}")]
+    Transient {
+        /// One CamelCase word for programs.
+        reason: &'static str,
+        /// A sentence for people.
+        message: String,
+    },
+}

@@ -1,0 +1,69 @@
+//! The status as the cycle writes it: compared with what stands, patched only where it differs.
+
+use jiff::Timestamp;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Map, Value, json};
+use shared_validation::Accepted;
+
+use crate::{conditions, merge_patch};
+
+/// A status under change.
+pub(crate) struct Status {
+    before: Value,
+    after: Value,
+    generation: i64,
+    resource_version: Option<String>,
+    now: Timestamp,
+}
+
+impl Status {
+    /// The status of an object as it stands. One that is no object counts as empty.
+    pub(crate) fn of(object: &Value) -> Self {
+        let before = object.get("status").filter(|status| status.is_object()).cloned().unwrap_or_else(|| json!({}));
+        let metadata = &object["metadata"];
+        Self {
+            after: before.clone(),
+            before,
+            generation: metadata["generation"].as_i64().unwrap_or_default(),
+            resource_version: metadata["resourceVersion"].as_str().map(String::from),
+            now: Timestamp::now(),
+        }
+    }
+
+    pub(crate) fn condition(&mut self, type_: &str, holds: bool, reason: &str, message: &str) {
+        conditions::set(&mut self.after, type_, holds, reason, message, self.generation, self.now);
+    }
+
+    /// Sets the operator's own fields; a null removes one.
+    pub(crate) fn fields(&mut self, fields: Map<String, Value>) {
+        let Some(status) = self.after.as_object_mut() else { return };
+        for (name, value) in fields {
+            if value.is_null() {
+                status.remove(&name);
+            } else {
+                status.insert(name, value);
+            }
+        }
+    }
+
+    pub(crate) fn accept(&mut self, accepted: &Accepted) {
+        self.after["accepted"] = serde_json::to_value(accepted).expect("accepted values are JSON");
+    }
+
+    /// Writes what differs, if anything does, as one merge patch on the subresource. Says whether
+    /// anything was written.
+    pub(crate) async fn write(mut self, api: &Api<DynamicObject>, name: &str) -> Result<bool, kube::Error> {
+        self.after["observedGeneration"] = json!(self.generation);
+        let Some(patch) = merge_patch::between(&self.before, &self.after) else { return Ok(false) };
+        // With the resource version: a decision on stale data is refused and made again on fresh.
+        let patch = json!({"metadata": {"resourceVersion": self.resource_version}, "status": patch});
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(true)
+    }
+
+    /// Whether a condition stands as it is said to, before this change.
+    pub(crate) fn stood(&self, type_: &str, holds: bool) -> bool {
+        let wanted = if holds { "True" } else { "False" };
+        conditions::read(&self.before).iter().any(|c| c.type_ == type_ && c.status == wanted)
+    }
+}
