@@ -1,1 +1,57 @@
-//! room
+//! Every YAML file a user applies, written from the Rust types.
+
+mod crds;
+mod kustomization;
+pub mod names;
+mod rbac;
+mod webhooks;
+mod workload;
+
+use serde_json::Value;
+use shared_validation::Rulesets;
+
+/// A kind as the manifests see it.
+pub struct Install<'a> {
+    /// The kinds to install.
+    pub rulesets: &'a Rulesets,
+    /// RBAC rules that the operators need beyond their own kinds, as `PolicyRule`s.
+    pub access: Vec<Value>,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// The name in the folder `manifests/`.
+    pub name: String,
+    /// The content.
+    pub content: String,
+}
+
+/// Writes all files, in the order in which they are applied.
+#[must_use]
+pub fn render(install: &Install<'_>) -> Vec<File> {
+    let mut files = vec![file("namespace.yaml", &[workload::namespace()])];
+    files.extend(install.rulesets.iter().map(|ruleset| {
+        let crd = crds::crd(ruleset.as_ref());
+        let plural = ruleset.crd()["spec"]["names"]["plural"].as_str().unwrap_or_default();
+        file(&format!("crd-{plural}.yaml"), &[crd])
+    }));
+    files.push(file("rbac.yaml", &rbac::all(install)));
+    files.push(file("service.yaml", &[workload::service()]));
+    files.push(file("deployment.yaml", &[workload::deployment()]));
+    files.push(file("mutating-webhook.yaml", &[webhooks::mutating(install.rulesets)]));
+    files.push(file("validating-webhook.yaml", &[webhooks::validating(install.rulesets)]));
+    let kustomization = kustomization::kustomization(&files);
+    files.push(file("kustomization.yaml", &[kustomization]));
+    files
+}
+
+/// The JSON objects of a file.
+fn file(name: &str, objects: &[Value]) -> File {
+    let documents: Vec<_> = objects
+        .iter()
+        .map(|object| serde_saphyr::to_string(object).expect("a JSON object is YAML"))
+        .collect();
+    let content = format!("# Written by `lockstep manifests`; do not edit.\n{}", documents.join("---\n"));
+    File { name: name.to_owned(), content }
+}

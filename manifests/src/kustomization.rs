@@ -1,0 +1,14 @@
+//! The folder as a kustomize base.
+
+use serde_json::{Value, json};
+
+use crate::File;
+
+pub(crate) fn kustomization(files: &[File]) -> Value {
+    let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
+    json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": names,
+    })
+}

@@ -1,0 +1,114 @@
+//! What the controller may do, and what users get.
+
+use serde_json::{Value, json};
+
+use crate::{Install, names};
+
+pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
+    vec![
+        service_account(),
+        controller_cluster_role(install),
+        binding("ClusterRoleBinding", names::APP, None, "ClusterRole"),
+        controller_role(),
+        binding("RoleBinding", names::APP, Some(names::NAMESPACE), "Role"),
+        user_role(install, "edit", &["create", "delete", "deletecollection", "patch", "update"]),
+        user_role(install, "view", &["get", "list", "watch"]),
+    ]
+}
+
+fn service_account() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(names::SERVICE_ACCOUNT, Some(names::NAMESPACE)),
+        // The token is projected into the controller's container only.
+        "automountServiceAccountToken": false,
+    })
+}
+
+fn controller_cluster_role(install: &Install<'_>) -> Value {
+    let mut rules: Vec<Value> = Vec::new();
+    for (group, plural) in kinds(install) {
+        rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
+        rules.push(json!({"apiGroups": [group], "resources": [subresource(plural, "status")], "verbs": ["patch"]}));
+    }
+    rules.push(json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}));
+    rules.push(json!({
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        "resourceNames": [names::WEBHOOK_CONFIGURATION],
+        "verbs": ["get", "patch"],
+    }));
+    rules.extend(install.access.iter().cloned());
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata(names::APP, None),
+        "rules": rules,
+    })
+}
+
+/// In its own namespace: the gate's keys, and the Lease.
+fn controller_role() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": metadata(names::APP, Some(names::NAMESPACE)),
+        "rules": [
+            // RBAC cannot bind `create` to a name.
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "update"]},
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "resourceNames": [names::LEASE],
+                "verbs": ["get", "patch", "update"],
+            },
+        ],
+    })
+}
+
+/// What the cluster's own `edit` and `view` gain. Neither may write a status.
+fn user_role(install: &Install<'_>, role: &str, verbs: &[&str]) -> Value {
+    let rules: Vec<_> = kinds(install)
+        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
+        .collect();
+    let mut metadata = metadata(&format!("{}-{role}", names::APP), None);
+    metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{role}")] = json!("true");
+    if role == "edit" {
+        metadata["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] = json!("true");
+    }
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata,
+        "rules": rules,
+    })
+}
+
+fn binding(kind: &str, name: &str, namespace: Option<&str>, role_kind: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": metadata(name, namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": names::SERVICE_ACCOUNT, "namespace": names::NAMESPACE}],
+    })
+}
+
+fn kinds<'a>(install: &'a Install<'_>) -> impl Iterator<Item = (&'static str, &'a Value)> {
+    install.rulesets.iter().map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
+}
+
+fn metadata(name: &str, namespace: Option<&str>) -> Value {
+    let mut metadata = json!({"name": name, "labels": {"app.kubernetes.io/name": names::APP}});
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    metadata
+}
+
+fn subresource(plural: &Value, name: &str) -> String {
+    format!("{}/{name}", plural.as_str().unwrap_or_default())
+}

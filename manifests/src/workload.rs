@@ -1,0 +1,156 @@
+//! The Pods: the gate, and beside it the controller, which alone holds cluster credentials.
+
+use serde_json::{Value, json};
+
+use crate::names;
+
+/// Where the controller leaves the serving pair for the gate.
+const KEYS: &str = "/run/lockstep/tls";
+
+/// Where cluster credentials are projected to; the place that clients look at.
+const CREDENTIALS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+const WEBHOOK_PORT: u16 = 9443;
+const WEBHOOK_HEALTH_PORT: u16 = 8080;
+const CONTROLLER_HEALTH_PORT: u16 = 8081;
+
+pub(crate) fn namespace() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": names::NAMESPACE,
+            "labels": {
+                "app.kubernetes.io/name": names::APP,
+                "pod-security.kubernetes.io/enforce": "restricted",
+            },
+        },
+    })
+}
+
+pub(crate) fn service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": names::SERVICE,
+            "namespace": names::NAMESPACE,
+            "labels": {"app.kubernetes.io/name": names::APP},
+        },
+        "spec": {
+            "selector": {"app.kubernetes.io/name": names::APP},
+            "ports": [{"name": "https", "port": 443, "targetPort": "webhook"}],
+        },
+    })
+}
+
+pub(crate) fn deployment() -> Value {
+    let labels = json!({"app.kubernetes.io/name": names::APP});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": names::APP, "namespace": names::NAMESPACE, "labels": labels},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": names::SERVICE_ACCOUNT,
+                    "automountServiceAccountToken": false,
+                    // The delay before the listener closes, and 30 s for answers under way.
+                    "terminationGracePeriodSeconds": 60,
+                    "securityContext": {
+                        "runAsNonRoot": true,
+                        "runAsUser": 65532,
+                        "runAsGroup": 65532,
+                        "fsGroup": 65532,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "topologySpreadConstraints": [{
+                        "maxSkew": 1,
+                        "topologyKey": "kubernetes.io/hostname",
+                        "whenUnsatisfiable": "ScheduleAnyway",
+                        "labelSelector": {"matchLabels": labels},
+                    }],
+                    "containers": [webhook_container(), controller_container()],
+                    "volumes": volumes(),
+                },
+            },
+        },
+    })
+}
+
+fn webhook_container() -> Value {
+    json!({
+        "name": "webhook",
+        "image": "lockstep:0.1.0",
+        "args": [
+            "webhook",
+            format!("--listen=0.0.0.0:{WEBHOOK_PORT}"),
+            format!("--health-listen=0.0.0.0:{WEBHOOK_HEALTH_PORT}"),
+            format!("--tls-directory={KEYS}"),
+            "--shutdown-delay-seconds=10",
+        ],
+        "ports": [
+            {"name": "webhook", "containerPort": WEBHOOK_PORT},
+            {"name": "health", "containerPort": WEBHOOK_HEALTH_PORT},
+        ],
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
+        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+        "securityContext": container_security(),
+        "volumeMounts": [{"name": "tls", "mountPath": KEYS, "readOnly": true}],
+    })
+}
+
+/// No readiness probe: the sidecar must not take the gate down with it.
+fn controller_container() -> Value {
+    json!({
+        "name": "controller",
+        "image": "lockstep:0.1.0",
+        "args": [
+            "controller",
+            format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
+            format!("--tls-directory={KEYS}"),
+            format!("--tls-secret={}", names::TLS_SECRET),
+            format!("--webhook-service={}", names::SERVICE),
+            format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
+            format!("--lease={}", names::LEASE),
+        ],
+        "env": [
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+        ],
+        // Region, role or endpoint, as AWS tools read them.
+        "envFrom": [{"configMapRef": {"name": "lockstep-aws", "optional": true}}],
+        "ports": [{"name": "metrics", "containerPort": CONTROLLER_HEALTH_PORT}],
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "periodSeconds": 10},
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": container_security(),
+        "volumeMounts": [
+            {"name": "tls", "mountPath": KEYS},
+            {"name": "cluster-credentials", "mountPath": CREDENTIALS, "readOnly": true},
+        ],
+    })
+}
+
+fn container_security() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": true,
+    })
+}
+
+fn volumes() -> Value {
+    json!([
+        {"name": "tls", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        {"name": "cluster-credentials", "projected": {"defaultMode": 0o440, "sources": [
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+        ]}},
+    ])
+}

@@ -1,0 +1,47 @@
+//! The master user, out of the object and its Secret.
+
+use cloud_database_rules::{CloudDatabase, check_password, check_username};
+use controller::ReconcileError;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::Api;
+use kube::{Client, ResourceExt};
+
+/// Name and password of the master user. Neither is ever printed.
+pub(crate) struct MasterUser {
+    pub(crate) name: String,
+    pub(crate) password: String,
+}
+
+/// Reads the Secret by name; a literal user name wins over the Secret's. What comes from the Secret is
+/// held to the same rules as what stands in the object.
+pub(crate) async fn read(client: &Client, object: &CloudDatabase) -> Result<MasterUser, ReconcileError> {
+    let credentials = &object.spec.credentials;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
+    let transient = |reason, message| ReconcileError::Transient { reason, message };
+    let secret = secrets
+        .get_opt(&credentials.secret_name)
+        .await
+        .map_err(|error| transient("SecretUnreadable", format!("cannot read the Secret: {error}")))?
+        .ok_or_else(|| {
+            let message = format!("there is no Secret '{}' in the object's namespace; create it", credentials.secret_name);
+            transient("SecretNotFound", message)
+        })?;
+    let entry = |key: &str| {
+        let bytes = secret.data.as_ref().and_then(|data| data.get(key));
+        bytes.and_then(|bytes| String::from_utf8(bytes.0.clone()).ok()).ok_or_else(|| {
+            let message = format!("the Secret '{}' has no text under the key '{key}'; add it", credentials.secret_name);
+            transient("SecretKeyMissing", message)
+        })
+    };
+    let password = entry(&credentials.selectors.password)?;
+    let (name, mut errors) = match &credentials.username {
+        Some(name) => (name.clone(), Vec::new()),
+        None => {
+            let name = entry(&credentials.selectors.username)?;
+            let errors = check_username(object, &name);
+            (name, errors)
+        }
+    };
+    errors.extend(check_password(object, &password));
+    if errors.is_empty() { Ok(MasterUser { name, password }) } else { Err(ReconcileError::Invalid(errors)) }
+}

@@ -1,0 +1,64 @@
+//! What a deletion destroys.
+
+use cloud_database_rules::DeletionPolicy;
+use controller::Deleted;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The policy that a deletion follows: the safer of what was last accepted and what the object says
+/// now, so that an unguarded edit just before the deletion destroys nothing. Without a readable one,
+/// the default.
+pub(crate) fn policy(deleted: &Deleted<'_>) -> DeletionPolicy {
+    let accepted = deleted.accepted.and_then(|accepted| accepted.value("spec.deletionPolicy"));
+    let present = deleted.object.pointer("/spec/deletionPolicy");
+    let readable = [accepted, present].into_iter().flatten().filter_map(read);
+    readable.max_by_key(|policy| safety(*policy)).unwrap_or_default()
+}
+
+/// Whether the object, as it is now, still wants the instance protected. Unreadable means yes where
+/// RDS says so.
+pub(crate) fn lifts_protection(deleted: &Deleted<'_>) -> bool {
+    deleted.object.pointer("/spec/deletionProtection").is_none_or(|value| value == false)
+}
+
+fn read(value: &Value) -> Option<DeletionPolicy> {
+    DeletionPolicy::deserialize(value).ok()
+}
+
+fn safety(policy: DeletionPolicy) -> u8 {
+    match policy {
+        DeletionPolicy::Delete => 0,
+        DeletionPolicy::Snapshot => 1,
+        DeletionPolicy::Retain => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use shared_validation::Accepted;
+
+    fn decide(accepted: Option<&str>, present: &Value) -> DeletionPolicy {
+        let accepted = accepted.map(|policy| Accepted {
+            generation: 1,
+            values: [("spec.deletionPolicy".to_owned(), json!(policy))].into(),
+        });
+        let object = json!({"spec": {"deletionPolicy": present}});
+        policy(&Deleted { object: &object, accepted: accepted.as_ref() })
+    }
+
+    #[test]
+    fn the_safer_policy_wins_whichever_side_it_is_on() {
+        assert_eq!(decide(Some("Snapshot"), &json!("Delete")), DeletionPolicy::Snapshot);
+        assert_eq!(decide(Some("Delete"), &json!("Retain")), DeletionPolicy::Retain);
+        assert_eq!(decide(Some("Delete"), &json!("Delete")), DeletionPolicy::Delete);
+        assert_eq!(decide(None, &json!("Delete")), DeletionPolicy::Delete);
+    }
+
+    #[test]
+    fn an_unreadable_policy_counts_as_absent() {
+        assert_eq!(decide(Some("Retain"), &json!(7)), DeletionPolicy::Retain);
+        assert_eq!(decide(None, &json!("Destroy")), DeletionPolicy::Snapshot);
+    }
+}

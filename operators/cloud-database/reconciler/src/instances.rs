@@ -1,0 +1,193 @@
+//! RDS instances: the four calls that the operator makes, and what their errors mean.
+
+use std::time::Duration;
+
+use aws_config::BehaviorVersion;
+use aws_config::timeout::TimeoutConfig;
+use aws_sdk_rds::Client;
+use aws_sdk_rds::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_rds::operation::RequestId;
+use aws_sdk_rds::types::{DbInstance, Tag};
+use aws_smithy_http_client::Builder;
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use cloud_database_rules::{CloudDatabase, StorageType};
+use controller::ReconcileError;
+
+use crate::credentials::MasterUser;
+use crate::drift::Modification;
+
+/// The tag that says whose an instance is: the UID of its object.
+pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
+
+/// The tag that says so to people: `namespace/name` of the object.
+const OBJECT_TAG: &str = "database.example.com/object";
+
+/// RDS answers within seconds; beyond this a reply is lost.
+const CALL_DEADLINE: Duration = Duration::from_secs(30);
+
+/// The RDS API.
+#[derive(Clone, Debug)]
+pub struct Instances {
+    client: Client,
+}
+
+/// What a call to RDS ended in, other than success.
+#[derive(Debug)]
+pub(crate) struct CallError {
+    code: Option<String>,
+    pub(crate) message: String,
+}
+
+impl Instances {
+    /// The API as the environment configures it: region, credentials and endpoint come from where AWS
+    /// tools take them.
+    pub async fn from_environment() -> Self {
+        let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let timeouts = TimeoutConfig::builder().operation_timeout(CALL_DEADLINE).build();
+        let config =
+            aws_config::defaults(BehaviorVersion::latest()).http_client(http).timeout_config(timeouts).load().await;
+        Self { client: Client::new(&config) }
+    }
+
+    /// The instance of that identifier, if there is one.
+    pub(crate) async fn describe(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
+        let call = self.client.describe_db_instances().db_instance_identifier(id);
+        match call.send().await {
+            Ok(answer) => Ok(answer.db_instances.unwrap_or_default().into_iter().next()),
+            Err(error) => match CallError::from(error) {
+                error if error.is("DBInstanceNotFound") => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Asks for a new instance, owned by the object.
+    pub(crate) async fn create(&self, id: &str, object: &CloudDatabase, user: &MasterUser) -> Result<DbInstance, CallError> {
+        let spec = &object.spec;
+        let storage = &spec.storage;
+        let answer = self
+            .client
+            .create_db_instance()
+            .db_instance_identifier(id)
+            .engine(spec.engine.as_str())
+            .set_engine_version(spec.engine_version.clone())
+            .db_instance_class(&spec.instance_class)
+            .storage_type(storage.storage_type.as_str())
+            .allocated_storage(storage.size_gib)
+            .set_max_allocated_storage(storage.max_size_gib)
+            .set_iops(storage.iops)
+            .set_storage_throughput(storage.throughput_mibps)
+            .set_db_name(spec.database_name.clone())
+            .master_username(&user.name)
+            .master_user_password(&user.password)
+            .multi_az(spec.multi_az)
+            .backup_retention_period(spec.backup.retention_days)
+            .set_preferred_backup_window(spec.backup.window.clone())
+            .set_preferred_maintenance_window(spec.maintenance_window.clone())
+            .set_port(spec.port)
+            .deletion_protection(spec.deletion_protection)
+            .set_tags(Some(tags(object)))
+            .send()
+            .await?;
+        answer.db_instance.ok_or_else(CallError::empty)
+    }
+
+    /// Asks for a change of an instance, at once rather than in its maintenance window.
+    pub(crate) async fn modify(&self, id: &str, change: &Modification) -> Result<DbInstance, CallError> {
+        let answer = self
+            .client
+            .modify_db_instance()
+            .db_instance_identifier(id)
+            .apply_immediately(true)
+            .set_db_instance_class(change.instance_class.clone())
+            .set_storage_type(change.storage_type.map(StorageType::as_str).map(String::from))
+            .set_allocated_storage(change.size_gib)
+            .set_max_allocated_storage(change.max_size_gib)
+            .set_iops(change.iops)
+            .set_storage_throughput(change.throughput_mibps)
+            .set_engine_version(change.engine_version.clone())
+            .set_allow_major_version_upgrade(change.engine_version.is_some().then_some(true))
+            .set_multi_az(change.multi_az)
+            .set_backup_retention_period(change.retention_days)
+            .set_preferred_backup_window(change.backup_window.clone())
+            .set_preferred_maintenance_window(change.maintenance_window.clone())
+            .set_db_port_number(change.port)
+            .set_deletion_protection(change.deletion_protection)
+            .send()
+            .await?;
+        answer.db_instance.ok_or_else(CallError::empty)
+    }
+
+    /// Asks for the end of an instance; with the identifier of a final snapshot, or without one.
+    pub(crate) async fn delete(&self, id: &str, final_snapshot: Option<String>) -> Result<(), CallError> {
+        self.client
+            .delete_db_instance()
+            .db_instance_identifier(id)
+            .skip_final_snapshot(final_snapshot.is_none())
+            .set_final_db_snapshot_identifier(final_snapshot)
+            .send()
+            .await?;
+        Ok(())
+    }
+}
+
+fn tags(object: &CloudDatabase) -> Vec<Tag> {
+    let metadata = &object.metadata;
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let tag = |key: &str, value: &str| Tag::builder().key(key).value(value).build();
+    let mut tags: Vec<_> = object.spec.tags.iter().map(|(key, value)| tag(key, value)).collect();
+    tags.push(tag(OWNER_TAG, metadata.uid.as_deref().unwrap_or_default()));
+    tags.push(tag(OBJECT_TAG, &format!("{namespace}/{name}")));
+    tags
+}
+
+impl CallError {
+    pub(crate) fn is(&self, code: &str) -> bool {
+        self.code.as_deref() == Some(code)
+    }
+
+    fn empty() -> Self {
+        Self { code: None, message: "RDS answered without the instance".to_owned() }
+    }
+
+    /// Whether the same call cannot succeed before something is changed: in the object, in the quota,
+    /// or in what the operator may do.
+    fn is_permanent(&self) -> bool {
+        const PERMANENT: &[&str] = &[
+            "InvalidParameterValue",
+            "InvalidParameterCombination",
+            "InvalidVPCNetworkStateFault",
+            "StorageTypeNotSupported",
+        ];
+        self.code.as_deref().is_some_and(|code| PERMANENT.contains(&code))
+    }
+}
+
+impl From<CallError> for ReconcileError {
+    fn from(error: CallError) -> Self {
+        let message = match &error.code {
+            Some(code) => format!("RDS: {code}: {}", error.message),
+            None => format!("RDS: {}", error.message),
+        };
+        if error.is_permanent() {
+            Self::Permanent { reason: "RefusedByRds", message }
+        } else {
+            Self::Transient { reason: "RdsCallFailed", message }
+        }
+    }
+}
+
+impl<E> From<SdkError<E>> for CallError
+where
+    SdkError<E>: ProvideErrorMetadata + RequestId + std::error::Error + 'static,
+{
+    fn from(error: SdkError<E>) -> Self {
+        let message = match error.message() {
+            Some(message) => message.to_owned(),
+            // No answer from RDS at all: the chain of causes says why.
+            None => aws_sdk_rds::error::DisplayErrorContext(&error).to_string(),
+        };
+        Self { code: error.code().map(String::from), message }
+    }
+}
