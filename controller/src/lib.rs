@@ -16,4 +16,4 @@ mod status;
 
 pub use metrics::Metrics;
 pub use reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
-pub use run::{Loop, Progressing};
+pub use run::{Loop, Progressing, Run};

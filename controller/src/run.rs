@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -14,6 +15,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::{Controller, Predicate, PredicateConfig, WatchStreamExt, predicates, watcher};
 use kube::ResourceExt;
 use shared_validation::Judge;
+use tokio::sync::watch;
 use tracing::Instrument;
 
 use crate::announce::Announcer;
@@ -42,6 +44,21 @@ impl Progressing {
     }
 }
 
+/// A loop of any kind.
+#[async_trait]
+pub trait Run: Send {
+    /// What tells whether the loop has caught up with the cluster.
+    fn progressing(&self) -> Progressing;
+
+    /// Watches and reconciles until `stop` turns true, then finishes the rounds under way.
+    ///
+    /// # Guarantees
+    ///
+    /// A missing CRD or an unreachable API server is waited for. An object that cannot be read as its
+    /// kind is reported as invalid; the watch and every other object go on.
+    async fn run(self: Box<Self>, stop: watch::Receiver<bool>);
+}
+
 impl<R: Reconcile> Loop<R> {
     /// A loop for the kind of `ruleset`.
     pub fn new(client: Client, ruleset: Arc<dyn Judge>, reconciler: R, metrics: Metrics) -> Self {
@@ -53,20 +70,16 @@ impl<R: Reconcile> Loop<R> {
         let cycle = Cycle { client, resource, ruleset, reconciler, announcer, backoffs, metrics };
         Self { cycle, progressing: Progressing::default() }
     }
+}
 
-    /// What tells whether the loop has caught up with the cluster.
-    pub fn progressing(&self) -> Progressing {
+#[async_trait]
+impl<R: Reconcile> Run for Loop<R> {
+    fn progressing(&self) -> Progressing {
         self.progressing.clone()
     }
 
-    /// Watches and reconciles until `stop` resolves, then finishes the rounds under way.
-    ///
-    /// # Guarantees
-    ///
-    /// A missing CRD or an unreachable API server is waited for. An object that cannot be read as its
-    /// kind is reported as invalid; the watch and every other object go on.
-    pub async fn run(self, stop: impl Future<Output = ()> + Send + Sync + 'static) {
-        let Self { cycle, progressing } = self;
+    async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
+        let Self { cycle, progressing } = *self;
         let api: Api<DynamicObject> = Api::all_with(cycle.client.clone(), &cycle.resource);
         let writer = Writer::new(cycle.resource.clone());
         let reader = writer.as_reader();
@@ -87,7 +100,10 @@ impl<R: Reconcile> Loop<R> {
         });
         Controller::for_stream_with(stream, reader, resource)
             .with_config(Config::default().concurrency(CONCURRENCY))
-            .graceful_shutdown_on(stop)
+            .graceful_shutdown_on(async move {
+                // An error means that nobody can tell any more.
+                let _ = stop.wait_for(|stop| *stop).await;
+            })
             .run(reconcile, |_, error: &Infallible, _| match *error {}, Arc::new(cycle))
             .for_each(|result| {
                 if let Err(error) = result {

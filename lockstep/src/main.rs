@@ -1,1 +1,58 @@
-fn main(){}
+//! The one program: the gate, the controller, the desk and the manifests.
+
+mod admin;
+mod check;
+mod controller;
+mod desk;
+mod dev;
+mod kinds;
+mod logging;
+mod manifests;
+mod serving;
+mod webhook;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// One set of rules per custom resource: at the desk, at the gate and in the loop.
+#[derive(Parser)]
+#[command(version, args_override_self = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Judge files without a cluster. Exit code 0: all stand; 1: something breaks a rule; 2: something
+    /// cannot be read.
+    Check(check::Args),
+    /// Serve admission reviews over HTTPS.
+    #[command(args_override_self = true)]
+    Webhook(webhook::Args),
+    /// Reconcile, and keep the gate's keys.
+    #[command(args_override_self = true)]
+    Controller(controller::Args),
+    /// Write every YAML file that a user applies.
+    Manifests(manifests::Args),
+    /// Start a real control plane on this machine with everything in it, and show the examples.
+    Dev(dev::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Check(args) => return check::run(&args),
+        Command::Manifests(args) => manifests::run(&args),
+        Command::Webhook(args) => webhook::run(args),
+        Command::Controller(args) => controller::run(args),
+        Command::Dev(args) => dev::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lockstep: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

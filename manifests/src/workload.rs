@@ -91,7 +91,7 @@ fn webhook_container() -> Value {
             format!("--listen=0.0.0.0:{WEBHOOK_PORT}"),
             format!("--health-listen=0.0.0.0:{WEBHOOK_HEALTH_PORT}"),
             format!("--tls-directory={KEYS}"),
-            "--shutdown-delay-seconds=10",
+            "--shutdown-delay=10s",
         ],
         "ports": [
             {"name": "webhook", "containerPort": WEBHOOK_PORT},
@@ -117,7 +117,6 @@ fn controller_container() -> Value {
             format!("--tls-secret={}", names::TLS_SECRET),
             format!("--webhook-service={}", names::SERVICE),
             format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
-            format!("--lease={}", names::LEASE),
         ],
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},

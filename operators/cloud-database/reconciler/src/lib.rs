@@ -10,3 +10,9 @@ mod reconciler;
 
 pub use instances::Instances;
 pub use reconciler::{CloudDatabaseReconciler, Timing};
+
+/// What the operator may do beyond its own kind, as RBAC rules: get the Secret that an object names.
+#[must_use]
+pub fn access() -> Vec<serde_json::Value> {
+    vec![serde_json::json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]})]
+}

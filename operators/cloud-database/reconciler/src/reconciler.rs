@@ -71,7 +71,7 @@ impl CloudDatabaseReconciler {
             // An earlier call was applied and its reply lost.
             Err(error) if error.is("DBInstanceAlreadyExists") => match self.instances.describe(id).await? {
                 Some(instance) => {
-                    self.require_ours(&instance, id, object.uid().as_deref())?;
+                    require_ours(&instance, id, object.uid().as_deref())?;
                     Ok(self.waiting(id, instance.db_instance_status().unwrap_or("creating")))
                 }
                 None => Err(ReconcileError::Transient {
@@ -100,18 +100,6 @@ impl CloudDatabaseReconciler {
         let mut progress = self.available(id, &modified, format!("the database can be used; RDS is changing {fields}"));
         progress.requeue_after = self.timing.poll;
         Ok(progress)
-    }
-
-    fn require_ours(&self, instance: &DbInstance, id: &str, uid: Option<&str>) -> Result<(), ReconcileError> {
-        if is_owned_by(instance, uid) {
-            return Ok(());
-        }
-        Err(ReconcileError::Permanent {
-            reason: "InstanceNotOurs",
-            message: format!(
-                "the RDS instance '{id}' does not carry the tag '{OWNER_TAG}' of this object; restore the tag, or remove the instance"
-            ),
-        })
     }
 
     fn available(&self, id: &str, instance: &DbInstance, message: String) -> Progress {
@@ -167,7 +155,7 @@ impl Reconcile for CloudDatabaseReconciler {
         let Some(instance) = self.instances.describe(&id).await? else {
             return self.create(&id, object).await;
         };
-        self.require_ours(&instance, &id, uid.as_deref())?;
+        require_ours(&instance, &id, uid.as_deref())?;
         let phase = instance.db_instance_status().unwrap_or_default();
         if SERVING.contains(&phase) {
             return self.serve(&id, object, &instance).await;
@@ -194,7 +182,7 @@ impl Reconcile for CloudDatabaseReconciler {
             self.forget(&id);
             return Ok(Finalized::Gone);
         };
-        self.require_ours(&instance, &id, uid)?;
+        require_ours(&instance, &id, uid)?;
         let phase = instance.db_instance_status().unwrap_or_default();
         if phase == "deleting" {
             return Ok(Finalized::Waiting(self.waiting(&id, phase)));
@@ -237,6 +225,18 @@ fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
         Some(uid) if !uid.is_empty() => Ok(format!("cdb-{}", uid.to_lowercase())),
         _ => Err(ReconcileError::Permanent { reason: "NoUid", message: "the object has no UID".to_owned() }),
     }
+}
+
+fn require_ours(instance: &DbInstance, id: &str, uid: Option<&str>) -> Result<(), ReconcileError> {
+    if is_owned_by(instance, uid) {
+        return Ok(());
+    }
+    Err(ReconcileError::Permanent {
+        reason: "InstanceNotOurs",
+        message: format!(
+            "the RDS instance '{id}' does not carry the tag '{OWNER_TAG}' of this object; restore the tag, or remove the instance"
+        ),
+    })
 }
 
 fn is_owned_by(instance: &DbInstance, uid: Option<&str>) -> bool {

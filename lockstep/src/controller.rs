@@ -1,0 +1,75 @@
+//! `lockstep controller`: the loop, and the gate's keys. The one process with cluster credentials.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use certs::{Keeper, Target, TargetKind};
+use controller::{Metrics, Progressing};
+use kube::Client;
+use prometheus_client::registry::Registry;
+
+use crate::kinds::{self, OperatorArgs};
+use crate::{admin, logging, serving};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where /healthz, /readyz and /metrics are served, over HTTP.
+    #[arg(long, default_value = "0.0.0.0:8081")]
+    health_listen: SocketAddr,
+    /// The directory in which the gate looks for tls.crt and tls.key.
+    #[arg(long, default_value = "/run/lockstep/tls")]
+    tls_directory: PathBuf,
+    /// The namespace of the installation.
+    #[arg(long, env = "POD_NAMESPACE", default_value = manifests::names::NAMESPACE)]
+    namespace: String,
+    /// The Secret with the gate's keys.
+    #[arg(long, default_value = manifests::names::TLS_SECRET)]
+    tls_secret: String,
+    /// The Service in front of the gate; its name is what the serving certificate is valid for.
+    #[arg(long, default_value = manifests::names::SERVICE)]
+    webhook_service: String,
+    /// The name of both webhook configurations.
+    #[arg(long, default_value = manifests::names::WEBHOOK_CONFIGURATION)]
+    webhook_configuration: String,
+    #[command(flatten)]
+    operators: OperatorArgs,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    logging::start();
+    // kube and AWS each bring rustls; the process decides for both.
+    rustls::crypto::ring::default_provider().install_default().map_err(|_| anyhow!("a TLS provider was set before"))?;
+    serving::block_on(serve(args))
+}
+
+async fn serve(args: Args) -> anyhow::Result<()> {
+    let stop = serving::stop_signal()?;
+    let client = Client::try_default().await.context("cannot find a cluster: run in one, or set KUBECONFIG")?;
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let loops = kinds::loops(&client, &metrics, &args.operators).await?;
+    let progressing: Vec<_> = loops.iter().map(|one| one.progressing()).collect();
+    admin::serve(args.health_listen, registry, move || {
+        let synced = progressing.iter().all(Progressing::is_synced);
+        if synced { Ok(()) } else { Err("the objects have not been listed yet") }
+    })
+    .await?;
+    tokio::spawn(keeper(client, &args).run());
+    futures::future::join_all(loops.into_iter().map(|one| one.run(stop.clone()))).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn keeper(client: Client, args: &Args) -> Keeper {
+    let target = |kind| Target { kind, name: args.webhook_configuration.clone() };
+    let service = format!("{}.{}.svc", args.webhook_service, args.namespace);
+    Keeper {
+        client,
+        namespace: args.namespace.clone(),
+        secret: args.tls_secret.clone(),
+        dns_names: vec![service.clone(), format!("{service}.cluster.local")],
+        directory: args.tls_directory.clone(),
+        targets: vec![target(TargetKind::Mutating), target(TargetKind::Validating)],
+    }
+}

@@ -1,0 +1,44 @@
+//! `lockstep manifests`: every YAML file that a user applies.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use manifests::{Install, render};
+
+use crate::kinds;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The folder to write to.
+    #[arg(default_value = "manifests")]
+    directory: PathBuf,
+    /// Write nothing; fail when a file is not as it would be written.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let mut stale = Vec::new();
+    for file in files()? {
+        let path = args.directory.join(&file.name);
+        if fs::read_to_string(&path).is_ok_and(|content| content == file.content) {
+            continue;
+        }
+        if args.check {
+            stale.push(file.name);
+            continue;
+        }
+        fs::create_dir_all(&args.directory).with_context(|| format!("cannot make {}", args.directory.display()))?;
+        fs::write(&path, file.content).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if !stale.is_empty() {
+        bail!("stale in {}: {}; run `lockstep manifests`", args.directory.display(), stale.join(", "));
+    }
+    Ok(())
+}
+
+/// All files as they are to be.
+pub(crate) fn files() -> anyhow::Result<Vec<manifests::File>> {
+    Ok(render(&Install { rulesets: &kinds::rulesets()?, access: kinds::access() }))
+}

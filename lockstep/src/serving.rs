@@ -1,0 +1,48 @@
+//! What both servers share: the runtime and the signals that end it.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Runs a server to its end.
+pub(crate) fn block_on(server: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+    runtime.block_on(server)
+}
+
+/// Tells when the process is asked to end, by SIGTERM or Ctrl-C. A second signal ends it at once.
+pub(crate) fn stop_signal() -> anyhow::Result<watch::Receiver<bool>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let (tell, told) = watch::channel(false);
+    tokio::spawn(async move {
+        let mut next = async || {
+            tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            }
+        };
+        let name = next().await;
+        tracing::info!(signal = name, "stopping");
+        tell.send_replace(true);
+        let name = next().await;
+        tracing::warn!(signal = name, "a second signal: aborting");
+        std::process::exit(1);
+    });
+    Ok(told)
+}
+
+/// Resolves once the process has been asked to end.
+pub(crate) async fn stopped(mut told: watch::Receiver<bool>) {
+    // An error means that nobody can tell any more: then there is nothing to wait for.
+    let _ = told.wait_for(|stop| *stop).await;
+}
+
+/// Reads a duration such as `30s`, `10m` or `1h 30m`.
+pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
+    let signed: jiff::SignedDuration =
+        text.parse().map_err(|_| anyhow!("`{text}` is no duration; write, for example, 30s, 10m or 1h 30m"))?;
+    Duration::try_from(signed).map_err(|_| anyhow!("a duration must not be negative"))
+}

@@ -1,0 +1,66 @@
+//! `lockstep webhook`: the gate's process. It holds no cluster credentials.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use webhook::{Gate, Metrics, ServingKeys};
+
+use crate::{admin, kinds, logging, serving};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where admission reviews are taken, over HTTPS.
+    #[arg(long, default_value = "0.0.0.0:9443")]
+    listen: SocketAddr,
+    /// Where /healthz, /readyz and /metrics are served, over HTTP.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    health_listen: SocketAddr,
+    /// The directory with tls.crt and tls.key; it may be filled later, and is read again on a change.
+    #[arg(long, default_value = "/run/lockstep/tls")]
+    tls_directory: PathBuf,
+    /// The largest review taken, in bytes.
+    #[arg(long, default_value_t = webhook::DEFAULT_BODY_LIMIT_BYTES)]
+    body_limit_bytes: usize,
+    /// How long to serve on after SIGTERM, until nobody is sent here any more.
+    #[arg(long, default_value = "10s", value_parser = serving::duration)]
+    shutdown_delay: Duration,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    logging::start();
+    serving::block_on(serve(args))
+}
+
+async fn serve(args: Args) -> anyhow::Result<()> {
+    let stop = serving::stop_signal()?;
+    let mut registry = Registry::default();
+    let gate = Gate::new(kinds::rulesets()?, Metrics::register(&mut registry)).with_body_limit_bytes(args.body_limit_bytes);
+    let keys = ServingKeys::in_directory(&args.tls_directory);
+    tokio::spawn(Arc::clone(&keys).keep_fresh());
+    let (ready_keys, draining) = (Arc::clone(&keys), stop.clone());
+    admin::serve(args.health_listen, registry, move || {
+        if *draining.borrow() {
+            Err("draining")
+        } else if !ready_keys.are_loaded() {
+            Err("no serving certificate yet")
+        } else {
+            Ok(())
+        }
+    })
+    .await?;
+    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    tracing::info!(address = %args.listen, "taking admission reviews");
+    let drained = async {
+        serving::stopped(stop).await;
+        // Readiness fails first; reviews are still sent here until every API server has heard of it.
+        tokio::time::sleep(args.shutdown_delay).await;
+    };
+    webhook::serve(listener, gate.router(), keys, drained).await?;
+    tracing::info!("stopped");
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! Lockstep in a cluster: the manifests applied, and the processes of one Pod started as the Deployment
+//! starts them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::moto;
+use crate::pod::Container;
+use crate::process::{Process, free_port};
+use crate::wait::eventually;
+
+/// What differs from the Deployment: where things are on this machine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program.
+    pub program: PathBuf,
+    /// The endpoint of AWS.
+    pub aws_endpoint: String,
+    /// More arguments of the controller.
+    pub controller_args: Vec<String>,
+    /// An API server to give the controller instead of the real one.
+    pub controller_server: Option<String>,
+}
+
+/// Lockstep, installed and running.
+pub struct Installation {
+    options: Options,
+    deployment: Value,
+    keys: PathBuf,
+    logs: PathBuf,
+    kubeconfig: PathBuf,
+    webhook_port: u16,
+    webhook_health_port: u16,
+    controller_health_port: u16,
+    webhook: Option<Process>,
+    controller: Option<Process>,
+}
+
+impl Installation {
+    /// Applies the manifests and makes the Service lead to this machine. Starts nothing.
+    pub async fn apply(cluster: &Cluster, manifests: &Path, options: Options) -> Result<Self, Error> {
+        let file = manifests.join("deployment.yaml");
+        let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
+        let deployment: Value =
+            serde_saphyr::from_str(&text).map_err(|error| Error::Manifest(format!("{}: {error}", file.display())))?;
+        cluster.run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])?;
+        cluster.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])?;
+        let namespace = deployment["metadata"]["namespace"].as_str().unwrap_or_default();
+        let account = deployment.pointer("/spec/template/spec/serviceAccountName").and_then(Value::as_str);
+        let kubeconfig = cluster
+            .service_account_kubeconfig(namespace, account.unwrap_or_default(), options.controller_server.as_deref())
+            .await?;
+        let installation = Self {
+            options,
+            keys: cluster.directory().join("tls"),
+            logs: cluster.logs(),
+            deployment,
+            kubeconfig,
+            webhook_port: free_port(),
+            webhook_health_port: free_port(),
+            controller_health_port: free_port(),
+            webhook: None,
+            controller: None,
+        };
+        installation.route_service_here(cluster).await?;
+        Ok(installation)
+    }
+
+    /// Starts both processes and waits until the gate can be asked.
+    pub async fn start(&mut self, cluster: &Cluster) -> Result<(), Error> {
+        self.start_controller()?;
+        self.start_webhook()?;
+        self.wait_for_gate(cluster).await
+    }
+
+    /// Starts the gate's process.
+    pub fn start_webhook(&mut self) -> Result<(), Error> {
+        let container = Container::of(&self.deployment, "webhook", "pod-0")?;
+        let mut command = Command::new(&self.options.program);
+        command
+            .args(container.args)
+            .arg(format!("--listen=127.0.0.1:{}", self.webhook_port))
+            .arg(format!("--health-listen=127.0.0.1:{}", self.webhook_health_port))
+            .arg(format!("--tls-directory={}", self.keys.display()))
+            .arg("--shutdown-delay=0s")
+            .env_clear()
+            .envs(container.env);
+        self.webhook = Some(Process::start("webhook", &mut command, &self.logs)?);
+        Ok(())
+    }
+
+    /// Starts the controller's process, with the rights of its service account.
+    pub fn start_controller(&mut self) -> Result<(), Error> {
+        let container = Container::of(&self.deployment, "controller", "pod-0")?;
+        let mut command = Command::new(&self.options.program);
+        command
+            .args(container.args)
+            .arg(format!("--health-listen=127.0.0.1:{}", self.controller_health_port))
+            .arg(format!("--tls-directory={}", self.keys.display()))
+            .args(&self.options.controller_args)
+            .env_clear()
+            .envs(container.env)
+            .envs(moto::environment(&self.options.aws_endpoint))
+            .env("KUBECONFIG", &self.kubeconfig);
+        self.controller = Some(Process::start("controller", &mut command, &self.logs)?);
+        Ok(())
+    }
+
+    /// The gate's process.
+    pub fn webhook(&mut self) -> &mut Process {
+        self.webhook.as_mut().expect("the webhook has been started")
+    }
+
+    /// The controller's process.
+    pub fn controller(&mut self) -> &mut Process {
+        self.controller.as_mut().expect("the controller has been started")
+    }
+
+    /// The gate's address.
+    pub fn webhook_port(&self) -> u16 {
+        self.webhook_port
+    }
+
+    /// Where the gate's health and metrics are.
+    pub fn webhook_health_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.webhook_health_port)
+    }
+
+    /// Where the controller's health and metrics are.
+    pub fn controller_health_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.controller_health_port)
+    }
+
+    /// Waits until both configurations carry the CA of a certificate that the gate serves.
+    pub async fn wait_for_gate(&mut self, cluster: &Cluster) -> Result<(), Error> {
+        let port = self.webhook_health_port;
+        eventually("the gate becoming ready", async || is_ready(port).await.then_some(())).await.map_err(|error| {
+            let tail = |process: &Option<Process>| process.as_ref().map(Process::tail).unwrap_or_default();
+            match error {
+                Error::Timeout { what, seconds, .. } => {
+                    let hint = format!("{}{}", tail(&self.webhook), tail(&self.controller));
+                    Error::Timeout { what, seconds, hint }
+                }
+                other => other,
+            }
+        })?;
+        for kind in WEBHOOK_CONFIGURATIONS {
+            let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
+            eventually("the caBundle being written", async || {
+                let configurations = api.list(&Default::default()).await.ok()?;
+                let mut webhooks = configurations.items.iter().flat_map(|c| c.data["webhooks"].as_array().into_iter().flatten());
+                webhooks.all(|webhook| webhook["clientConfig"]["caBundle"].is_string()).then_some(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Removes both webhook configurations: the gate is gone.
+    pub fn remove_gate(&self, cluster: &Cluster) -> Result<(), Error> {
+        for kind in WEBHOOK_CONFIGURATIONS {
+            cluster.run_kubectl(&["delete", &kind.to_lowercase(), "--all"])?;
+        }
+        Ok(())
+    }
+
+    /// No kube-proxy runs here: the Service becomes a name for this machine, and the configurations name
+    /// the port that the gate really has. The host that the API server verifies stays the Service's.
+    async fn route_service_here(&self, cluster: &Cluster) -> Result<(), Error> {
+        let patch = Patch::Merge(json!({
+            "spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null, "selector": null},
+        }));
+        let mut reference = None;
+        for kind in WEBHOOK_CONFIGURATIONS {
+            let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
+            for configuration in api.list(&Default::default()).await? {
+                let name = configuration.metadata.name.clone().unwrap_or_default();
+                let count = configuration.data["webhooks"].as_array().map_or(0, Vec::len);
+                reference = Some(configuration.data["webhooks"][0]["clientConfig"]["service"].clone());
+                let operations: Vec<_> = (0..count)
+                    .map(|index| {
+                        let place = format!("/webhooks/{index}/clientConfig/service/port");
+                        json!({"op": "replace", "path": place, "value": self.webhook_port})
+                    })
+                    .collect();
+                kubectl_patch(cluster, &kind.to_lowercase(), &name, &Value::Array(operations))?;
+            }
+        }
+        let reference = reference.ok_or_else(|| Error::Manifest("there is no webhook configuration".to_owned()))?;
+        let text = |name: &str| reference[name].as_str().unwrap_or_default().to_owned();
+        let services: Api<k8s_openapi::api::core::v1::Service> = Api::namespaced(cluster.client(), &text("namespace"));
+        services.patch(&text("name"), &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+}
+
+const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
+fn admission(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind))
+}
+
+fn kubectl_patch(cluster: &Cluster, kind: &str, name: &str, patch: &Value) -> Result<(), Error> {
+    cluster.run_kubectl(&["patch", kind, name, "--type=json", "--patch", &patch.to_string()]).map(drop)
+}
+
+/// Whether a health endpoint says that its process is ready.
+async fn is_ready(port: u16) -> bool {
+    let Ok(url) = format!("http://127.0.0.1:{port}").parse() else { return false };
+    let Ok(client) = kube::Client::try_from(kube::Config::new(url)) else { return false };
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else { return false };
+    client.request_text(request).await.is_ok()
+}

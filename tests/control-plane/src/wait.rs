@@ -1,0 +1,34 @@
+//! Waiting for a condition.
+
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Generous: a busy machine with two cores must not fail a test.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Waits until `condition` gives a value.
+pub async fn eventually<T>(what: &str, condition: impl AsyncFnMut() -> Option<T>) -> Result<T, Error> {
+    eventually_within(DEADLINE, what, condition).await
+}
+
+/// Waits until `condition` gives a value, for as long as one likes.
+pub async fn eventually_within<T>(
+    deadline: Duration,
+    what: &str,
+    mut condition: impl AsyncFnMut() -> Option<T>,
+) -> Result<T, Error> {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = condition().await {
+            return Ok(value);
+        }
+        if started.elapsed() > deadline {
+            return Err(Error::Timeout { what: what.to_owned(), seconds: deadline.as_secs(), hint: String::new() });
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
