@@ -67,14 +67,16 @@ impl Cluster {
         )?;
 
         let service_account_key = path.join("service-account.key");
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring makes P-256 keys").serialize_pem();
-        fs::write(&service_account_key, key).map_err(Error::file(&service_account_key))?;
+        let service_account_public_key = path.join("service-account.pub");
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring makes P-256 keys");
+        fs::write(&service_account_key, key.serialize_pem()).map_err(Error::file(&service_account_key))?;
+        fs::write(&service_account_public_key, key.public_key_pem()).map_err(Error::file(&service_account_public_key))?;
         let tokens = path.join("tokens.csv");
         let token = format!("{ADMIN_TOKEN},admin,admin,system:masters\n");
         fs::write(&tokens, token).map_err(Error::file(&tokens))?;
         let certificates = path.join("apiserver");
         let port = free_port();
-        let apiserver = Process::start(
+        let mut apiserver = Process::start(
             "kube-apiserver",
             Command::new(&tools.apiserver)
                 .args(["--etcd-servers", &etcd_url, "--secure-port", &port.to_string()])
@@ -83,7 +85,7 @@ impl Cluster {
                 .arg(&certificates)
                 .arg("--service-account-issuer=https://kubernetes.default.svc")
                 .arg("--service-account-key-file")
-                .arg(&service_account_key)
+                .arg(&service_account_public_key)
                 .arg("--service-account-signing-key-file")
                 .arg(&service_account_key)
                 .arg("--authorization-mode=RBAC")
@@ -97,7 +99,7 @@ impl Cluster {
         let authority = certificates.join("apiserver.crt");
         let admin = path.join("kubeconfig");
         kubeconfig::write(&admin, &server, &authority, ADMIN_TOKEN)?;
-        let client = ready_client(&admin, &authority).await.map_err(|error| with_hint(error, &apiserver))?;
+        let client = ready_client(&admin, &authority, &mut apiserver).await?;
 
         let controller_manager = Process::start(
             "kube-controller-manager",
@@ -200,27 +202,26 @@ impl Cluster {
 }
 
 /// Waits until the API server answers and has made its own namespaces.
-async fn ready_client(kubeconfig: &Path, authority: &Path) -> Result<Client, Error> {
-    eventually("the API server writing its certificate", async || authority.is_file().then_some(())).await?;
-    let read = Kubeconfig::read_from(kubeconfig).map_err(|error| Error::Manifest(error.to_string()))?;
-    let client = eventually("reading the API server's certificate", async || {
-        let config = Config::from_custom_kubeconfig(read.clone(), &KubeConfigOptions::default()).await.ok()?;
-        Client::try_from(config).ok()
-    })
-    .await?;
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    eventually("the API server becoming ready", async || {
-        let request = http::Request::get("/readyz").body(Vec::new()).ok()?;
-        client.request_text(request).await.ok()?;
-        namespaces.get("default").await.ok()
-    })
-    .await?;
-    Ok(client)
-}
-
-fn with_hint(error: Error, process: &Process) -> Error {
-    match error {
-        Error::Timeout { what, seconds, .. } => Error::Timeout { what, seconds, hint: process.tail() },
-        other => other,
+async fn ready_client(kubeconfig: &Path, authority: &Path, apiserver: &mut Process) -> Result<Client, Error> {
+    let ready = async {
+        eventually("the API server writing its certificate", async || authority.is_file().then_some(())).await?;
+        let read = Kubeconfig::read_from(kubeconfig).map_err(|error| Error::Manifest(error.to_string()))?;
+        let client = eventually("reading the API server's certificate", async || {
+            let config = Config::from_custom_kubeconfig(read.clone(), &KubeConfigOptions::default()).await.ok()?;
+            Client::try_from(config).ok()
+        })
+        .await?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        eventually("the API server becoming ready", async || {
+            let request = http::Request::get("/readyz").body(Vec::new()).ok()?;
+            client.request_text(request).await.ok()?;
+            namespaces.get("default").await.ok()
+        })
+        .await?;
+        Ok(client)
+    };
+    tokio::select! {
+        ready = ready => ready.map_err(|error: Error| error.with_hint(apiserver.tail())),
+        () = apiserver.ended() => Err(Error::Failed { command: "kube-apiserver".to_owned(), output: apiserver.tail() }),
     }
 }

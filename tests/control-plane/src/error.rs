@@ -48,6 +48,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same, saying where to look when it was a time-out.
+    pub(crate) fn with_hint(self, hint: String) -> Self {
+        match self {
+            Self::Timeout { what, seconds, .. } => Self::Timeout { what, seconds, hint },
+            other => other,
+        }
+    }
+
     pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { path, source }

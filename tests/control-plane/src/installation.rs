@@ -143,13 +143,7 @@ impl Installation {
         let port = self.webhook_health_port;
         eventually("the gate becoming ready", async || is_ready(port).await.then_some(())).await.map_err(|error| {
             let tail = |process: &Option<Process>| process.as_ref().map(Process::tail).unwrap_or_default();
-            match error {
-                Error::Timeout { what, seconds, .. } => {
-                    let hint = format!("{}{}", tail(&self.webhook), tail(&self.controller));
-                    Error::Timeout { what, seconds, hint }
-                }
-                other => other,
-            }
+            error.with_hint(format!("{}{}", tail(&self.webhook), tail(&self.controller)))
         })?;
         for kind in WEBHOOK_CONFIGURATIONS {
             let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::error::Error;
+use crate::wait::LOOK_EVERY;
 
 /// A running process, its output in a file.
 #[derive(Debug)]
@@ -43,6 +44,13 @@ impl Process {
     /// The exit status, if the process has ended.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
+    }
+
+    /// Resolves once the process has ended by itself.
+    pub async fn ended(&mut self) {
+        while self.exit_status().is_none() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Ends the process at once, as SIGKILL does, and waits until it is gone.

@@ -18,6 +18,8 @@ pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn crd() -> Value {
     let mut crd = serde_json::to_value(CloudDatabase::crd()).expect("a CRD is JSON");
     tidy(&mut crd);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] =
+        "A managed relational database: an AWS RDS instance.".into();
     crd
 }
 

@@ -32,7 +32,7 @@ pub struct CloudDatabaseStatus {
 
     /// The generation that this status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = i64::MAX))]
+    #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
 
     /// `Valid`: the object keeps its rules. `Ready`: the database can be used.
@@ -53,7 +53,7 @@ pub struct CloudDatabaseStatus {
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedValues {
     /// The generation that was accepted.
-    #[schemars(range(min = 0, max = i64::MAX))]
+    #[schemars(range(min = 0))]
     pub generation: i64,
 
     /// The values by dotted field name.

@@ -1,0 +1,164 @@
+//! A cluster with Lockstep in it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_rds::config::Credentials;
+use aws_sdk_rds::types::DbInstance;
+use aws_smithy_http_client::Builder;
+use control_plane::{Cluster, Installation, Moto, Options, eventually};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+/// The namespace that tests work in.
+pub const NAMESPACE: &str = "default";
+
+/// The Secret that every test's database names.
+pub const SECRET: &str = "credentials";
+
+pub struct World {
+    pub installation: Installation,
+    pub rds: aws_sdk_rds::Client,
+    pub cluster: Cluster,
+    pub moto: Moto,
+}
+
+/// What differs from one test's world to another's.
+#[derive(Default)]
+pub struct Detours {
+    /// In front of moto.
+    pub aws_endpoint: Option<String>,
+    /// In front of the API server, for the controller.
+    pub controller_server: Option<String>,
+}
+
+impl World {
+    /// A cluster in which everything runs.
+    pub async fn start() -> Self {
+        let cluster = Cluster::start().await.expect("a cluster");
+        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        Self::install(cluster, moto, Detours::default()).await
+    }
+
+    /// Lockstep in a cluster that stands.
+    pub async fn install(cluster: Cluster, moto: Moto, detours: Detours) -> Self {
+        let options = Options {
+            program: env!("CARGO_BIN_EXE_lockstep").into(),
+            aws_endpoint: detours.aws_endpoint.unwrap_or_else(|| moto.endpoint()),
+            controller_args: vec!["--rds-poll=100ms".to_owned(), "--rds-resync=300ms".to_owned()],
+            controller_server: detours.controller_server,
+        };
+        let mut installation = Installation::apply(&cluster, &root().join("manifests"), options).await.expect("manifests");
+        installation.start(&cluster).await.expect("both processes");
+        let rds = rds(&moto.endpoint()).await;
+        let world = Self { installation, rds, cluster, moto };
+        world.make_secret(SECRET, &json!({"username": "app", "password": "correct-horse"})).await;
+        world
+    }
+
+    pub fn databases(&self) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk("database.example.com", "v1alpha1", "CloudDatabase");
+        let resource = ApiResource::from_gvk_with_plural(&gvk, "clouddatabases");
+        Api::namespaced_with(self.cluster.client(), NAMESPACE, &resource)
+    }
+
+    pub async fn make_secret(&self, name: &str, data: &Value) {
+        let secret = json!({"metadata": {"name": name}, "stringData": data});
+        let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(self.cluster.client(), NAMESPACE);
+        let secret = serde_json::from_value(secret).expect("a Secret");
+        secrets.create(&PostParams::default(), &secret).await.expect("the Secret is created");
+    }
+
+    /// Runs `kubectl` with a document on standard input; gives its output, or what it complained of.
+    pub fn kubectl_apply(&self, object: &Value) -> Result<String, String> {
+        let path = self.cluster.directory().join(format!("apply-{}.json", object["metadata"]["name"].as_str().unwrap_or("x")));
+        std::fs::write(&path, object.to_string()).expect("a file");
+        self.kubectl(&["apply", "-f", &path.to_string_lossy()])
+    }
+
+    pub fn kubectl(&self, args: &[&str]) -> Result<String, String> {
+        let output = self.cluster.kubectl().args(args).output().expect("kubectl runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+
+    /// A condition of a database, once it speaks of the present generation.
+    pub async fn condition(&self, name: &str, type_: &str, status: &str) -> Condition {
+        let databases = self.databases();
+        let what = format!("{name} having {type_}={status}");
+        eventually(&what, async || {
+            let object = databases.get(name).await.ok()?;
+            condition(&object, type_).filter(|c| c.status == status && c.observed_generation == object.metadata.generation)
+        })
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", self.logs()))
+    }
+
+    /// The instances that moto knows.
+    pub async fn instances(&self) -> Vec<DbInstance> {
+        let answer = self.rds.describe_db_instances().send().await.expect("moto answers");
+        answer.db_instances.unwrap_or_default()
+    }
+
+    /// What the processes have printed, for a failure's message.
+    pub fn logs(&self) -> String {
+        let read = |name: &str| std::fs::read_to_string(self.cluster.logs().join(name)).unwrap_or_default();
+        format!("controller:\n{}\nwebhook:\n{}", read("controller.log"), read("webhook.log"))
+    }
+}
+
+/// A condition of an object.
+pub fn condition(object: &DynamicObject, type_: &str) -> Option<Condition> {
+    let conditions = object.data.pointer("/status/conditions")?.as_array()?;
+    let found = conditions.iter().find(|condition| condition["type"] == type_)?;
+    serde_json::from_value(found.clone()).ok()
+}
+
+/// A valid database.
+pub fn database(name: &str) -> Value {
+    json!({
+        "apiVersion": "database.example.com/v1alpha1",
+        "kind": "CloudDatabase",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "engine": "postgres",
+            "engineVersion": "16.4",
+            "instanceClass": "db.t4g.micro",
+            "storage": {"sizeGib": 100},
+            "credentials": {"username": "app", "secretName": SECRET},
+            "deletionPolicy": "Delete",
+        },
+    })
+}
+
+/// The repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The desk's verdict on a text, as JSON.
+pub fn check(arguments: &[&str], file: &std::path::Path) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["check", "--output", "json"])
+        .args(arguments)
+        .arg(file)
+        .output()
+        .expect("the desk runs");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+async fn rds(endpoint: &str) -> aws_sdk_rds::Client {
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .http_client(Builder::new().build_http())
+        .region(Region::new("eu-central-1"))
+        .credentials_provider(Credentials::new("testing", "testing", None, None, "tests"))
+        .endpoint_url(endpoint)
+        .load()
+        .await;
+    aws_sdk_rds::Client::new(&config)
+}
