@@ -34,11 +34,16 @@ impl Accepted {
         Self { generation, values }
     }
 
-    /// What an object's status remembers; nothing when it is missing or unreadable, and then the
-    /// object is judged as new.
+    /// What an object's status remembers.
+    ///
+    /// An object that the loop has found invalid without ever having accepted it has nothing to be
+    /// compared with: what comes back is empty, and its correction is judged as new. Nothing comes
+    /// back where the loop has said nothing yet.
     #[must_use]
     pub fn read(object: &Value) -> Option<Self> {
-        Self::deserialize(object.pointer("/status/accepted")?).ok()
+        let status = object.get("status")?;
+        let remembered = status.get("accepted").and_then(|accepted| Self::deserialize(accepted).ok());
+        remembered.or_else(|| is_found_invalid(status).then(Self::default))
     }
 
     /// The accepted value of a field.
@@ -58,6 +63,11 @@ impl Accepted {
         }
         old
     }
+}
+
+fn is_found_invalid(status: &Value) -> bool {
+    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+    conditions.into_iter().any(|condition| condition["type"] == "Valid" && condition["status"] == "False")
 }
 
 #[cfg(test)]

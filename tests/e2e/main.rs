@@ -2,4 +2,12 @@
 //! rights that the manifests grant, and AWS is a moto server.
 
 mod apply;
+mod cases;
+mod crash;
+mod desk;
+mod gate;
+mod install;
+mod protocol;
+mod proxy;
+mod unguarded;
 mod world;

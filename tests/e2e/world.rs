@@ -11,6 +11,7 @@ use control_plane::{Cluster, Installation, Moto, Options, eventually};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
+use kube::{Client, Config};
 use serde_json::{Value, json};
 
 /// The namespace that tests work in.
@@ -94,7 +95,36 @@ impl World {
             condition(&object, type_).filter(|c| c.status == status && c.observed_generation == object.metadata.generation)
         })
         .await
-        .unwrap_or_else(|error| panic!("{error}\n{}", self.logs()))
+        .unwrap_or_else(|error| self.fail(&error.to_string()))
+    }
+
+    /// An instance that is as it is said to become.
+    pub async fn instance_that(&self, what: &str, is_so: impl Fn(&DbInstance) -> bool) {
+        let seen = eventually(what, async || self.instances().await.iter().any(&is_so).then_some(()));
+        seen.await.unwrap_or_else(|error| self.fail(&error.to_string()));
+    }
+
+    /// The metrics that a process serves.
+    pub async fn metrics(&self, url: &str) -> String {
+        let client = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client");
+        let request = http::Request::get("/metrics").body(Vec::new()).expect("a request");
+        client.request_text(request).await.expect("metrics")
+    }
+
+    /// Takes the schema out of the CRD: the API server stores whatever it is given.
+    pub async fn empty_crd(&self) {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
+        let name = "clouddatabases.database.example.com";
+        self.kubectl(&["patch", "crd", name, "--type=json", "--patch", &patch.to_string()]).expect("the CRD is patched");
+        let mut probe = database("probe");
+        probe["spec"]["port"] = json!("no number");
+        let probe: DynamicObject = serde_json::from_value(probe).expect("an object");
+        let params = PostParams { dry_run: true, ..PostParams::default() };
+        let databases = self.databases();
+        eventually("the emptied schema", async || databases.create(&params, &probe).await.ok())
+            .await
+            .unwrap_or_else(|error| self.fail(&error.to_string()));
     }
 
     /// The instances that moto knows.
@@ -103,10 +133,10 @@ impl World {
         answer.db_instances.unwrap_or_default()
     }
 
-    /// What the processes have printed, for a failure's message.
-    pub fn logs(&self) -> String {
+    /// Fails the test, with what the processes have printed.
+    pub fn fail(&self, why: &str) -> ! {
         let read = |name: &str| std::fs::read_to_string(self.cluster.logs().join(name)).unwrap_or_default();
-        format!("controller:\n{}\nwebhook:\n{}", read("controller.log"), read("webhook.log"))
+        panic!("{why}\ncontroller:\n{}\nwebhook:\n{}", read("controller.log"), read("webhook.log"))
     }
 }
 

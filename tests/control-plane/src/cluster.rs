@@ -1,4 +1,4 @@
-//! etcd, kube-apiserver, kube-controller-manager and kwok as one cluster.
+//! etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok as one cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ const ADMIN_TOKEN: &str = "admin-of-a-test-cluster";
 /// A real cluster on loopback. It ends with the value.
 pub struct Cluster {
     // In the order in which they end.
+    _scheduler: Process,
     _kwok: Process,
     _controller_manager: Process,
     _apiserver: Process,
@@ -124,7 +125,19 @@ impl Cluster {
                 .args(["--manage-all-nodes=true", "--server-address", &format!("127.0.0.1:{}", free_port())]),
             &logs,
         )?;
+        let scheduler = Process::start(
+            "kube-scheduler",
+            Command::new(&tools.scheduler)
+                .arg("--kubeconfig")
+                .arg(&admin)
+                .args(["--leader-elect=false", "--bind-address=127.0.0.1"])
+                .args(["--secure-port", &free_port().to_string()])
+                .arg("--cert-dir")
+                .arg(path.join("scheduler")),
+            &logs,
+        )?;
         Ok(Self {
+            _scheduler: scheduler,
             _kwok: kwok,
             _controller_manager: controller_manager,
             _apiserver: apiserver,

@@ -1,5 +1,5 @@
-//! A real control plane for tests: etcd, kube-apiserver, kube-controller-manager and kwok, and moto in
-//! the place of AWS.
+//! A real control plane for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and
+//! kwok, and moto in the place of AWS.
 //!
 //! Everything is built once from Go modules and Python packages named by this crate, cached below
 //! `target/`, and started in seconds. What a value of this crate has started ends with the value.
@@ -19,4 +19,4 @@ pub use error::Error;
 pub use installation::{Installation, Options};
 pub use moto::Moto;
 pub use process::{Process, free_port};
-pub use wait::{eventually, eventually_within};
+pub use wait::{eventually, eventually_within, stays};

@@ -24,6 +24,7 @@ pub(crate) struct Tools {
     pub(crate) etcd: PathBuf,
     pub(crate) apiserver: PathBuf,
     pub(crate) controller_manager: PathBuf,
+    pub(crate) scheduler: PathBuf,
     pub(crate) kubectl: PathBuf,
     pub(crate) kwok: PathBuf,
     pub(crate) kwok_stages: PathBuf,
@@ -42,8 +43,9 @@ impl Tools {
         Ok(Self {
             etcd: asset("etcd").map_or_else(|| build("etcd", "go.etcd.io/etcd/server/v3", PLAIN_LDFLAGS), Ok)?,
             apiserver: asset("kube-apiserver").map_or_else(|| kubernetes("kube-apiserver"), Ok)?,
-            // envtest brings none.
+            // envtest brings neither.
             controller_manager: kubernetes("kube-controller-manager")?,
+            scheduler: kubernetes("kube-scheduler")?,
             kubectl: asset("kubectl").or_else(|| on_path("kubectl")).map_or_else(|| kubernetes("kubectl"), Ok)?,
             kwok_stages: kwok_stages(&kwok)?,
             kwok,

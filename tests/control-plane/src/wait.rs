@@ -32,3 +32,17 @@ pub async fn eventually_within<T>(
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
+
+/// Looks for a while that something stays as it is.
+///
+/// # Panics
+///
+/// When it changes.
+pub async fn stays<T: PartialEq + std::fmt::Debug>(period: Duration, what: &str, mut observe: impl AsyncFnMut() -> T) {
+    let started = Instant::now();
+    let first = observe().await;
+    while started.elapsed() < period {
+        tokio::time::sleep(LOOK_EVERY).await;
+        assert_eq!(observe().await, first, "{what} has changed after {:?}", started.elapsed());
+    }
+}

@@ -39,6 +39,6 @@ impl Kind for CloudDatabase {
     }
 
     fn remembered_fields() -> &'static [&'static str] {
-        &["spec.databaseName", "spec.deletionPolicy", "spec.engineVersion"]
+        &["spec.credentials.username", "spec.databaseName", "spec.deletionPolicy", "spec.engineVersion"]
     }
 }

@@ -27,6 +27,16 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
             reads: &["spec.credentials.username", "spec.engine"],
             check: username_reserved,
         },
+        // Not in CEL: the API server compares with the object as stored, and one that was stored without
+        // the gate, under a reserved name, could never be corrected.
+        Rule {
+            id: "username-immutable",
+            sentence: "The master user's literal name stays what it was: RDS sets it at creation only.",
+            severity: Severity::Error,
+            source: CREATE,
+            reads: &["spec.credentials.username"],
+            check: username_immutable,
+        },
         Rule {
             id: "engine-version-only-rises",
             sentence: "The engine version is never lowered: RDS cannot downgrade an instance.",
@@ -76,6 +86,17 @@ fn username_reserved(subject: &Subject<'_, CloudDatabase>, findings: &mut Findin
         && let Some(detail) = username_problem(spec.engine, name)
     {
         findings.push(FieldError::invalid(FieldPath::new("spec.credentials.username"), name.as_str(), detail));
+    }
+}
+
+fn username_immutable(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    let old = subject.old.and_then(|old| old.spec.credentials.username.as_deref());
+    let new = subject.object.spec.credentials.username.as_deref();
+    if let Some(old) = old
+        && new != Some(old)
+    {
+        let detail = format!("is immutable: RDS sets it at creation only; restore '{old}'");
+        findings.push(FieldError::invalid(FieldPath::new("spec.credentials.username"), new, detail));
     }
 }
 

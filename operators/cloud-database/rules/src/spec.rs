@@ -189,8 +189,6 @@ pub struct Credentials {
     /// The user's name. It wins over the Secret's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
-    #[x_kube(validation = Rule::new("self == oldSelf")
-        .message("is immutable: RDS sets it at creation only; restore the old value [username-immutable]"))]
     pub username: Option<String>,
 
     /// The Secret that holds the password, in the object's namespace.

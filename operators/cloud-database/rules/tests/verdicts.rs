@@ -152,3 +152,13 @@ fn a_default_left_out_on_update_keeps_what_was_there() {
     assert_eq!(verdict.object["spec"]["port"], 6000);
     assert!(verdict.is_valid());
 }
+
+#[test]
+fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
+    let mut stored = database(&json!({"credentials": {"username": "user"}}));
+    let corrected = database(&json!({}));
+    let verdict = |old: &Value| rules().check(&Candidate::update(&corrected, old).since(Accepted::read(old).as_ref()));
+    assert_eq!(verdict(&stored).errors[0].rule, "username-immutable", "the loop has not spoken yet");
+    stored["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
+    assert_eq!(errors(&verdict(&stored)), Vec::<String>::new());
+}

@@ -1,0 +1,164 @@
+//! A proxy in front of AWS or the API server: it sees every call, and can stop the world at one of them.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use control_plane::{Cluster, Moto};
+use futures::stream;
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+/// When, relative to a call, the trap springs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// The call has not reached its server.
+    Before,
+    /// The server has done it, and nobody has heard of it.
+    After,
+}
+
+/// Which calls count, under which name.
+type Naming = fn(method: &str, path: &str, body: &[u8]) -> Option<String>;
+
+/// Shared by the proxies of one test, so that calls to different servers are one sequence.
+#[derive(Clone, Default)]
+pub struct Trap(Arc<Mutex<TrapState>>);
+
+#[derive(Default)]
+struct TrapState {
+    calls: Vec<String>,
+    armed: Option<(usize, When, mpsc::UnboundedSender<oneshot::Sender<()>>)>,
+}
+
+impl Trap {
+    /// Springs at the n-th call from now, counted from zero. What is received says that it has sprung;
+    /// the call is let go, without an answer, by what is received then.
+    pub fn arm(&self, nth: usize, when: When) -> mpsc::UnboundedReceiver<oneshot::Sender<()>> {
+        let (spring, sprung) = mpsc::unbounded_channel();
+        let mut state = self.0.lock().expect("no panic under the lock");
+        *state = TrapState { calls: Vec::new(), armed: Some((nth, when, spring)) };
+        sprung
+    }
+
+    /// Lets every call pass, counted from zero again.
+    pub fn disarm(&self) {
+        *self.0.lock().expect("no panic under the lock") = TrapState::default();
+    }
+
+    /// The calls seen since it was last armed or disarmed.
+    pub fn calls(&self) -> Vec<String> {
+        self.0.lock().expect("no panic under the lock").calls.clone()
+    }
+
+    /// Counts a call; says whether and how it springs the trap.
+    fn step_on(&self, name: String) -> Option<(When, mpsc::UnboundedSender<oneshot::Sender<()>>)> {
+        let mut state = self.0.lock().expect("no panic under the lock");
+        let nth = state.calls.len();
+        state.calls.push(name);
+        if state.armed.as_ref().is_some_and(|(armed, ..)| *armed == nth) {
+            state.armed.take().map(|(_, when, spring)| (when, spring))
+        } else {
+            None
+        }
+    }
+}
+
+/// A running proxy.
+pub struct Proxy {
+    url: String,
+    trap: Trap,
+}
+
+struct Upstream {
+    client: Client,
+    naming: Naming,
+    trap: Trap,
+}
+
+impl Proxy {
+    pub async fn before_aws(moto: &Moto) -> Self {
+        Self::trapped_before_aws(moto, Trap::default()).await
+    }
+
+    pub async fn trapped_before_aws(moto: &Moto, trap: Trap) -> Self {
+        let config = Config::new(moto.endpoint().parse().expect("a URL"));
+        Self::start(config, aws_action, trap).await
+    }
+
+    /// In front of the API server; who calls stays who he is.
+    pub async fn trapped_before_apiserver(cluster: &Cluster, trap: Trap) -> Self {
+        let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a config");
+        config.auth_info = AuthInfo::default();
+        Self::start(config, database_write, trap).await
+    }
+
+    async fn start(config: Config, naming: Naming, trap: Trap) -> Self {
+        let client = Client::try_from(config).expect("a client");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let upstream = Arc::new(Upstream { client, naming, trap: trap.clone() });
+        let routes = Router::new().fallback(pass).with_state(upstream);
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self { url, trap }
+    }
+
+    pub fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    /// The calls that count, by name.
+    pub fn calls(&self) -> Vec<String> {
+        self.trap.calls()
+    }
+}
+
+async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, usize::MAX).await else { return StatusCode::BAD_REQUEST.into_response() };
+    let trap = (upstream.naming)(parts.method.as_str(), parts.uri.path(), &body).and_then(|name| upstream.trap.step_on(name));
+    if let Some((When::Before, spring)) = &trap {
+        wait_for_release(spring).await;
+        return cut_off();
+    }
+    let answer = upstream.client.send(http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()))).await;
+    if let Some((When::After, spring)) = &trap {
+        wait_for_release(spring).await;
+        return cut_off();
+    }
+    match answer {
+        Ok(answer) => answer.map(Body::new),
+        Err(_) => StatusCode::BAD_GATEWAY.into_response(),
+    }
+}
+
+async fn wait_for_release(spring: &mpsc::UnboundedSender<oneshot::Sender<()>>) {
+    let (release, released) = oneshot::channel();
+    if spring.send(release).is_ok() {
+        let _ = released.await;
+    }
+}
+
+/// An answer that breaks off: to its caller, a lost connection.
+fn cut_off() -> Response {
+    let broken = stream::iter([Err::<Vec<u8>, _>(std::io::Error::other("cut off"))]);
+    Response::new(Body::from_stream(broken))
+}
+
+/// Every AWS call by its action.
+fn aws_action(_: &str, _: &str, body: &[u8]) -> Option<String> {
+    let form = String::from_utf8_lossy(body).into_owned();
+    form.split('&').find_map(|field| field.strip_prefix("Action=")).map(String::from)
+}
+
+/// Every write to a CloudDatabase.
+fn database_write(method: &str, path: &str, _: &[u8]) -> Option<String> {
+    let subresource = if path.ends_with("/status") { "/status" } else { "" };
+    (method != "GET" && path.contains("/clouddatabases")).then(|| format!("{method} clouddatabases{subresource}"))
+}
