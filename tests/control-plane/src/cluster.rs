@@ -19,10 +19,11 @@ use crate::process::{Process, free_port, run};
 use crate::tools::Tools;
 use crate::wait::eventually;
 
-/// The controllers that tests rely on: garbage collection, namespaces and workloads. One name that the
+/// The controllers that tests rely on: garbage collection, namespaces and workloads, and nodes being ready. One name that the
 /// manager does not know stops its start.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,deployment-controller,\
-    replicaset-controller,daemonset-controller,statefulset-controller,job-controller,serviceaccount-controller";
+    replicaset-controller,daemonset-controller,statefulset-controller,job-controller,serviceaccount-controller,\
+    node-lifecycle-controller";
 
 const ADMIN_TOKEN: &str = "admin-of-a-test-cluster";
 
