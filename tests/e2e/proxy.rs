@@ -40,10 +40,10 @@ impl Trap {
     /// Springs at the n-th call from now, counted from zero. What is received says that it has sprung;
     /// the call is let go, without an answer, by what is received then.
     pub fn arm(&self, nth: usize, when: When) -> mpsc::UnboundedReceiver<oneshot::Sender<()>> {
-        let (spring, sprung) = mpsc::unbounded_channel();
+        let (tell, told) = mpsc::unbounded_channel();
         let mut state = self.0.lock().expect("no panic under the lock");
-        *state = TrapState { calls: Vec::new(), armed: Some((nth, when, spring)) };
-        sprung
+        *state = TrapState { calls: Vec::new(), armed: Some((nth, when, tell)) };
+        told
     }
 
     /// Lets every call pass, counted from zero again.
@@ -157,7 +157,7 @@ fn aws_action(_: &str, _: &str, body: &[u8]) -> Option<String> {
     form.split('&').find_map(|field| field.strip_prefix("Action=")).map(String::from)
 }
 
-/// Every write to a CloudDatabase.
+/// Every write to a `CloudDatabase`.
 fn database_write(method: &str, path: &str, _: &[u8]) -> Option<String> {
     let subresource = if path.ends_with("/status") { "/status" } else { "" };
     (method != "GET" && path.contains("/clouddatabases")).then(|| format!("{method} clouddatabases{subresource}"))

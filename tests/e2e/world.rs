@@ -24,7 +24,7 @@ pub struct World {
     pub installation: Installation,
     pub rds: aws_sdk_rds::Client,
     pub cluster: Cluster,
-    pub moto: Moto,
+    _moto: Moto,
 }
 
 /// What differs from one test's world to another's.
@@ -55,7 +55,7 @@ impl World {
         let mut installation = Installation::apply(&cluster, &root().join("manifests"), options).await.expect("manifests");
         installation.start(&cluster).await.expect("both processes");
         let rds = rds(&moto.endpoint()).await;
-        let world = Self { installation, rds, cluster, moto };
+        let world = Self { installation, rds, cluster, _moto: moto };
         world.make_secret(SECRET, &json!({"username": "app", "password": "correct-horse"})).await;
         world
     }
@@ -135,8 +135,7 @@ impl World {
 
     /// Fails the test, with what the processes have printed.
     pub fn fail(&self, why: &str) -> ! {
-        let read = |name: &str| std::fs::read_to_string(self.cluster.logs().join(name)).unwrap_or_default();
-        panic!("{why}\ncontroller:\n{}\nwebhook:\n{}", read("controller.log"), read("webhook.log"))
+        panic!("{why}\n{}", self.installation.output())
     }
 }
 

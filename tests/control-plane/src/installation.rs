@@ -123,6 +123,12 @@ impl Installation {
         self.controller.as_mut().expect("the controller has been started")
     }
 
+    /// What both processes have printed.
+    pub fn output(&self) -> String {
+        let output = |process: &Option<Process>| process.as_ref().map(Process::output).unwrap_or_default();
+        format!("controller:\n{}webhook:\n{}", output(&self.controller), output(&self.webhook))
+    }
+
     /// The gate's address.
     pub fn webhook_port(&self) -> u16 {
         self.webhook_port
