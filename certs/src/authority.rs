@@ -1,8 +1,8 @@
 //! Making keys: the CA, and serving certificates that it signs.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use time::{Duration, OffsetDateTime};
 use x509_parser::pem::parse_x509_pem;
@@ -48,25 +48,46 @@ impl KeyMaterial {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + CA_LIFE);
-        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
+        let ca =
+            CertifiedIssuer::self_signed(params, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
         let (certificate, key) = sign_leaf(&ca, dns_names, now)?;
-        Ok(Self { ca_certificate: ca.pem(), ca_key: ca.key().serialize_pem(), certificate, key })
+        Ok(Self {
+            ca_certificate: ca.pem(),
+            ca_key: ca.key().serialize_pem(),
+            certificate,
+            key,
+        })
     }
 
     /// The same CA with a new serving pair.
-    pub fn with_new_leaf(&self, dns_names: &[String], now: OffsetDateTime) -> Result<Self, AuthorityError> {
-        let issuer = Issuer::from_ca_cert_pem(&self.ca_certificate, KeyPair::from_pem(&self.ca_key)?)?;
+    pub fn with_new_leaf(
+        &self,
+        dns_names: &[String],
+        now: OffsetDateTime,
+    ) -> Result<Self, AuthorityError> {
+        let issuer =
+            Issuer::from_ca_cert_pem(&self.ca_certificate, KeyPair::from_pem(&self.ca_key)?)?;
         let (certificate, key) = sign_leaf(&issuer, dns_names, now)?;
-        Ok(Self { certificate, key, ..self.clone() })
+        Ok(Self {
+            certificate,
+            key,
+            ..self.clone()
+        })
     }
 
     /// Whether the serving certificate has lived two thirds of its life.
     pub fn is_due(&self, now: OffsetDateTime) -> Result<bool, AuthorityError> {
         let unreadable = |error: String| AuthorityError::Read(error);
-        let (_, pem) = parse_x509_pem(self.certificate.as_bytes()).map_err(|error| unreadable(error.to_string()))?;
-        let certificate = pem.parse_x509().map_err(|error| unreadable(error.to_string()))?;
+        let (_, pem) = parse_x509_pem(self.certificate.as_bytes())
+            .map_err(|error| unreadable(error.to_string()))?;
+        let certificate = pem
+            .parse_x509()
+            .map_err(|error| unreadable(error.to_string()))?;
         let validity = certificate.validity();
-        let (from, until) = (validity.not_before.to_datetime(), validity.not_after.to_datetime());
+        let (from, until) = (
+            validity.not_before.to_datetime(),
+            validity.not_after.to_datetime(),
+        );
         Ok(now >= from + (until - from) * 2 / 3)
     }
 }
@@ -78,7 +99,8 @@ fn sign_leaf(
 ) -> Result<(String, String), AuthorityError> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let mut params = CertificateParams::new(dns_names.to_vec())?;
-    params.distinguished_name = common_name(dns_names.first().map_or("lockstep webhook", String::as_str));
+    params.distinguished_name =
+        common_name(dns_names.first().map_or("lockstep webhook", String::as_str));
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + LEAF_LIFE);
@@ -89,7 +111,10 @@ fn sign_leaf(
 fn common_name(name: &str) -> DistinguishedName {
     let mut distinguished = DistinguishedName::new();
     // A common name has at most 64 characters (RFC 5280, ub-common-name); clients read the SANs.
-    distinguished.push(DnType::CommonName, name.chars().take(64).collect::<String>());
+    distinguished.push(
+        DnType::CommonName,
+        name.chars().take(64).collect::<String>(),
+    );
     distinguished
 }
 
@@ -110,7 +135,10 @@ mod tests {
         assert_ne!(made.certificate, renewed.certificate);
         let (_, ca) = parse_x509_pem(renewed.ca_certificate.as_bytes()).expect("pem");
         let (_, leaf) = parse_x509_pem(renewed.certificate.as_bytes()).expect("pem");
-        let (ca, leaf) = (ca.parse_x509().expect("x509"), leaf.parse_x509().expect("x509"));
+        let (ca, leaf) = (
+            ca.parse_x509().expect("x509"),
+            leaf.parse_x509().expect("x509"),
+        );
         assert_eq!(leaf.issuer(), ca.subject());
         assert!(ca.is_ca() && !leaf.is_ca());
     }

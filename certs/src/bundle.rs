@@ -32,7 +32,11 @@ impl TargetKind {
             Self::Validating => "ValidatingWebhookConfiguration",
             Self::Mutating => "MutatingWebhookConfiguration",
         };
-        ApiResource::from_gvk(&GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind))
+        ApiResource::from_gvk(&GroupVersionKind::gvk(
+            "admissionregistration.k8s.io",
+            "v1",
+            kind,
+        ))
     }
 }
 
@@ -42,16 +46,29 @@ impl TargetKind {
 ///
 /// Server-side apply of that one field: nothing else is claimed, and no webhook or configuration that
 /// is absent is made.
-pub(crate) async fn apply(client: &Client, target: &Target, ca_certificate: &str) -> Result<(), kube::Error> {
+pub(crate) async fn apply(
+    client: &Client,
+    target: &Target,
+    ca_certificate: &str,
+) -> Result<(), kube::Error> {
     let resource = target.kind.resource();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let Some(configuration) = api.get_opt(&target.name).await? else {
-        tracing::warn!(target = target.name, "there is no such webhook configuration; the gate is not asked");
+        tracing::warn!(
+            target = target.name,
+            "there is no such webhook configuration; the gate is not asked"
+        );
         return Ok(());
     };
     let ca_bundle = json!(ByteString(ca_certificate.as_bytes().to_vec()));
-    let webhooks = configuration.data["webhooks"].as_array().cloned().unwrap_or_default();
-    if webhooks.iter().all(|webhook| webhook["clientConfig"]["caBundle"] == ca_bundle) {
+    let webhooks = configuration.data["webhooks"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    if webhooks
+        .iter()
+        .all(|webhook| webhook["clientConfig"]["caBundle"] == ca_bundle)
+    {
         return Ok(());
     }
     let entries: Vec<Value> = webhooks
@@ -65,7 +82,8 @@ pub(crate) async fn apply(client: &Client, target: &Target, ca_certificate: &str
         "webhooks": entries,
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    api.patch(&target.name, &params, &Patch::Apply(patch)).await?;
+    api.patch(&target.name, &params, &Patch::Apply(patch))
+        .await?;
     tracing::info!(target = target.name, "wrote the caBundle");
     Ok(())
 }

@@ -23,7 +23,12 @@ fn replace(directory: &Path, name: &str, content: &str) -> io::Result<()> {
     }
     let partial = directory.join(format!(".{name}.partial"));
     // The gate runs as the same group and reads only.
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&partial)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o640)
+        .open(&partial)?;
     file.write_all(content.as_bytes())?;
     file.sync_all()?;
     fs::rename(&partial, &path)

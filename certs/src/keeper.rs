@@ -62,9 +62,17 @@ impl Keeper {
     /// served.
     pub async fn tend(&self) -> Result<(), KeeperError> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-        let keys = secret::ensure(&secrets, &self.secret, &self.dns_names, OffsetDateTime::now_utc()).await?;
-        files::write(&self.directory, &keys)
-            .map_err(|source| KeeperError::Write { directory: self.directory.clone(), source })?;
+        let keys = secret::ensure(
+            &secrets,
+            &self.secret,
+            &self.dns_names,
+            OffsetDateTime::now_utc(),
+        )
+        .await?;
+        files::write(&self.directory, &keys).map_err(|source| KeeperError::Write {
+            directory: self.directory.clone(),
+            source,
+        })?;
         for target in &self.targets {
             bundle::apply(&self.client, target, &keys.ca_certificate).await?;
         }

@@ -40,7 +40,9 @@ pub(crate) async fn ensure(
                 };
                 tracing::info!(secret = name, "renewing the serving certificate");
                 let version = secret.metadata.resource_version;
-                secrets.replace(name, &params, &to_secret(name, version, &renewed)).await
+                secrets
+                    .replace(name, &params, &to_secret(name, version, &renewed))
+                    .await
             }
         };
         match written {
@@ -54,7 +56,11 @@ pub(crate) async fn ensure(
 
 fn from_secret(secret: &Secret) -> Option<KeyMaterial> {
     let data = secret.data.as_ref()?;
-    let text = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok().filter(|text| !text.is_empty());
+    let text = |key: &str| {
+        String::from_utf8(data.get(key)?.0.clone())
+            .ok()
+            .filter(|text| !text.is_empty())
+    };
     Some(KeyMaterial {
         ca_certificate: text("ca.crt")?,
         ca_key: text("ca.key")?,
@@ -66,7 +72,11 @@ fn from_secret(secret: &Secret) -> Option<KeyMaterial> {
 fn to_secret(name: &str, resource_version: Option<String>, keys: &KeyMaterial) -> Secret {
     let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
     Secret {
-        metadata: ObjectMeta { name: Some(name.to_owned()), resource_version, ..ObjectMeta::default() },
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            resource_version,
+            ..ObjectMeta::default()
+        },
         data: Some(BTreeMap::from([
             entry("ca.crt", &keys.ca_certificate),
             entry("ca.key", &keys.ca_key),

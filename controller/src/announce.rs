@@ -27,8 +27,14 @@ struct Announcement {
 
 impl Announcer {
     pub(crate) fn new(client: Client, controller: &str) -> Self {
-        let reporter = Reporter { controller: controller.to_owned(), instance: None };
-        Self { recorder: Recorder::new(client, reporter), last: Mutex::default() }
+        let reporter = Reporter {
+            controller: controller.to_owned(),
+            instance: None,
+        };
+        Self {
+            recorder: Recorder::new(client, reporter),
+            last: Mutex::default(),
+        }
     }
 
     /// Warns of what is wrong with an object, unless that has just been said.
@@ -37,11 +43,19 @@ impl Announcer {
         let what = (reason, note.to_owned());
         {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            let said = last.get(&uid).is_some_and(|last| last.what == what && last.at.elapsed() < RENEW_AFTER);
+            let said = last
+                .get(&uid)
+                .is_some_and(|last| last.what == what && last.at.elapsed() < RENEW_AFTER);
             if said {
                 return;
             }
-            last.insert(uid, Announcement { what, at: Instant::now() });
+            last.insert(
+                uid,
+                Announcement {
+                    what,
+                    at: Instant::now(),
+                },
+            );
         }
         self.publish(object, EventType::Warning, reason, note).await;
     }
@@ -54,7 +68,10 @@ impl Announcer {
 
     /// Forgets what was said of an object, so that it is said again when it happens again.
     pub(crate) fn forget(&self, uid: &str) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(uid);
     }
 
     async fn publish(&self, object: &ObjectReference, type_: EventType, reason: &str, note: &str) {
@@ -91,6 +108,10 @@ mod tests {
     fn a_long_note_is_cut_at_a_character() {
         let note = "é".repeat(600);
         let cut = cut(&note);
-        assert!(cut.len() <= MAX_NOTE_BYTES && cut.ends_with("é…"), "{} bytes", cut.len());
+        assert!(
+            cut.len() <= MAX_NOTE_BYTES && cut.ends_with("é…"),
+            "{} bytes",
+            cut.len()
+        );
     }
 }

@@ -29,7 +29,11 @@ impl Backoffs {
     /// The delay after one more failure: doubling with jitter, from the start again once the spec has
     /// changed.
     pub(crate) fn after_failure(&self, uid: &str, generation: i64, deleting: bool) -> Duration {
-        let longest = if deleting { LONGEST_WHILE_DELETING } else { LONGEST };
+        let longest = if deleting {
+            LONGEST_WHILE_DELETING
+        } else {
+            LONGEST
+        };
         let fresh = || Backoff {
             generation,
             delays: ExponentialBuilder::new()
@@ -50,7 +54,10 @@ impl Backoffs {
 
     /// Forgets an object's failures.
     pub(crate) fn reset(&self, uid: &str) {
-        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.by_uid
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(uid);
     }
 }
 
@@ -61,12 +68,20 @@ mod tests {
     #[test]
     fn delays_double_up_to_six_hours_and_start_again_after_a_change() {
         let backoffs = Backoffs::default();
-        let delays: Vec<_> = (0..40).map(|_| backoffs.after_failure("a", 1, false)).collect();
+        let delays: Vec<_> = (0..40)
+            .map(|_| backoffs.after_failure("a", 1, false))
+            .collect();
         assert!(delays[0] < Duration::from_secs(3), "{:?}", delays[0]);
         assert!(delays[5] >= Duration::from_secs(32), "{:?}", delays[5]);
         assert_eq!(delays[39], LONGEST);
-        assert!(backoffs.after_failure("b", 1, false) < Duration::from_secs(3), "objects do not share a backoff");
-        assert!(backoffs.after_failure("a", 2, false) < Duration::from_secs(3), "the spec has changed");
+        assert!(
+            backoffs.after_failure("b", 1, false) < Duration::from_secs(3),
+            "objects do not share a backoff"
+        );
+        assert!(
+            backoffs.after_failure("a", 2, false) < Duration::from_secs(3),
+            "the spec has changed"
+        );
         backoffs.reset("a");
         assert!(backoffs.after_failure("a", 2, false) < Duration::from_secs(3));
     }

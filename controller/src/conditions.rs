@@ -23,8 +23,10 @@ pub(crate) fn set(
 ) {
     let mut conditions = read(status);
     let holds = if holds { "True" } else { "False" };
-    let unchanged_since =
-        conditions.iter().find(|c| c.type_ == type_ && c.status == holds).map(|c| c.last_transition_time.clone());
+    let unchanged_since = conditions
+        .iter()
+        .find(|c| c.type_ == type_ && c.status == holds)
+        .map(|c| c.last_transition_time.clone());
     let condition = Condition {
         type_: type_.to_owned(),
         status: holds.to_owned(),
@@ -43,7 +45,9 @@ pub(crate) fn set(
 /// The conditions of a status; unreadable ones count as absent.
 pub(crate) fn read(status: &Value) -> Vec<Condition> {
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    conditions.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect()
+    conditions
+        .filter_map(|condition| serde_json::from_value(condition.clone()).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -59,9 +63,24 @@ mod tests {
     fn the_transition_time_moves_with_the_status_only() {
         let mut status = json!({});
         set(&mut status, "Ready", false, "Creating", "wait", 1, at(10));
-        set(&mut status, "Ready", false, "Modifying", "wait more", 2, at(20));
+        set(
+            &mut status,
+            "Ready",
+            false,
+            "Modifying",
+            "wait more",
+            2,
+            at(20),
+        );
         let ready = read(&status).remove(0);
-        assert_eq!((ready.reason.as_str(), ready.observed_generation, ready.last_transition_time.0), ("Modifying", Some(2), at(10)));
+        assert_eq!(
+            (
+                ready.reason.as_str(),
+                ready.observed_generation,
+                ready.last_transition_time.0
+            ),
+            ("Modifying", Some(2), at(10))
+        );
         set(&mut status, "Ready", true, "Available", "", 2, at(30));
         assert_eq!(read(&status).remove(0).last_transition_time.0, at(30));
         set(&mut status, "Valid", true, "Valid", "", 2, at(40));

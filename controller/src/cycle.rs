@@ -63,32 +63,50 @@ impl<R: Reconcile> Cycle<R> {
             accepted: Accepted::read(&object),
             object,
         };
-        if stored.metadata.deletion_timestamp.is_some() { round.delete().await } else { round.keep().await }
+        if stored.metadata.deletion_timestamp.is_some() {
+            round.delete().await
+        } else {
+            round.keep().await
+        }
     }
 }
 
 impl<R: Reconcile> Round<'_, R> {
     async fn delete(&self) -> Result<Action, kube::Error> {
         let finalizer = self.cycle.reconciler.finalizer();
-        let finalizers = self.object.pointer("/metadata/finalizers").and_then(Value::as_array);
-        let Some(at) = finalizers.and_then(|all| all.iter().position(|name| name == finalizer)) else {
+        let finalizers = self
+            .object
+            .pointer("/metadata/finalizers")
+            .and_then(Value::as_array);
+        let Some(at) = finalizers.and_then(|all| all.iter().position(|name| name == finalizer))
+        else {
             self.forget();
             return Ok(Action::await_change());
         };
-        let deleted = Deleted { object: &self.object, accepted: self.accepted.as_ref() };
+        let deleted = Deleted {
+            object: &self.object,
+            accepted: self.accepted.as_ref(),
+        };
         match self.cycle.reconciler.finalize(&deleted).await {
             Ok(Finalized::Gone) => {
                 // The test makes sure that the finalizer removed is ours.
                 let place = pointer(&["metadata", "finalizers", &at.to_string()]);
-                let test = PatchOperation::Test(TestOperation { path: place.clone(), value: finalizer.into() });
+                let test = PatchOperation::Test(TestOperation {
+                    path: place.clone(),
+                    value: finalizer.into(),
+                });
                 let remove = PatchOperation::Remove(RemoveOperation { path: place });
                 let patch = Patch::<()>::Json(json_patch::Patch(vec![test, remove]));
-                self.api.patch(&self.name, &PatchParams::default(), &patch).await?;
+                self.api
+                    .patch(&self.name, &PatchParams::default(), &patch)
+                    .await?;
                 tracing::info!("confirmed gone; the finalizer is removed");
                 self.forget();
                 Ok(Action::await_change())
             }
-            Ok(Finalized::Waiting(progress)) => self.progressed(Status::of(&self.object), progress).await,
+            Ok(Finalized::Waiting(progress)) => {
+                self.progressed(Status::of(&self.object), progress).await
+            }
             Err(error) => self.failed(Status::of(&self.object), &error, true).await,
         }
     }
@@ -97,49 +115,84 @@ impl<R: Reconcile> Round<'_, R> {
         let verdict = self.check();
         let mut status = Status::of(&self.object);
         if !verdict.is_valid() {
-            return self.invalid(status, &verdict.message(), Action::requeue(announce::RENEW_AFTER)).await;
+            return self
+                .invalid(
+                    status,
+                    &verdict.message(),
+                    Action::requeue(announce::RENEW_AFTER),
+                )
+                .await;
         }
         let object = match R::Kind::deserialize(&verdict.object) {
             Ok(object) => object,
             Err(error) => {
                 let message = format!("cannot be read: {error}");
-                return self.invalid(status, &message, Action::requeue(announce::RENEW_AFTER)).await;
+                return self
+                    .invalid(status, &message, Action::requeue(announce::RENEW_AFTER))
+                    .await;
             }
         };
         if let Some(patch) = self.initialization(&verdict) {
             // The watch brings the next round with the object as it then is.
-            self.api.patch(&self.name, &PatchParams::default(), &Patch::<()>::Json(patch)).await?;
+            self.api
+                .patch(
+                    &self.name,
+                    &PatchParams::default(),
+                    &Patch::<()>::Json(patch),
+                )
+                .await?;
             return Ok(Action::await_change());
         }
-        status.condition(VALID, true, "Valid", "the object keeps every rule of its kind");
-        status.accept(&Accepted::of(&verdict.object, self.cycle.ruleset.transition_fields()));
+        status.condition(
+            VALID,
+            true,
+            "Valid",
+            "the object keeps every rule of its kind",
+        );
+        status.accept(&Accepted::of(
+            &verdict.object,
+            self.cycle.ruleset.transition_fields(),
+        ));
         match self.cycle.reconciler.reconcile(&object).await {
             Ok(progress) => self.progressed(status, progress).await,
             Err(ReconcileError::Invalid(errors)) => {
                 // The object itself stands; what it names does not.
-                let after = self.cycle.backoffs.after_failure(&self.uid, self.generation, false);
-                self.invalid(status, &aggregate(&errors), Action::requeue(after)).await
+                let after = self
+                    .cycle
+                    .backoffs
+                    .after_failure(&self.uid, self.generation, false);
+                self.invalid(status, &aggregate(&errors), Action::requeue(after))
+                    .await
             }
             Err(error) => self.failed(status, &error, false).await,
         }
     }
 
     fn check(&self) -> Verdict {
-        let unchanged = self.accepted.as_ref().is_some_and(|accepted| accepted.generation == self.generation);
+        let unchanged = self
+            .accepted
+            .as_ref()
+            .is_some_and(|accepted| accepted.generation == self.generation);
         let candidate = if unchanged {
             // What has been accepted stays accepted: a stricter rule of a later release warns.
             Candidate::update(&self.object, &self.object)
         } else {
             Candidate::create(&self.object)
         };
-        self.cycle.ruleset.check(&candidate.since(self.accepted.as_ref()))
+        self.cycle
+            .ruleset
+            .check(&candidate.since(self.accepted.as_ref()))
     }
 
     /// One patch with the defaults to persist and our finalizer, if any of it is missing.
     fn initialization(&self, verdict: &Verdict) -> Option<json_patch::Patch> {
         let finalizer = self.cycle.reconciler.finalizer();
         let mut operations = verdict.additions.0.clone();
-        match self.object.pointer("/metadata/finalizers").and_then(Value::as_array) {
+        match self
+            .object
+            .pointer("/metadata/finalizers")
+            .and_then(Value::as_array)
+        {
             Some(all) if all.iter().any(|name| name == finalizer) => {}
             Some(_) => operations.push(add(&["metadata", "finalizers", "-"], json!(finalizer))),
             None => operations.push(add(&["metadata", "finalizers"], json!([finalizer]))),
@@ -147,18 +200,38 @@ impl<R: Reconcile> Round<'_, R> {
         if operations.is_empty() {
             return None;
         }
-        let version = self.object.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
-        let test = TestOperation { path: pointer(&["metadata", "resourceVersion"]), value: version };
+        let version = self
+            .object
+            .pointer("/metadata/resourceVersion")
+            .cloned()
+            .unwrap_or_default();
+        let test = TestOperation {
+            path: pointer(&["metadata", "resourceVersion"]),
+            value: version,
+        };
         operations.insert(0, PatchOperation::Test(test));
         Some(json_patch::Patch(operations))
     }
 
     /// Frozen: nothing is changed outside until the object is.
-    async fn invalid(&self, mut status: Status, message: &str, action: Action) -> Result<Action, kube::Error> {
+    async fn invalid(
+        &self,
+        mut status: Status,
+        message: &str,
+        action: Action,
+    ) -> Result<Action, kube::Error> {
         status.condition(VALID, false, "Invalid", message);
-        status.condition(READY, false, "Invalid", "the object breaks rules of its kind; nothing is changed until it is corrected");
+        status.condition(
+            READY,
+            false,
+            "Invalid",
+            "the object breaks rules of its kind; nothing is changed until it is corrected",
+        );
         let written = status.write(&self.api, &self.name).await?;
-        self.cycle.announcer.warn(&self.reference, "Invalid", message).await;
+        self.cycle
+            .announcer
+            .warn(&self.reference, "Invalid", message)
+            .await;
         if written {
             tracing::warn!(message, "the object is invalid");
             self.count_violations();
@@ -166,35 +239,60 @@ impl<R: Reconcile> Round<'_, R> {
         Ok(action)
     }
 
-    async fn progressed(&self, mut status: Status, progress: Progress) -> Result<Action, kube::Error> {
-        let Progress { status: fields, readiness, requeue_after } = progress;
+    async fn progressed(
+        &self,
+        mut status: Status,
+        progress: Progress,
+    ) -> Result<Action, kube::Error> {
+        let Progress {
+            status: fields,
+            readiness,
+            requeue_after,
+        } = progress;
         let turned_ready = readiness.ready && !status.stood(READY, true);
         status.fields(fields);
         status.condition(READY, readiness.ready, readiness.reason, &readiness.message);
         status.write(&self.api, &self.name).await?;
         self.cycle.backoffs.reset(&self.uid);
         if turned_ready {
-            self.cycle.announcer.tell(&self.reference, readiness.reason, &readiness.message).await;
+            self.cycle
+                .announcer
+                .tell(&self.reference, readiness.reason, &readiness.message)
+                .await;
         }
         Ok(Action::requeue(requeue_after))
     }
 
-    async fn failed(&self, mut status: Status, error: &ReconcileError, deleting: bool) -> Result<Action, kube::Error> {
+    async fn failed(
+        &self,
+        mut status: Status,
+        error: &ReconcileError,
+        deleting: bool,
+    ) -> Result<Action, kube::Error> {
         let message = error.to_string();
         let (reason, action) = match error {
-            ReconcileError::Permanent { reason, .. } => (*reason, Action::requeue(announce::RENEW_AFTER)),
+            ReconcileError::Permanent { reason, .. } => {
+                (*reason, Action::requeue(announce::RENEW_AFTER))
+            }
             ReconcileError::Transient { reason, .. } => (*reason, self.backoff(deleting)),
             ReconcileError::Invalid(_) => ("Invalid", self.backoff(deleting)),
         };
         tracing::warn!(reason, message, "the step failed");
         status.condition(READY, false, reason, &message);
         status.write(&self.api, &self.name).await?;
-        self.cycle.announcer.warn(&self.reference, reason, &message).await;
+        self.cycle
+            .announcer
+            .warn(&self.reference, reason, &message)
+            .await;
         Ok(action)
     }
 
     fn backoff(&self, deleting: bool) -> Action {
-        Action::requeue(self.cycle.backoffs.after_failure(&self.uid, self.generation, deleting))
+        Action::requeue(
+            self.cycle
+                .backoffs
+                .after_failure(&self.uid, self.generation, deleting),
+        )
     }
 
     fn forget(&self) {
@@ -205,7 +303,11 @@ impl<R: Reconcile> Round<'_, R> {
     fn count_violations(&self) {
         for violation in self.check().errors {
             let kind = self.cycle.ruleset.kind().to_owned();
-            let labels = ViolationLabels { kind, rule: violation.rule, place: "loop" };
+            let labels = ViolationLabels {
+                kind,
+                rule: violation.rule,
+                place: "loop",
+            };
             self.cycle.metrics.violations.get_or_create(&labels).inc();
         }
     }
@@ -215,11 +317,16 @@ impl<R: Reconcile> Round<'_, R> {
 pub(crate) fn api_failure<R>(cycle: &Cycle<R>, object: &DynamicObject) -> Duration {
     let deleting = object.metadata.deletion_timestamp.is_some();
     let generation = object.metadata.generation.unwrap_or_default();
-    cycle.backoffs.after_failure(&object.uid().unwrap_or_default(), generation, deleting)
+    cycle
+        .backoffs
+        .after_failure(&object.uid().unwrap_or_default(), generation, deleting)
 }
 
 fn add(place: &[&str], value: Value) -> PatchOperation {
-    PatchOperation::Add(AddOperation { path: pointer(place), value })
+    PatchOperation::Add(AddOperation {
+        path: pointer(place),
+        value,
+    })
 }
 
 fn pointer(place: &[&str]) -> PointerBuf {

@@ -8,12 +8,14 @@ mod announce;
 mod backoff;
 mod conditions;
 mod cycle;
+mod leadership;
 mod merge_patch;
 mod metrics;
 mod reconcile;
 mod run;
 mod status;
 
+pub use leadership::Candidate;
 pub use metrics::Metrics;
 pub use reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
-pub use run::{Loop, Progressing, Run};
+pub use run::{Loop, Run};

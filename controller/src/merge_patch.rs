@@ -39,7 +39,10 @@ mod tests {
         let before = json!({"a": 1, "b": {"x": 1, "y": 2}, "c": [1], "d": true});
         let after = json!({"a": 1, "b": {"x": 1, "y": 3}, "c": [1, 2], "e": null});
         let patch = between(&before, &after).expect("they differ");
-        assert_eq!(patch, json!({"b": {"y": 3}, "c": [1, 2], "d": null, "e": null}));
+        assert_eq!(
+            patch,
+            json!({"b": {"y": 3}, "c": [1, 2], "d": null, "e": null})
+        );
         assert_eq!(between(&after, &after), None);
     }
 }

@@ -42,13 +42,21 @@ impl Metrics {
             duration: Family::new_with_constructor(|| Histogram::new(BUCKETS_SECONDS)),
             violations: Family::default(),
         };
-        registry.register("controller_runtime_reconcile", "Reconciles by result", metrics.reconciles.clone());
+        registry.register(
+            "controller_runtime_reconcile",
+            "Reconciles by result",
+            metrics.reconciles.clone(),
+        );
         registry.register(
             "controller_runtime_reconcile_time_seconds",
             "Time that a reconcile takes",
             metrics.duration.clone(),
         );
-        registry.register("lockstep_rule_violations", "Broken rules by kind, rule and place", metrics.violations.clone());
+        registry.register(
+            "lockstep_rule_violations",
+            "Broken rules by kind, rule and place",
+            metrics.violations.clone(),
+        );
         metrics
     }
 }

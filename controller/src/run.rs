@@ -2,18 +2,17 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use kube::Client;
+use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::runtime::controller::{Action, Config};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::{Controller, Predicate, PredicateConfig, WatchStreamExt, predicates, watcher};
-use kube::ResourceExt;
 use shared_validation::Judge;
 use tokio::sync::watch;
 use tracing::Instrument;
@@ -30,26 +29,11 @@ const CONCURRENCY: u16 = 8;
 /// The loop of one kind.
 pub struct Loop<R> {
     cycle: Cycle<R>,
-    progressing: Progressing,
-}
-
-/// Whether the loop has seen the objects that there are.
-#[derive(Clone, Debug, Default)]
-pub struct Progressing(Arc<AtomicBool>);
-
-impl Progressing {
-    /// Whether the first listing is done.
-    pub fn is_synced(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// A loop of any kind.
 #[async_trait]
 pub trait Run: Send {
-    /// What tells whether the loop has caught up with the cluster.
-    fn progressing(&self) -> Progressing;
-
     /// Watches and reconciles until `stop` turns true, then finishes the rounds under way.
     ///
     /// # Guarantees
@@ -63,23 +47,29 @@ impl<R: Reconcile> Loop<R> {
     /// A loop for the kind of `ruleset`.
     pub fn new(client: Client, ruleset: Arc<dyn Judge>, reconciler: R, metrics: Metrics) -> Self {
         let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
-        let plural = ruleset.crd()["spec"]["names"]["plural"].as_str().unwrap_or_default();
+        let plural = ruleset.crd()["spec"]["names"]["plural"]
+            .as_str()
+            .unwrap_or_default();
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
         let announcer = Announcer::new(client.clone(), "lockstep");
         let backoffs = Backoffs::default();
-        let cycle = Cycle { client, resource, ruleset, reconciler, announcer, backoffs, metrics };
-        Self { cycle, progressing: Progressing::default() }
+        let cycle = Cycle {
+            client,
+            resource,
+            ruleset,
+            reconciler,
+            announcer,
+            backoffs,
+            metrics,
+        };
+        Self { cycle }
     }
 }
 
 #[async_trait]
 impl<R: Reconcile> Run for Loop<R> {
-    fn progressing(&self) -> Progressing {
-        self.progressing.clone()
-    }
-
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
-        let Self { cycle, progressing } = *self;
+        let Self { cycle } = *self;
         let api: Api<DynamicObject> = Api::all_with(cycle.client.clone(), &cycle.resource);
         let writer = Writer::new(cycle.resource.clone());
         let reader = writer.as_reader();
@@ -92,19 +82,17 @@ impl<R: Reconcile> Run for Loop<R> {
             .reflect(writer)
             .applied_objects()
             .predicate_filter(changes, PredicateConfig::default());
-        let synced = reader.clone();
-        tokio::spawn(async move {
-            if synced.wait_until_ready().await.is_ok() {
-                progressing.0.store(true, Ordering::Relaxed);
-            }
-        });
         Controller::for_stream_with(stream, reader, resource)
             .with_config(Config::default().concurrency(CONCURRENCY))
             .graceful_shutdown_on(async move {
                 // An error means that nobody can tell any more.
                 let _ = stop.wait_for(|stop| *stop).await;
             })
-            .run(reconcile, |_, error: &Infallible, _| match *error {}, Arc::new(cycle))
+            .run(
+                reconcile,
+                |_, error: &Infallible, _| match *error {},
+                Arc::new(cycle),
+            )
             .for_each(|result| {
                 if let Err(error) = result {
                     tracing::debug!(%error, "the queue");
@@ -116,7 +104,10 @@ impl<R: Reconcile> Run for Loop<R> {
 }
 
 /// One round, with its failure turned into a backoff.
-async fn reconcile<R: Reconcile>(object: Arc<DynamicObject>, cycle: Arc<Cycle<R>>) -> Result<Action, Infallible> {
+async fn reconcile<R: Reconcile>(
+    object: Arc<DynamicObject>,
+    cycle: Arc<Cycle<R>>,
+) -> Result<Action, Infallible> {
     let started = Instant::now();
     let controller = cycle.ruleset.kind().to_lowercase();
     let span = tracing::info_span!(
@@ -136,7 +127,18 @@ async fn reconcile<R: Reconcile>(object: Arc<DynamicObject>, cycle: Arc<Cycle<R>
             (Action::requeue(after), "error")
         }
     };
-    cycle.metrics.reconciles.get_or_create(&ResultLabels { controller: controller.clone(), result }).inc();
-    cycle.metrics.duration.get_or_create(&ControllerLabels { controller }).observe(started.elapsed().as_secs_f64());
+    cycle
+        .metrics
+        .reconciles
+        .get_or_create(&ResultLabels {
+            controller: controller.clone(),
+            result,
+        })
+        .inc();
+    cycle
+        .metrics
+        .duration
+        .get_or_create(&ControllerLabels { controller })
+        .observe(started.elapsed().as_secs_f64());
     Ok(action)
 }

@@ -19,7 +19,11 @@ pub(crate) struct Status {
 impl Status {
     /// The status of an object as it stands. One that is no object counts as empty.
     pub(crate) fn of(object: &Value) -> Self {
-        let before = object.get("status").filter(|status| status.is_object()).cloned().unwrap_or_else(|| json!({}));
+        let before = object
+            .get("status")
+            .filter(|status| status.is_object())
+            .cloned()
+            .unwrap_or_else(|| json!({}));
         let metadata = &object["metadata"];
         Self {
             after: before.clone(),
@@ -31,12 +35,22 @@ impl Status {
     }
 
     pub(crate) fn condition(&mut self, type_: &str, holds: bool, reason: &str, message: &str) {
-        conditions::set(&mut self.after, type_, holds, reason, message, self.generation, self.now);
+        conditions::set(
+            &mut self.after,
+            type_,
+            holds,
+            reason,
+            message,
+            self.generation,
+            self.now,
+        );
     }
 
     /// Sets the operator's own fields; a null removes one.
     pub(crate) fn fields(&mut self, fields: Map<String, Value>) {
-        let Some(status) = self.after.as_object_mut() else { return };
+        let Some(status) = self.after.as_object_mut() else {
+            return;
+        };
         for (name, value) in fields {
             if value.is_null() {
                 status.remove(&name);
@@ -52,18 +66,28 @@ impl Status {
 
     /// Writes what differs, if anything does, as one merge patch on the subresource. Says whether
     /// anything was written.
-    pub(crate) async fn write(mut self, api: &Api<DynamicObject>, name: &str) -> Result<bool, kube::Error> {
+    pub(crate) async fn write(
+        mut self,
+        api: &Api<DynamicObject>,
+        name: &str,
+    ) -> Result<bool, kube::Error> {
         self.after["observedGeneration"] = json!(self.generation);
-        let Some(patch) = merge_patch::between(&self.before, &self.after) else { return Ok(false) };
+        let Some(patch) = merge_patch::between(&self.before, &self.after) else {
+            return Ok(false);
+        };
         // With the resource version: a decision on stale data is refused and made again on fresh.
-        let patch = json!({"metadata": {"resourceVersion": self.resource_version}, "status": patch});
-        api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        let patch =
+            json!({"metadata": {"resourceVersion": self.resource_version}, "status": patch});
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
         Ok(true)
     }
 
     /// Whether a condition stands as it is said to, before this change.
     pub(crate) fn stood(&self, type_: &str, holds: bool) -> bool {
         let wanted = if holds { "True" } else { "False" };
-        conditions::read(&self.before).iter().any(|c| c.type_ == type_ && c.status == wanted)
+        conditions::read(&self.before)
+            .iter()
+            .any(|c| c.type_ == type_ && c.status == wanted)
     }
 }

@@ -22,7 +22,9 @@ pub(crate) async fn serve(
     registry: Registry,
     ready: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} for health"))?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address} for health"))?;
     let registry = Arc::new(registry);
     let ready = Arc::new(ready);
     let routes = Router::new()
@@ -48,6 +50,10 @@ fn metrics(registry: &Registry) -> impl IntoResponse + use<> {
     let mut text = String::new();
     match encode(&mut text, registry) {
         Ok(()) => (StatusCode::OK, [(header::CONTENT_TYPE, OPENMETRICS)], text),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, [(header::CONTENT_TYPE, "text/plain")], error.to_string()),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            [(header::CONTENT_TYPE, "text/plain")],
+            error.to_string(),
+        ),
     }
 }

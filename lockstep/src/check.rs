@@ -55,7 +55,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         match documents {
             Ok(documents) => {
                 for document in documents {
-                    judge(&rulesets, &source.name, &document, old.as_ref(), args.output, &mut tally);
+                    judge(
+                        &rulesets,
+                        &source.name,
+                        &document,
+                        old.as_ref(),
+                        args.output,
+                        &mut tally,
+                    );
                 }
             }
             Err(error) => {
@@ -69,7 +76,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         tally.judged, tally.invalid, tally.skipped, tally.unreadable
     );
     match tally {
-        Tally { unreadable: 1.., .. } => ExitCode::from(2),
+        Tally {
+            unreadable: 1.., ..
+        } => ExitCode::from(2),
         Tally { invalid: 1.., .. } => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
     }
@@ -86,10 +95,15 @@ fn read_one(path: &PathBuf) -> Result<Value, String> {
         (Some(source), true) => (source.name, source.text),
         _ => return Err(format!("{}: --old takes one file", path.display())),
     };
-    let documents = text.and_then(|text| document::read(&text)).map_err(|error| format!("{name}: {error}"))?;
+    let documents = text
+        .and_then(|text| document::read(&text))
+        .map_err(|error| format!("{name}: {error}"))?;
     match documents.as_slice() {
         [one] => Ok(one.to_value()),
-        many => Err(format!("{name}: --old takes one document, this has {}", many.len())),
+        many => Err(format!(
+            "{name}: --old takes one document, this has {}",
+            many.len()
+        )),
     }
 }
 
@@ -106,7 +120,10 @@ fn judge(
     if object.is_null() {
         return;
     }
-    let (group, version) = object["apiVersion"].as_str().and_then(|v| v.split_once('/')).unwrap_or_default();
+    let (group, version) = object["apiVersion"]
+        .as_str()
+        .and_then(|v| v.split_once('/'))
+        .unwrap_or_default();
     let kind = object["kind"].as_str().unwrap_or_default();
     let Some(ruleset) = rulesets.get(group, kind) else {
         tally.skipped += 1;
@@ -115,7 +132,12 @@ fn judge(
     if version != ruleset.version() {
         tally.unreadable += 1;
         let start = document.start();
-        eprintln!("{file}:{}:{}: apiVersion: `{version}` is not served; use {group}/{}", start.line, start.column, ruleset.version());
+        eprintln!(
+            "{file}:{}:{}: apiVersion: `{version}` is not served; use {group}/{}",
+            start.line,
+            start.column,
+            ruleset.version()
+        );
         return;
     }
     let candidate = match old {
@@ -138,7 +160,11 @@ fn print_text(file: &str, document: &Document, verdict: &Verdict) {
             // A structural rule's message is the API server's own and does not carry the id.
             let id = format!("[{}]", violation.rule);
             let message = violation.error.to_string();
-            let shown = if message.ends_with(&id) { message } else { format!("{message} {id}") };
+            let shown = if message.ends_with(&id) {
+                message
+            } else {
+                format!("{message} {id}")
+            };
             println!("{file}:{}:{}: {label}{shown}", place.line, place.column);
         }
     }

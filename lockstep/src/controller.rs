@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use certs::{Keeper, Target, TargetKind};
-use controller::{Metrics, Progressing};
+use controller::{Candidate, Metrics};
 use kube::Client;
 use prometheus_client::registry::Registry;
+use tokio::sync::watch;
 
 use crate::kinds::{self, OperatorArgs};
 use crate::{admin, logging, serving};
@@ -32,6 +33,12 @@ pub(crate) struct Args {
     /// The name of both webhook configurations.
     #[arg(long, default_value = manifests::names::WEBHOOK_CONFIGURATION)]
     webhook_configuration: String,
+    /// The Lease that the replicas elect their leader by.
+    #[arg(long, default_value = manifests::names::LEASE)]
+    lease: String,
+    /// What this replica is called in the Lease; no other one may have the name.
+    #[arg(long, env = "POD_NAME", default_value = "lockstep")]
+    identity: String,
     #[command(flatten)]
     operators: OperatorArgs,
 }
@@ -39,30 +46,40 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     logging::start();
     // kube and AWS each bring rustls; the process decides for both.
-    rustls::crypto::ring::default_provider().install_default().map_err(|_| anyhow!("a TLS provider was set before"))?;
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .map_err(|_| anyhow!("a TLS provider was set before"))?;
     serving::block_on(serve(args))
 }
 
 async fn serve(args: Args) -> anyhow::Result<()> {
     let stop = serving::stop_signal()?;
-    let client = Client::try_default().await.context("cannot find a cluster: run in one, or set KUBECONFIG")?;
+    let client = Client::try_default()
+        .await
+        .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let loops = kinds::loops(&client, &metrics, &args.operators).await?;
-    let progressing: Vec<_> = loops.iter().map(|one| one.progressing()).collect();
-    admin::serve(args.health_listen, registry, move || {
-        let synced = progressing.iter().all(Progressing::is_synced);
-        if synced { Ok(()) } else { Err("the objects have not been listed yet") }
-    })
-    .await?;
-    tokio::spawn(keeper(client, &args).run());
-    futures::future::join_all(loops.into_iter().map(|one| one.run(stop.clone()))).await;
+    let operators = kinds::Operators::new(&client, &args.operators).await?;
+    // Standing by is being ready: the readiness of a Pod is the gate's alone.
+    admin::serve(args.health_listen, registry, || Ok(())).await?;
+    tokio::spawn(keeper(client.clone(), &args).run());
+    let candidate = Candidate::new(client, &args.namespace, &args.lease, &args.identity);
+    let term = |ending: watch::Receiver<bool>| {
+        let loops = operators.loops(&metrics);
+        async move {
+            futures::future::join_all(loops.into_iter().map(|one| one.run(ending.clone()))).await;
+        }
+    };
+    candidate.lead(stop, term).await;
     tracing::info!("stopped");
     Ok(())
 }
 
 fn keeper(client: Client, args: &Args) -> Keeper {
-    let target = |kind| Target { kind, name: args.webhook_configuration.clone() };
+    let target = |kind| Target {
+        kind,
+        name: args.webhook_configuration.clone(),
+    };
     let service = format!("{}.{}.svc", args.webhook_service, args.namespace);
     Keeper {
         client,

@@ -21,22 +21,42 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    rustls::crypto::ring::default_provider().install_default().ok();
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
     serving::block_on(show(args))
 }
 
 async fn show(args: &Args) -> anyhow::Result<()> {
-    let examples = args.examples.canonicalize().with_context(|| format!("no examples in {}", args.examples.display()))?;
+    let examples = args
+        .examples
+        .canonicalize()
+        .with_context(|| format!("no examples in {}", args.examples.display()))?;
     let stop = serving::stop_signal()?;
     let all = async {
-        let cluster = step("Starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok", Cluster::start()).await?;
-        let moto = step("Starting moto in the place of AWS", Moto::start(&cluster.logs())).await?;
+        let cluster = step(
+            "Starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok",
+            Cluster::start(),
+        )
+        .await?;
+        let moto = step(
+            "Starting moto in the place of AWS",
+            Moto::start(&cluster.logs()),
+        )
+        .await?;
         let mut installation = step("Installing Lockstep", install(&cluster, &moto)).await?;
-        step("Starting the gate and the controller", installation.start(&cluster)).await?;
+        step(
+            "Starting the gate and the controller",
+            installation.start(&cluster),
+        )
+        .await?;
         println!();
         let outcome = apply_all(&cluster, &examples);
         if let Err(error) = outcome {
-            bail!("the show has gone wrong: {error:#}\n{}", installation.output());
+            bail!(
+                "the show has gone wrong: {error:#}\n{}",
+                installation.output()
+            );
         }
         println!("{}", cluster.run_kubectl(&["get", "clouddatabases"])?);
         anyhow::Ok((cluster, moto, installation))
@@ -54,7 +74,10 @@ async fn show(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Does one thing and says how long it took.
-async fn step<T, E: Into<anyhow::Error>>(what: &str, doing: impl Future<Output = Result<T, E>>) -> anyhow::Result<T> {
+async fn step<T, E: Into<anyhow::Error>>(
+    what: &str,
+    doing: impl Future<Output = Result<T, E>>,
+) -> anyhow::Result<T> {
     print!("{what} ... ");
     std::io::stdout().flush()?;
     let started = Instant::now();
@@ -74,7 +97,8 @@ async fn install(cluster: &Cluster, moto: &Moto) -> anyhow::Result<Installation>
     let directory = cluster.directory().join("manifests");
     fs::create_dir(&directory).context("cannot write the manifests")?;
     for file in manifests::files()? {
-        fs::write(directory.join(&file.name), file.content).context("cannot write the manifests")?;
+        fs::write(directory.join(&file.name), file.content)
+            .context("cannot write the manifests")?;
     }
     let options = Options {
         program: std::env::current_exe().context("cannot find this program")?,
@@ -92,12 +116,25 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
     for (folder, must_be_admitted) in [("valid", true), ("invalid", false)] {
         for path in documents(&examples.join(folder))? {
             let shown = Path::new("examples").join(path.strip_prefix(examples).unwrap_or(&path));
-            let answer = cluster.kubectl().args(["apply", "-f"]).arg(&path).output().context("cannot run kubectl")?;
+            let answer = cluster
+                .kubectl()
+                .args(["apply", "-f"])
+                .arg(&path)
+                .output()
+                .context("cannot run kubectl")?;
             let admitted = answer.status.success();
-            let said = if admitted { answer.stdout } else { answer.stderr };
+            let said = if admitted {
+                answer.stdout
+            } else {
+                answer.stderr
+            };
             let outcome = if admitted { "admitted" } else { "turned away" };
             println!("{outcome:<12} {}", shown.display());
-            for line in String::from_utf8_lossy(&said).trim_end().lines().filter(|line| !line.is_empty()) {
+            for line in String::from_utf8_lossy(&said)
+                .trim_end()
+                .lines()
+                .filter(|line| !line.is_empty())
+            {
                 println!("             {line}");
             }
             if admitted != must_be_admitted {
@@ -109,13 +146,22 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
     if !surprises.is_empty() {
         bail!("{}", surprises.join(", "));
     }
-    cluster.run_kubectl(&["wait", "--for=condition=Ready", "clouddatabases", "--all", "--timeout=60s"])?;
+    cluster.run_kubectl(&[
+        "wait",
+        "--for=condition=Ready",
+        "clouddatabases",
+        "--all",
+        "--timeout=60s",
+    ])?;
     Ok(())
 }
 
 fn documents(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut paths: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut paths: Vec<_> = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<_>>()?;
     paths.sort();
     Ok(paths)
 }

@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use anyhow::Context;
 use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
+use cloud_database_rules::CloudDatabase;
 use controller::{Loop, Metrics, Run};
 use kube::Client;
 use serde_json::Value;
-use shared_validation::Rulesets;
+use shared_validation::{Ruleset, Rulesets};
 
 /// Compiles every kind's ruleset.
 pub(crate) fn rulesets() -> anyhow::Result<Rulesets> {
-    Ok(Rulesets::default().with(Arc::new(cloud_database_rules::ruleset().context("the rules of CloudDatabase")?)))
+    Ok(Rulesets::default().with(Arc::new(
+        cloud_database_rules::ruleset().context("the rules of CloudDatabase")?,
+    )))
 }
 
 /// What the operators may do beyond their own kinds, as RBAC rules.
@@ -31,10 +34,39 @@ pub(crate) struct OperatorArgs {
     rds_resync: Duration,
 }
 
-/// Every kind's loop.
-pub(crate) async fn loops(client: &Client, metrics: &Metrics, args: &OperatorArgs) -> anyhow::Result<Vec<Box<dyn Run>>> {
-    let timing = Timing { poll: args.rds_poll, resync: args.rds_resync };
-    let databases = CloudDatabaseReconciler::new(client.clone(), Instances::from_environment().await, timing);
-    let ruleset = Arc::new(cloud_database_rules::ruleset().context("the rules of CloudDatabase")?);
-    Ok(vec![Box::new(Loop::new(client.clone(), ruleset, databases, metrics.clone()))])
+/// The operators, ready to work for as many terms as this replica leads.
+pub(crate) struct Operators {
+    client: Client,
+    instances: Instances,
+    timing: Timing,
+    database_rules: Arc<Ruleset<CloudDatabase>>,
+}
+
+impl Operators {
+    /// Sets up what outlives a term.
+    pub(crate) async fn new(client: &Client, args: &OperatorArgs) -> anyhow::Result<Self> {
+        Ok(Self {
+            client: client.clone(),
+            instances: Instances::from_environment().await,
+            timing: Timing {
+                poll: args.rds_poll,
+                resync: args.rds_resync,
+            },
+            database_rules: Arc::new(
+                cloud_database_rules::ruleset().context("the rules of CloudDatabase")?,
+            ),
+        })
+    }
+
+    /// Every kind's loop, for one term.
+    pub(crate) fn loops(&self, metrics: &Metrics) -> Vec<Box<dyn Run>> {
+        let databases =
+            CloudDatabaseReconciler::new(self.client.clone(), self.instances.clone(), self.timing);
+        vec![Box::new(Loop::new(
+            self.client.clone(),
+            self.database_rules.clone(),
+            databases,
+            metrics.clone(),
+        ))]
+    }
 }

@@ -29,16 +29,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             stale.push(file.name);
             continue;
         }
-        fs::create_dir_all(&args.directory).with_context(|| format!("cannot make {}", args.directory.display()))?;
-        fs::write(&path, file.content).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::create_dir_all(&args.directory)
+            .with_context(|| format!("cannot make {}", args.directory.display()))?;
+        fs::write(&path, file.content)
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if !stale.is_empty() {
-        bail!("stale in {}: {}; run `lockstep manifests`", args.directory.display(), stale.join(", "));
+        bail!(
+            "stale in {}: {}; run `lockstep manifests`",
+            args.directory.display(),
+            stale.join(", ")
+        );
     }
     Ok(())
 }
 
 /// All files as they are to be.
 pub(crate) fn files() -> anyhow::Result<Vec<manifests::File>> {
-    Ok(render(&Install { rulesets: &kinds::rulesets()?, access: kinds::access() }))
+    Ok(render(&Install {
+        rulesets: &kinds::rulesets()?,
+        access: kinds::access(),
+    }))
 }

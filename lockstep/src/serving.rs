@@ -8,7 +8,10 @@ use tokio::sync::watch;
 
 /// Runs a server to its end.
 pub(crate) fn block_on(server: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
     runtime.block_on(server)
 }
 
@@ -42,7 +45,8 @@ pub(crate) async fn stopped(mut told: watch::Receiver<bool>) {
 
 /// Reads a duration such as `30s`, `10m` or `1h 30m`.
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
-    let signed: jiff::SignedDuration =
-        text.parse().map_err(|_| anyhow!("`{text}` is no duration; write, for example, 30s, 10m or 1h 30m"))?;
+    let signed: jiff::SignedDuration = text
+        .parse()
+        .map_err(|_| anyhow!("`{text}` is no duration; write, for example, 30s, 10m or 1h 30m"))?;
     Duration::try_from(signed).map_err(|_| anyhow!("a duration must not be negative"))
 }

@@ -39,7 +39,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 async fn serve(args: Args) -> anyhow::Result<()> {
     let stop = serving::stop_signal()?;
     let mut registry = Registry::default();
-    let gate = Gate::new(kinds::rulesets()?, Metrics::register(&mut registry)).with_body_limit_bytes(args.body_limit_bytes);
+    let gate = Gate::new(kinds::rulesets()?, Metrics::register(&mut registry))
+        .with_body_limit_bytes(args.body_limit_bytes);
     let keys = ServingKeys::in_directory(&args.tls_directory);
     tokio::spawn(Arc::clone(&keys).keep_fresh());
     let (ready_keys, draining) = (Arc::clone(&keys), stop.clone());
@@ -53,7 +54,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         }
     })
     .await?;
-    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
     tracing::info!(address = %args.listen, "taking admission reviews");
     let drained = async {
         serving::stopped(stop).await;

@@ -33,14 +33,22 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
     let mut files = vec![file("namespace.yaml", &[workload::namespace()])];
     files.extend(install.rulesets.iter().map(|ruleset| {
         let crd = crds::crd(ruleset.as_ref());
-        let plural = ruleset.crd()["spec"]["names"]["plural"].as_str().unwrap_or_default();
+        let plural = ruleset.crd()["spec"]["names"]["plural"]
+            .as_str()
+            .unwrap_or_default();
         file(&format!("crd-{plural}.yaml"), &[crd])
     }));
     files.push(file("rbac.yaml", &rbac::all(install)));
     files.push(file("service.yaml", &[workload::service()]));
     files.push(file("deployment.yaml", &[workload::deployment()]));
-    files.push(file("mutating-webhook.yaml", &[webhooks::mutating(install.rulesets)]));
-    files.push(file("validating-webhook.yaml", &[webhooks::validating(install.rulesets)]));
+    files.push(file(
+        "mutating-webhook.yaml",
+        &[webhooks::mutating(install.rulesets)],
+    ));
+    files.push(file(
+        "validating-webhook.yaml",
+        &[webhooks::validating(install.rulesets)],
+    ));
     let kustomization = kustomization::kustomization(&files);
     files.push(file("kustomization.yaml", &[kustomization]));
     files
@@ -52,6 +60,12 @@ fn file(name: &str, objects: &[Value]) -> File {
         .iter()
         .map(|object| serde_saphyr::to_string(object).expect("a JSON object is YAML"))
         .collect();
-    let content = format!("# Written by `lockstep manifests`; do not edit.\n{}", documents.join("---\n"));
-    File { name: name.to_owned(), content }
+    let content = format!(
+        "# Written by `lockstep manifests`; do not edit.\n{}",
+        documents.join("---\n")
+    );
+    File {
+        name: name.to_owned(),
+        content,
+    }
 }

@@ -11,7 +11,11 @@ pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
         binding("ClusterRoleBinding", names::APP, None, "ClusterRole"),
         controller_role(),
         binding("RoleBinding", names::APP, Some(names::NAMESPACE), "Role"),
-        user_role(install, "edit", &["create", "delete", "deletecollection", "patch", "update"]),
+        user_role(
+            install,
+            "edit",
+            &["create", "delete", "deletecollection", "patch", "update"],
+        ),
         user_role(install, "view", &["get", "list", "watch"]),
     ]
 }
@@ -98,7 +102,10 @@ fn binding(kind: &str, name: &str, namespace: Option<&str>, role_kind: &str) -> 
 }
 
 fn kinds<'a>(install: &'a Install<'_>) -> impl Iterator<Item = (&'static str, &'a Value)> {
-    install.rulesets.iter().map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
+    install
+        .rulesets
+        .iter()
+        .map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
 }
 
 fn metadata(name: &str, namespace: Option<&str>) -> Value {

@@ -117,6 +117,7 @@ fn controller_container() -> Value {
             format!("--tls-secret={}", names::TLS_SECRET),
             format!("--webhook-service={}", names::SERVICE),
             format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
+            format!("--lease={}", names::LEASE),
         ],
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},

@@ -26,7 +26,10 @@ impl Accepted {
     /// What is to be remembered of an object that has just been found valid.
     #[must_use]
     pub fn of(object: &Value, fields: &BTreeSet<String>) -> Self {
-        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
+        let generation = object
+            .pointer("/metadata/generation")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
         let values = fields
             .iter()
             .filter_map(|name| Some((name.clone(), pointer::get(object, name)?.clone())))
@@ -42,7 +45,9 @@ impl Accepted {
     #[must_use]
     pub fn read(object: &Value) -> Option<Self> {
         let status = object.get("status")?;
-        let remembered = status.get("accepted").and_then(|accepted| Self::deserialize(accepted).ok());
+        let remembered = status
+            .get("accepted")
+            .and_then(|accepted| Self::deserialize(accepted).ok());
         remembered.or_else(|| is_found_invalid(status).then(Self::default))
     }
 
@@ -66,8 +71,14 @@ impl Accepted {
 }
 
 fn is_found_invalid(status: &Value) -> bool {
-    let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
-    conditions.into_iter().any(|condition| condition["type"] == "Valid" && condition["status"] == "False")
+    let conditions = status
+        .get("conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    conditions
+        .into_iter()
+        .any(|condition| condition["type"] == "Valid" && condition["status"] == "False")
 }
 
 #[cfg(test)]
@@ -77,7 +88,9 @@ mod tests {
 
     #[test]
     fn the_overlay_restores_what_was_accepted_and_removes_what_was_absent() {
-        let fields = ["spec.engine", "spec.storage.sizeGib", "spec.name"].map(String::from).into();
+        let fields = ["spec.engine", "spec.storage.sizeGib", "spec.name"]
+            .map(String::from)
+            .into();
         let accepted = Accepted::of(
             &json!({"metadata": {"generation": 3}, "spec": {"engine": "postgres", "storage": {"sizeGib": 100}}}),
             &fields,

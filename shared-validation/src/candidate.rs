@@ -54,7 +54,11 @@ impl<'a> Candidate<'a> {
     /// An object that replaces `old`.
     #[must_use]
     pub fn update(object: &'a Value, old: &'a Value) -> Self {
-        Self { operation: Operation::Update, old: Some(old), ..Self::create(object) }
+        Self {
+            operation: Operation::Update,
+            old: Some(old),
+            ..Self::create(object)
+        }
     }
 
     /// The same, judged for transitions against what was last accepted.
@@ -66,14 +70,20 @@ impl<'a> Candidate<'a> {
     /// The same, with unknown fields refused.
     #[must_use]
     pub fn strict(self) -> Self {
-        Self { unknown_fields: UnknownFields::Refuse, ..self }
+        Self {
+            unknown_fields: UnknownFields::Refuse,
+            ..self
+        }
     }
 
     /// Whether this only changes the metadata of an object that is being deleted. Such a change is
     /// never judged: a finalizer can always be removed.
     pub(crate) fn only_finalizes(&self) -> bool {
         let Some(old) = self.old else { return false };
-        let deleted = self.object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null());
+        let deleted = self
+            .object
+            .pointer("/metadata/deletionTimestamp")
+            .is_some_and(|t| !t.is_null());
         deleted && without_metadata(self.object).eq(without_metadata(old))
     }
 }

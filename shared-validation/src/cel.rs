@@ -25,7 +25,9 @@ pub(crate) struct Cel {
 
 impl Cel {
     pub(crate) fn new() -> Self {
-        Self { environment: library::environment() }
+        Self {
+            environment: library::environment(),
+        }
     }
 
     fn node(&self, schema: &Schema, pair: Pair<'_>, at: Cursor<'_>, report: &mut Report) {
@@ -39,8 +41,14 @@ impl Cel {
         match pair.new {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let Some(child) = schema.field(name) else { continue };
-                    let below = if schema.properties.contains_key(name) { at.child(name) } else { at.key(name) };
+                    let Some(child) = schema.field(name) else {
+                        continue;
+                    };
+                    let below = if schema.properties.contains_key(name) {
+                        at.child(name)
+                    } else {
+                        at.key(name)
+                    };
                     self.node(child, pair.field(name, value), below, report);
                 }
             }
@@ -67,7 +75,11 @@ impl Cel {
                 continue;
             }
             if let Some(error) = rule.judge(&context, pair.new, at) {
-                let violation = Violation { rule: rule.id.clone(), layer: Layer::Cel, error };
+                let violation = Violation {
+                    rule: rule.id.clone(),
+                    layer: Layer::Cel,
+                    error,
+                };
                 report.add(violation, !rule.uses_old_self && pair.is_unchanged());
             }
         }

@@ -27,7 +27,13 @@ pub(crate) fn fill_static(object: &mut Value, schema: &Schema) -> Vec<PatchOpera
     for (name, child) in &schema.properties {
         // The API server defaults neither metadata nor, for the author, status.
         if name != "metadata" && name != "status" {
-            field(object, name, child, &PointerBuf::root(), Some(&mut additions));
+            field(
+                object,
+                name,
+                child,
+                &PointerBuf::root(),
+                Some(&mut additions),
+            );
         }
     }
     additions
@@ -44,12 +50,17 @@ pub(crate) fn fill_dynamic(
     additions: &mut Vec<PatchOperation>,
 ) {
     for default in defaults {
-        let parent = default.field.rsplit_once('.').map_or("", |(parent, _)| parent);
+        let parent = default
+            .field
+            .rsplit_once('.')
+            .map_or("", |(parent, _)| parent);
         let has_parent = pointer::get(object, parent).is_some_and(Value::is_object);
         if !has_parent || pointer::get(object, default.field).is_some() {
             continue;
         }
-        let kept = before.and_then(|before| pointer::get(before, default.field)).cloned();
+        let kept = before
+            .and_then(|before| pointer::get(before, default.field))
+            .cloned();
         if let Some(value) = kept.or_else(|| (default.value)(object)) {
             let at = PointerBuf::from_tokens(default.field.split('.'));
             record(object, &at, value, additions);
@@ -61,7 +72,9 @@ pub(crate) fn fill_dynamic(
 /// ancestor of the place.
 fn record(object: &mut Value, at: &PointerBuf, value: Value, additions: &mut Vec<PatchOperation>) {
     let within = additions.iter_mut().find_map(|operation| match operation {
-        PatchOperation::Add(add) => at.strip_prefix(&add.path).map(|rest| (rest, &mut add.value)),
+        PatchOperation::Add(add) => at
+            .strip_prefix(&add.path)
+            .map(|rest| (rest, &mut add.value)),
         _ => None,
     });
     match within {
@@ -76,7 +89,9 @@ fn record(object: &mut Value, at: &PointerBuf, value: Value, additions: &mut Vec
 fn drop_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, value| !value.is_null() || schema.field(name).is_none_or(|child| child.nullable));
+            fields.retain(|name, value| {
+                !value.is_null() || schema.field(name).is_none_or(|child| child.nullable)
+            });
             for (name, value) in fields {
                 if let Some(child) = schema.field(name) {
                     drop_nulls(value, child);
@@ -101,13 +116,17 @@ fn field(
     at: &PointerBuf,
     additions: Option<&mut Vec<PatchOperation>>,
 ) {
-    let Some(fields) = parent.as_object_mut() else { return };
+    let Some(fields) = parent.as_object_mut() else {
+        return;
+    };
     let mut at = at.clone();
     at.push_back(name);
     if let Some(value) = fields.get_mut(name) {
         return below(value, schema, &at, additions);
     }
-    let Some(default) = &schema.default else { return };
+    let Some(default) = &schema.default else {
+        return;
+    };
     let mut value = default.clone();
     below(&mut value, schema, &at, None);
     if let Some(additions) = additions {
@@ -116,13 +135,21 @@ fn field(
     fields.insert(name.to_owned(), value);
 }
 
-fn below(value: &mut Value, schema: &Schema, at: &PointerBuf, mut additions: Option<&mut Vec<PatchOperation>>) {
+fn below(
+    value: &mut Value,
+    schema: &Schema,
+    at: &PointerBuf,
+    mut additions: Option<&mut Vec<PatchOperation>>,
+) {
     for (name, child) in &schema.properties {
         field(value, name, child, at, additions.as_deref_mut());
     }
     match (value, &schema.additional, &schema.items) {
         (Value::Object(fields), Some(child), _) => {
-            for (name, value) in fields.iter_mut().filter(|(name, _)| !schema.properties.contains_key(*name)) {
+            for (name, value) in fields
+                .iter_mut()
+                .filter(|(name, _)| !schema.properties.contains_key(*name))
+            {
                 let mut at = at.clone();
                 at.push_back(name.as_str());
                 below(value, child, &at, additions.as_deref_mut());

@@ -75,7 +75,10 @@ impl ErrorType {
 
     /// Whether messages of this type carry the offending value.
     fn prints_value(self) -> bool {
-        !matches!(self, Self::Required | Self::Forbidden | Self::TooLong | Self::TooShort | Self::Internal)
+        !matches!(
+            self,
+            Self::Required | Self::Forbidden | Self::TooLong | Self::TooShort | Self::Internal
+        )
     }
 }
 
@@ -102,13 +105,28 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    fn new(error_type: ErrorType, path: FieldPath, bad_value: BadValue, detail: impl Into<String>) -> Self {
-        Self { error_type, path, bad_value, detail: detail.into() }
+    fn new(
+        error_type: ErrorType,
+        path: FieldPath,
+        bad_value: BadValue,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            error_type,
+            path,
+            bad_value,
+            detail: detail.into(),
+        }
     }
 
     /// A malformed or out-of-range value.
     pub fn invalid(path: FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self::new(ErrorType::Invalid, path, BadValue::Value(value.into()), detail)
+        Self::new(
+            ErrorType::Invalid,
+            path,
+            BadValue::Value(value.into()),
+            detail,
+        )
     }
 
     /// A malformed value that must not be shown: a secret, or too large to help.
@@ -117,8 +135,17 @@ impl FieldError {
     }
 
     /// A value of the wrong JSON type.
-    pub fn type_invalid(path: FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self::new(ErrorType::TypeInvalid, path, BadValue::Value(value.into()), detail)
+    pub fn type_invalid(
+        path: FieldPath,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self::new(
+            ErrorType::TypeInvalid,
+            path,
+            BadValue::Value(value.into()),
+            detail,
+        )
     }
 
     /// A value that must be there is not.
@@ -133,7 +160,12 @@ impl FieldError {
 
     /// Two values that must differ are equal.
     pub fn duplicate(path: FieldPath, value: impl Into<Value>) -> Self {
-        Self::new(ErrorType::Duplicate, path, BadValue::Value(value.into()), "")
+        Self::new(
+            ErrorType::Duplicate,
+            path,
+            BadValue::Value(value.into()),
+            "",
+        )
     }
 
     /// A value outside an enumeration.
@@ -144,13 +176,23 @@ impl FieldError {
             let quoted: Vec<_> = supported.iter().map(|value| go::quote(value)).collect();
             format!("supported values: {}", quoted.join(", "))
         };
-        Self::new(ErrorType::NotSupported, path, BadValue::Value(value.into()), detail)
+        Self::new(
+            ErrorType::NotSupported,
+            path,
+            BadValue::Value(value.into()),
+            detail,
+        )
     }
 
     /// A text of more than `max` bytes.
     pub fn too_long(path: FieldPath, max: u64) -> Self {
         let unit = if max == 1 { "byte" } else { "bytes" };
-        Self::new(ErrorType::TooLong, path, BadValue::Omitted, format!("may not be more than {max} {unit}"))
+        Self::new(
+            ErrorType::TooLong,
+            path,
+            BadValue::Omitted,
+            format!("may not be more than {max} {unit}"),
+        )
     }
 
     /// A list or map of `actual` items where at most `max` are allowed.
@@ -225,22 +267,52 @@ mod tests {
     fn errors_print_as_apimachinery_prints_them() {
         let at = || FieldPath::new("spec.a");
         for (error, printed) in [
-            (FieldError::invalid(at(), "x\"y", "no"), r#"spec.a: Invalid value: "x\"y": no"#),
-            (FieldError::invalid(at(), 7, "no"), "spec.a: Invalid value: 7: no"),
-            (FieldError::invalid(at(), Value::Null, "no"), "spec.a: Invalid value: null: no"),
-            (FieldError::invalid(at(), json!({"k": [true]}), "no"), r#"spec.a: Invalid value: {"k":[true]}: no"#),
-            (FieldError::invalid_hidden(at(), "no"), "spec.a: Invalid value: no"),
-            (FieldError::type_invalid(at(), "x", "no"), r#"spec.a: Invalid value: "x": no"#),
+            (
+                FieldError::invalid(at(), "x\"y", "no"),
+                r#"spec.a: Invalid value: "x\"y": no"#,
+            ),
+            (
+                FieldError::invalid(at(), 7, "no"),
+                "spec.a: Invalid value: 7: no",
+            ),
+            (
+                FieldError::invalid(at(), Value::Null, "no"),
+                "spec.a: Invalid value: null: no",
+            ),
+            (
+                FieldError::invalid(at(), json!({"k": [true]}), "no"),
+                r#"spec.a: Invalid value: {"k":[true]}: no"#,
+            ),
+            (
+                FieldError::invalid_hidden(at(), "no"),
+                "spec.a: Invalid value: no",
+            ),
+            (
+                FieldError::type_invalid(at(), "x", "no"),
+                r#"spec.a: Invalid value: "x": no"#,
+            ),
             (FieldError::required(at(), ""), "spec.a: Required value"),
             (FieldError::forbidden(at(), "no"), "spec.a: Forbidden: no"),
-            (FieldError::duplicate(at(), "x"), r#"spec.a: Duplicate value: "x""#),
+            (
+                FieldError::duplicate(at(), "x"),
+                r#"spec.a: Duplicate value: "x""#,
+            ),
             (
                 FieldError::not_supported(at(), "x", &["a".into(), "b".into()]),
                 r#"spec.a: Unsupported value: "x": supported values: "a", "b""#,
             ),
-            (FieldError::too_long(at(), 1), "spec.a: Too long: may not be more than 1 byte"),
-            (FieldError::too_many(at(), 3, 2), "spec.a: Too many: 3: must have at most 2 items"),
-            (FieldError::internal(at(), "oops"), "spec.a: Internal error: oops"),
+            (
+                FieldError::too_long(at(), 1),
+                "spec.a: Too long: may not be more than 1 byte",
+            ),
+            (
+                FieldError::too_many(at(), 3, 2),
+                "spec.a: Too many: 3: must have at most 2 items",
+            ),
+            (
+                FieldError::internal(at(), "oops"),
+                "spec.a: Internal error: oops",
+            ),
         ] {
             assert_eq!(error.to_string(), printed);
         }
@@ -252,6 +324,9 @@ mod tests {
         let b = FieldError::required(FieldPath::new("b"), "");
         assert_eq!(aggregate([&a]), "a: Required value");
         assert_eq!(aggregate([&a, &a]), "a: Required value");
-        assert_eq!(aggregate([&a, &b]), "[a: Required value, b: Required value]");
+        assert_eq!(
+            aggregate([&a, &b]),
+            "[a: Required value, b: Required value]"
+        );
     }
 }

@@ -117,8 +117,16 @@ mod tests {
 
     #[test]
     fn children_indices_and_keys_print_as_apimachinery_prints_them() {
-        let path = FieldPath::root().child("spec").child("sinks").index(2).child("labels").key("app.kubernetes.io/name");
-        assert_eq!(path.to_string(), "spec.sinks[2].labels[app.kubernetes.io/name]");
+        let path = FieldPath::root()
+            .child("spec")
+            .child("sinks")
+            .index(2)
+            .child("labels")
+            .key("app.kubernetes.io/name");
+        assert_eq!(
+            path.to_string(),
+            "spec.sinks[2].labels[app.kubernetes.io/name]"
+        );
         assert_eq!(FieldPath::root().to_string(), "<nil>");
     }
 

@@ -32,7 +32,11 @@ pub(crate) fn quote(text: &str) -> String {
 fn is_printable(c: char) -> bool {
     let mut probe = String::from("a");
     probe.push(c);
-    !probe.escape_debug().skip(1).collect::<String>().starts_with("\\u")
+    !probe
+        .escape_debug()
+        .skip(1)
+        .collect::<String>()
+        .starts_with("\\u")
 }
 
 /// `encoding/json.Marshal`: sorted keys, `<`, `>`, `&` and the line separators escaped.
@@ -107,7 +111,9 @@ fn number_text(number: &Number, smallest: f64) -> String {
     if magnitude != 0.0 && (magnitude < smallest || magnitude >= 1e21) {
         let text = format!("{float:e}");
         return match text.split_once('e') {
-            Some((mantissa, exponent)) if !exponent.starts_with('-') => format!("{mantissa}e+{exponent}"),
+            Some((mantissa, exponent)) if !exponent.starts_with('-') => {
+                format!("{mantissa}e+{exponent}")
+            }
             _ => text,
         };
     }
@@ -121,12 +127,18 @@ mod tests {
 
     #[test]
     fn quoting_escapes_what_go_does_not_print() {
-        assert_eq!(quote("a\"b\\c\n\u{7f}\u{200b}é漢\u{301}😀"), "\"a\\\"b\\\\c\\n\\x7f\\u200bé漢\u{301}😀\"");
+        assert_eq!(
+            quote("a\"b\\c\n\u{7f}\u{200b}é漢\u{301}😀"),
+            "\"a\\\"b\\\\c\\n\\x7f\\u200bé漢\u{301}😀\""
+        );
     }
 
     #[test]
     fn json_sorts_keys_and_escapes_html() {
-        assert_eq!(json(&json!({"b": 1.0, "a": "<&>"})), r#"{"a":"\u003c\u0026\u003e","b":1}"#);
+        assert_eq!(
+            json(&json!({"b": 1.0, "a": "<&>"})),
+            r#"{"a":"\u003c\u0026\u003e","b":1}"#
+        );
     }
 
     #[test]

@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 /// The value at a dotted name; null counts as absent.
 pub(crate) fn get<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
-    let found = name.split('.').try_fold(object, |value, field| value.get(field))?;
+    let found = name
+        .split('.')
+        .try_fold(object, |value, field| value.get(field))?;
     (!found.is_null()).then_some(found)
 }
 
@@ -17,7 +19,9 @@ pub(crate) fn set(object: &mut Value, name: &str, value: Value) {
         if place.is_null() {
             *place = Value::Object(Map::new());
         }
-        let Some(fields) = place.as_object_mut() else { return };
+        let Some(fields) = place.as_object_mut() else {
+            return;
+        };
         place = fields.entry(field).or_insert(Value::Null);
     }
     *place = value;
@@ -27,7 +31,9 @@ pub(crate) fn set(object: &mut Value, name: &str, value: Value) {
 pub(crate) fn remove(object: &mut Value, name: &str) {
     let (parent, field) = match name.rsplit_once('.') {
         Some((parent, field)) => {
-            let place = parent.split('.').try_fold(object, |value, field| value.get_mut(field));
+            let place = parent
+                .split('.')
+                .try_fold(object, |value, field| value.get_mut(field));
             (place, field)
         }
         None => (Some(object), name),

@@ -15,7 +15,10 @@ impl Rulesets {
     /// Adds a kind. The last one registered for a group and kind stands.
     #[must_use]
     pub fn with(mut self, ruleset: Arc<dyn Judge>) -> Self {
-        self.by_kind.insert((ruleset.group().to_owned(), ruleset.kind().to_owned()), ruleset);
+        self.by_kind.insert(
+            (ruleset.group().to_owned(), ruleset.kind().to_owned()),
+            ruleset,
+        );
         self
     }
 

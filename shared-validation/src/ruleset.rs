@@ -74,7 +74,11 @@ pub(crate) struct Report {
 impl Report {
     /// Adds an error; one that the old object has too is only a warning.
     pub(crate) fn add(&mut self, violation: Violation, inherited: bool) {
-        if inherited { self.warn(violation) } else { self.errors.push(violation) }
+        if inherited {
+            self.warn(violation)
+        } else {
+            self.errors.push(violation)
+        }
     }
 
     pub(crate) fn warn(&mut self, violation: Violation) {
@@ -138,9 +142,13 @@ impl<K: Kind> Ruleset<K> {
     pub fn compile() -> Result<Self, CompileError> {
         let crd = K::crd();
         let schema = Schema::of_crd(&crd, K::VERSION)?;
-        let mut transition_fields: BTreeSet<String> = K::remembered_fields().iter().map(|s| (*s).to_owned()).collect();
+        let mut transition_fields: BTreeSet<String> = K::remembered_fields()
+            .iter()
+            .map(|s| (*s).to_owned())
+            .collect();
         schema.visit_named("", &mut |name, node| {
-            let is_scalar = node.properties.is_empty() && node.additional.is_none() && node.items.is_none();
+            let is_scalar =
+                node.properties.is_empty() && node.additional.is_none() && node.items.is_none();
             if is_scalar && node.rules.iter().any(|rule| rule.uses_old_self) {
                 transition_fields.insert(name.to_owned());
             }
@@ -186,11 +194,15 @@ impl<K: Kind> Judge for Ruleset<K> {
         &self.transition_fields
     }
 
-
     fn check(&self, candidate: &Candidate<'_>) -> Verdict {
         let mut object = candidate.object.clone();
         if candidate.only_finalizes() {
-            return Verdict { object, additions: json_patch::Patch::default(), errors: vec![], warnings: vec![] };
+            return Verdict {
+                object,
+                additions: json_patch::Patch::default(),
+                errors: vec![],
+                warnings: vec![],
+            };
         }
         let old = candidate.old.map(|old| self.filled(old));
         let mut additions = defaults::fill_static(&mut object, &self.schema);
@@ -201,7 +213,12 @@ impl<K: Kind> Judge for Ruleset<K> {
             }
             None => old.as_deref().map(Cow::Borrowed),
         };
-        defaults::fill_dynamic(&mut object, before.as_deref(), &self.dynamic_defaults, &mut additions);
+        defaults::fill_dynamic(
+            &mut object,
+            before.as_deref(),
+            &self.dynamic_defaults,
+            &mut additions,
+        );
         let additions = json_patch::Patch(additions);
         let case = Case {
             operation: candidate.operation,
@@ -219,16 +236,26 @@ impl<K: Kind> Judge for Ruleset<K> {
             self.cel.judge(&case, &mut report);
         }
         self.typed.judge(&case, &mut report);
-        let Report { mut errors, mut warnings } = report;
+        let Report {
+            mut errors,
+            mut warnings,
+        } = report;
         errors.sort_by(order);
         warnings.sort_by(order);
-        Verdict { object, additions, errors, warnings }
+        Verdict {
+            object,
+            additions,
+            errors,
+            warnings,
+        }
     }
 }
 
 fn order(a: &Violation, b: &Violation) -> std::cmp::Ordering {
     let key = |v: &Violation| (v.error.path.clone(), v.layer);
-    key(a).cmp(&key(b)).then_with(|| message(&a.error).cmp(&message(&b.error)))
+    key(a)
+        .cmp(&key(b))
+        .then_with(|| message(&a.error).cmp(&message(&b.error)))
 }
 
 fn message(error: &FieldError) -> String {

@@ -84,25 +84,45 @@ pub(crate) struct Bound {
 impl Schema {
     /// Compiles the schema of `version` out of a CRD.
     pub(crate) fn of_crd(crd: &Value, version: &str) -> Result<Self, CompileError> {
-        let versions = crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+        let versions = crd
+            .pointer("/spec/versions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let schema = versions
             .filter(|candidate| candidate["name"] == version)
             .find_map(|candidate| candidate.pointer("/schema/openAPIV3Schema"))
-            .ok_or_else(|| CompileError::NoSchema { version: version.to_owned() })?;
+            .ok_or_else(|| CompileError::NoSchema {
+                version: version.to_owned(),
+            })?;
         Self::compile(schema, "")
     }
 
     /// Compiles one node. A keyword that this judge does not know stops the start: ignoring it would
     /// make the verdict differ from the API server's in silence.
     fn compile(node: &Value, at: &str) -> Result<Self, CompileError> {
-        let fail = |problem: String| CompileError::Schema { at: printed(at), problem };
-        let fields = node.as_object().ok_or_else(|| fail("must be an object".into()))?;
+        let fail = |problem: String| CompileError::Schema {
+            at: printed(at),
+            problem,
+        };
+        let fields = node
+            .as_object()
+            .ok_or_else(|| fail("must be an object".into()))?;
         let mut schema = Self::empty();
         let (mut minimum_exclusive, mut maximum_exclusive) = (false, false);
         for (keyword, value) in fields {
             match keyword.as_str() {
-                "description" | "title" | "example" | "externalDocs" | "x-kubernetes-map-type" | "x-kubernetes-list-map-keys" => {}
-                "type" => schema.json_type = Some(json_type(value).ok_or_else(|| fail(format!("unknown type {value}")))?),
+                "description"
+                | "title"
+                | "example"
+                | "externalDocs"
+                | "x-kubernetes-map-type"
+                | "x-kubernetes-list-map-keys" => {}
+                "type" => {
+                    schema.json_type = Some(
+                        json_type(value).ok_or_else(|| fail(format!("unknown type {value}")))?,
+                    )
+                }
                 "nullable" => schema.nullable = value == true,
                 "x-kubernetes-int-or-string" => schema.int_or_string = value == true,
                 "x-kubernetes-preserve-unknown-fields" => schema.preserves_unknown = value == true,
@@ -137,7 +157,9 @@ impl Schema {
                 "x-kubernetes-list-type" => {
                     schema.list_type = match value.as_str() {
                         Some("set") => ListType::Set,
-                        Some("map") => ListType::Map(strings(&fields["x-kubernetes-list-map-keys"])),
+                        Some("map") => {
+                            ListType::Map(strings(&fields["x-kubernetes-list-map-keys"]))
+                        }
                         _ => ListType::Atomic,
                     };
                 }
@@ -158,7 +180,9 @@ impl Schema {
         if at.is_empty() && !schema.rules.is_empty() {
             // A metadata change alone would bring such a rule back to life and block the removal of
             // a finalizer.
-            return Err(fail("a CEL rule must not sit at the root of an object".into()));
+            return Err(fail(
+                "a CEL rule must not sit at the root of an object".into(),
+            ));
         }
         Ok(schema)
     }
@@ -206,11 +230,19 @@ impl Schema {
 }
 
 fn join(at: &str, name: &str) -> String {
-    if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
+    if at.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{at}.{name}")
+    }
 }
 
 fn printed(at: &str) -> String {
-    if at.is_empty() { "the root".to_owned() } else { at.to_owned() }
+    if at.is_empty() {
+        "the root".to_owned()
+    } else {
+        at.to_owned()
+    }
 }
 
 fn json_type(value: &Value) -> Option<JsonType> {
@@ -249,7 +281,9 @@ fn pattern(source: &str) -> Result<Regex, String> {
             _ => false,
         };
         if differs {
-            return Err(format!("pattern `{source}`: classes such as `\\d` or `[[:alpha:]]` and groups such as `(?i)` are not supported"));
+            return Err(format!(
+                "pattern `{source}`: classes such as `\\d` or `[[:alpha:]]` and groups such as `(?i)` are not supported"
+            ));
         }
     }
     Regex::new(source).map_err(|error| error.to_string())
@@ -257,11 +291,19 @@ fn pattern(source: &str) -> Result<Regex, String> {
 
 fn bound(value: &Value) -> Option<Bound> {
     match value {
-        Value::Number(value) => Some(Bound { value: value.clone(), exclusive: false }),
+        Value::Number(value) => Some(Bound {
+            value: value.clone(),
+            exclusive: false,
+        }),
         _ => None,
     }
 }
 
 fn strings(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(String::from)).collect()
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item.as_str().map(String::from))
+        .collect()
 }

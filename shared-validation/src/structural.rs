@@ -32,7 +32,11 @@ impl LayerJudge for Structural {
         }
         for name in &case.schema.required {
             if case.object.get(name).is_none() {
-                walk.report("required", FieldError::required(Cursor::Root.child(name).to_path(), ""), false);
+                walk.report(
+                    "required",
+                    FieldError::required(Cursor::Root.child(name).to_path(), ""),
+                    false,
+                );
             }
         }
         for (violation, inherited) in walk.found {
@@ -48,7 +52,14 @@ struct Walk {
 impl Walk {
     fn report(&mut self, keyword: &str, error: FieldError, inherited: bool) {
         let rule = format!("{}/{keyword}", error.path.as_str());
-        self.found.push((Violation { rule, layer: Layer::Structural, error }, inherited));
+        self.found.push((
+            Violation {
+                rule,
+                layer: Layer::Structural,
+                error,
+            },
+            inherited,
+        ));
     }
 
     fn node(&mut self, schema: &Schema, pair: Pair<'_>, at: Cursor<'_>) {
@@ -57,15 +68,26 @@ impl Walk {
         if let Some(expected) = wrong_type(schema, value) {
             let path = at.to_path();
             let actual = type_name(value);
-            let detail = format!("{} in body must be of type {expected}: \"{actual}\"", path.as_str());
-            self.report("type", FieldError::type_invalid(path, actual, detail), inherited);
+            let detail = format!(
+                "{} in body must be of type {expected}: \"{actual}\"",
+                path.as_str()
+            );
+            self.report(
+                "type",
+                FieldError::type_invalid(path, actual, detail),
+                inherited,
+            );
         }
         if let Some(options) = &schema.options
             && !options.contains(value)
             && !(value.is_null() && schema.nullable)
         {
             let supported: Vec<_> = options.iter().map(enum_text).collect();
-            self.report("enum", FieldError::not_supported(at.to_path(), value.clone(), &supported), inherited);
+            self.report(
+                "enum",
+                FieldError::not_supported(at.to_path(), value.clone(), &supported),
+                inherited,
+            );
         }
         match value {
             Value::String(text) => self.string(schema, text, at, inherited),
@@ -79,13 +101,33 @@ impl Walk {
     fn string(&mut self, schema: &Schema, text: &str, at: Cursor<'_>, inherited: bool) {
         let length = text.chars().count() as u64;
         if let Some(max) = schema.max_length.filter(|max| length > *max) {
-            self.report("maxLength", FieldError::too_long(at.to_path(), max), inherited);
+            self.report(
+                "maxLength",
+                FieldError::too_long(at.to_path(), max),
+                inherited,
+            );
         }
         if let Some(min) = schema.min_length.filter(|min| length < *min) {
-            self.invalid("minLength", at, text, &format!("should be at least {min} chars long"), inherited);
+            self.invalid(
+                "minLength",
+                at,
+                text,
+                &format!("should be at least {min} chars long"),
+                inherited,
+            );
         }
-        if let Some(pattern) = schema.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-            self.invalid("pattern", at, text, &format!("should match '{}'", pattern.as_str()), inherited);
+        if let Some(pattern) = schema
+            .pattern
+            .as_ref()
+            .filter(|pattern| !pattern.is_match(text))
+        {
+            self.invalid(
+                "pattern",
+                at,
+                text,
+                &format!("should match '{}'", pattern.as_str()),
+                inherited,
+            );
         }
         if schema.format == Some(Format::DateTime) && !DATE_TIME.is_match(text) {
             let detail = format!("must be of type date-time: {}", go::quote(text));
@@ -94,13 +136,29 @@ impl Walk {
     }
 
     fn number(&mut self, schema: &Schema, number: &Number, at: Cursor<'_>, inherited: bool) {
-        if let Some(bound) = schema.maximum.as_ref().filter(|bound| exceeds(number, bound)) {
-            let relation = if bound.exclusive { "less than" } else { "less than or equal to" };
+        if let Some(bound) = schema
+            .maximum
+            .as_ref()
+            .filter(|bound| exceeds(number, bound))
+        {
+            let relation = if bound.exclusive {
+                "less than"
+            } else {
+                "less than or equal to"
+            };
             let detail = format!("should be {relation} {}", go::plain_number(&bound.value));
             self.invalid("maximum", at, number.clone(), &detail, inherited);
         }
-        if let Some(bound) = schema.minimum.as_ref().filter(|bound| undercuts(number, bound)) {
-            let relation = if bound.exclusive { "greater than" } else { "greater than or equal to" };
+        if let Some(bound) = schema
+            .minimum
+            .as_ref()
+            .filter(|bound| undercuts(number, bound))
+        {
+            let relation = if bound.exclusive {
+                "greater than"
+            } else {
+                "greater than or equal to"
+            };
             let detail = format!("should be {relation} {}", go::plain_number(&bound.value));
             self.invalid("minimum", at, number.clone(), &detail, inherited);
         }
@@ -110,13 +168,31 @@ impl Walk {
             _ => true,
         };
         if !fits && schema.json_type == Some(JsonType::Integer) && as_integer(number).is_some() {
-            let format = if schema.format == Some(Format::Int32) { "int32" } else { "int64" };
-            let detail = format!("Checked value must be of type integer with format {format} in {}", at.to_path().as_str());
-            self.report("format", FieldError::invalid(at.to_path(), number.clone(), detail), inherited);
+            let format = if schema.format == Some(Format::Int32) {
+                "int32"
+            } else {
+                "int64"
+            };
+            let detail = format!(
+                "Checked value must be of type integer with format {format} in {}",
+                at.to_path().as_str()
+            );
+            self.report(
+                "format",
+                FieldError::invalid(at.to_path(), number.clone(), detail),
+                inherited,
+            );
         }
     }
 
-    fn array(&mut self, schema: &Schema, pair: Pair<'_>, items: &[Value], at: Cursor<'_>, inherited: bool) {
+    fn array(
+        &mut self,
+        schema: &Schema,
+        pair: Pair<'_>,
+        items: &[Value],
+        at: Cursor<'_>,
+        inherited: bool,
+    ) {
         if let Some(item_schema) = &schema.items {
             for (index, item) in items.iter().enumerate() {
                 self.node(item_schema, pair.item(schema, item), at.index(index));
@@ -127,7 +203,11 @@ impl Walk {
             self.invalid("minItems", at, items.len(), &detail, inherited);
         }
         if let Some(max) = schema.max_items.filter(|max| items.len() as u64 > *max) {
-            self.report("maxItems", FieldError::too_many(at.to_path(), items.len(), max), inherited);
+            self.report(
+                "maxItems",
+                FieldError::too_many(at.to_path(), items.len(), max),
+                inherited,
+            );
         }
         self.duplicates(schema, items, at, inherited);
     }
@@ -138,15 +218,26 @@ impl Walk {
             ListType::Set => items.to_vec(),
             ListType::Map(keys) => items
                 .iter()
-                .map(|item| keys.iter().map(|key| (key.clone(), item[key].clone())).collect())
+                .map(|item| {
+                    keys.iter()
+                        .map(|key| (key.clone(), item[key].clone()))
+                        .collect()
+                })
                 .collect(),
         };
         for (index, identity) in identities.iter().enumerate() {
-            let earlier = identities[..index].iter().filter(|other| *other == identity).count();
+            let earlier = identities[..index]
+                .iter()
+                .filter(|other| *other == identity)
+                .count();
             // The API server reports an identity once, at its second occurrence.
             if earlier == 1 {
                 let path = at.index(index).to_path();
-                self.report("x-kubernetes-list-type", FieldError::duplicate(path, identity.clone()), inherited);
+                self.report(
+                    "x-kubernetes-list-type",
+                    FieldError::duplicate(path, identity.clone()),
+                    inherited,
+                );
             }
         }
     }
@@ -161,7 +252,11 @@ impl Walk {
         }
         for name in &schema.required {
             if pair.new.get(name).is_none() {
-                self.report("required", FieldError::required(at.child(name).to_path(), ""), inherited);
+                self.report(
+                    "required",
+                    FieldError::required(at.child(name).to_path(), ""),
+                    inherited,
+                );
             }
         }
         if let Some(min) = schema.min_properties.filter(|min| (count as u64) < *min) {
@@ -169,11 +264,22 @@ impl Walk {
             self.invalid("minProperties", at, count, &detail, inherited);
         }
         if let Some(max) = schema.max_properties.filter(|max| count as u64 > *max) {
-            self.report("maxProperties", FieldError::too_many(at.to_path(), count, max), inherited);
+            self.report(
+                "maxProperties",
+                FieldError::too_many(at.to_path(), count, max),
+                inherited,
+            );
         }
     }
 
-    fn invalid(&mut self, keyword: &str, at: Cursor<'_>, value: impl Into<Value>, what: &str, inherited: bool) {
+    fn invalid(
+        &mut self,
+        keyword: &str,
+        at: Cursor<'_>,
+        value: impl Into<Value>,
+        what: &str,
+        inherited: bool,
+    ) {
         let path = at.to_path();
         let detail = format!("{} in body {what}", path.as_str());
         self.report(keyword, FieldError::invalid(path, value, detail), inherited);
@@ -220,7 +326,9 @@ fn type_name(value: &Value) -> &'static str {
 }
 
 fn enum_text(option: &Value) -> String {
-    option.as_str().map_or_else(|| go::json(option), String::from)
+    option
+        .as_str()
+        .map_or_else(|| go::json(option), String::from)
 }
 
 /// The number as an integer, if it is one; the API server takes `1.0` for one.

@@ -19,7 +19,12 @@ pub(crate) struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     pub(crate) fn new(new: &'a Value, old: Option<&'a Value>, before: Option<&'a Value>) -> Self {
-        Self { new, old, before, inherited: false }
+        Self {
+            new,
+            old,
+            before,
+            inherited: false,
+        }
     }
 
     /// Whether the value is what it was, so that an error in it is inherited.
@@ -36,15 +41,21 @@ impl<'a> Pair<'a> {
     /// same keys.
     pub(crate) fn item(&self, schema: &Schema, new: &'a Value) -> Self {
         let counterpart = |value: Option<&'a Value>| match &schema.list_type {
-            ListType::Map(keys) => {
-                value?.as_array()?.iter().find(|item| keys.iter().all(|key| item.get(key) == new.get(key)))
-            }
+            ListType::Map(keys) => value?
+                .as_array()?
+                .iter()
+                .find(|item| keys.iter().all(|key| item.get(key) == new.get(key))),
             ListType::Atomic | ListType::Set => None,
         };
         self.below(new, counterpart(self.old), counterpart(self.before))
     }
 
     fn below(&self, new: &'a Value, old: Option<&'a Value>, before: Option<&'a Value>) -> Self {
-        Self { new, old, before, inherited: self.is_unchanged() }
+        Self {
+            new,
+            old,
+            before,
+            inherited: self.is_unchanged(),
+        }
     }
 }

@@ -22,8 +22,15 @@ impl<K: Kind> LayerJudge for Typed<K> {
             // The structural layer has already said which field has the wrong type.
             Err(_) if report.has_errors() => return,
             Err(error) => {
-                let error = FieldError::invalid_hidden(FieldPath::root(), format!("cannot be read: {error} [readable]"));
-                let violation = Violation { rule: "readable".to_owned(), layer: Layer::Rust, error };
+                let error = FieldError::invalid_hidden(
+                    FieldPath::root(),
+                    format!("cannot be read: {error} [readable]"),
+                );
+                let violation = Violation {
+                    rule: "readable".to_owned(),
+                    layer: Layer::Rust,
+                    error,
+                };
                 return report.add(violation, false);
             }
         };
@@ -32,22 +39,47 @@ impl<K: Kind> LayerJudge for Typed<K> {
         let before = read(case.before);
         let old = read(case.old);
         for rule in &self.rules {
-            let found = run(rule, &Subject { operation: case.operation, object: &object, old: before.as_ref() });
+            let found = run(
+                rule,
+                &Subject {
+                    operation: case.operation,
+                    object: &object,
+                    old: before.as_ref(),
+                },
+            );
             if found.is_empty() {
                 continue;
             }
             let unchanged = case.old.is_some_and(|old| {
-                rule.reads.iter().all(|field| pointer::get(old, field) == pointer::get(case.object, field))
+                rule.reads
+                    .iter()
+                    .all(|field| pointer::get(old, field) == pointer::get(case.object, field))
             });
             let inherited = match &old {
                 // The old object by itself: what it was before does not matter for what it had wrong.
-                Some(old) if unchanged => run(rule, &Subject { operation: case.operation, object: old, old: None }),
+                Some(old) if unchanged => run(
+                    rule,
+                    &Subject {
+                        operation: case.operation,
+                        object: old,
+                        old: None,
+                    },
+                ),
                 _ => Vec::new(),
             };
             for error in found {
-                let was_there = inherited.iter().any(|e| e.error_type == error.error_type && e.path == error.path);
-                let error = FieldError { detail: format!("{} [{}]", error.detail, rule.id), ..error };
-                let violation = Violation { rule: rule.id.to_owned(), layer: Layer::Rust, error };
+                let was_there = inherited
+                    .iter()
+                    .any(|e| e.error_type == error.error_type && e.path == error.path);
+                let error = FieldError {
+                    detail: format!("{} [{}]", error.detail, rule.id),
+                    ..error
+                };
+                let violation = Violation {
+                    rule: rule.id.to_owned(),
+                    layer: Layer::Rust,
+                    error,
+                };
                 match rule.severity {
                     Severity::Error => report.add(violation, was_there),
                     Severity::Warning => report.warn(violation),

@@ -31,7 +31,14 @@ fn field(parent: &Schema, name: &str, value: &Value, at: Cursor<'_>, report: &mu
             };
             let rule = format!("{}/unknown", path.as_str());
             let error = FieldError::forbidden(path, detail);
-            report.add(Violation { rule, layer: Layer::Structural, error }, false);
+            report.add(
+                Violation {
+                    rule,
+                    layer: Layer::Structural,
+                    error,
+                },
+                false,
+            );
         }
     }
 }

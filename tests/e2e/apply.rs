@@ -1,5 +1,6 @@
 //! A valid object becomes a database and an invalid one is turned away.
 
+use aws_sdk_rds::types::DbInstance;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
@@ -9,20 +10,47 @@ use crate::world::{World, database};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
     let world = World::start().await;
-    world.kubectl_apply(&database("orders")).expect("a valid object is stored");
-    world.kubectl(&["wait", "--for=condition=Ready", "cdb/orders", "--timeout=60s"]).unwrap_or_else(|e| world.fail(&e));
+    world
+        .kubectl_apply(&database("orders"))
+        .expect("a valid object is stored");
+    world
+        .kubectl(&[
+            "wait",
+            "--for=condition=Ready",
+            "cdb/orders",
+            "--timeout=60s",
+        ])
+        .unwrap_or_else(|e| world.fail(&e));
     let stored = world.databases().get("orders").await.expect("stored");
     assert_eq!(stored.data["spec"]["port"], 5432);
-    assert_eq!(stored.data["spec"]["credentials"]["selectors"], json!({"username": "username", "password": "password"}));
+    assert_eq!(
+        stored.data["spec"]["credentials"]["selectors"],
+        json!({"username": "username", "password": "password"})
+    );
     let instances = world.instances().await;
     assert_eq!(instances.len(), 1);
-    let endpoint = instances[0].endpoint().and_then(|e| e.address()).expect("moto gives an address");
+    let endpoint = instances[0]
+        .endpoint()
+        .and_then(|e| e.address())
+        .expect("moto gives an address");
     assert_eq!(stored.data["status"]["endpoint"]["host"], endpoint);
-    assert_eq!(stored.data["status"]["accepted"]["values"]["spec.storage.sizeGib"], 100);
-    assert_eq!(stored.data["status"]["observedGeneration"], json!(stored.metadata.generation));
+    assert_eq!(
+        stored.data["status"]["accepted"]["values"]["spec.storage.sizeGib"],
+        100
+    );
+    assert_eq!(
+        stored.data["status"]["observedGeneration"],
+        json!(stored.metadata.generation)
+    );
 
-    world.kubectl(&["delete", "cdb/orders", "--timeout=60s"]).unwrap_or_else(|e| world.fail(&e));
-    assert_eq!(world.instances().await.len(), 0, "the object went before its instance");
+    world
+        .kubectl(&["delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|e| world.fail(&e));
+    assert_eq!(
+        world.instances().await.len(),
+        0,
+        "the object went before its instance"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,7 +63,9 @@ async fn an_invalid_object_is_refused_with_every_violated_field() {
     object["spec"]["credentials"]["username"] = json!("user");
     object["spec"]["backup"] = json!({"window": "03:00-03:10"});
     object["spec"]["maintenanceWindow"] = json!("mon:03:05-mon:04:00");
-    let complaint = world.kubectl_apply(&object).expect_err("the gate refuses it");
+    let complaint = world
+        .kubectl_apply(&object)
+        .expect_err("the gate refuses it");
     for part in [
         r#"spec.credentials.username: Invalid value: "user": is reserved by postgres"#,
         r#"spec.backup.window: Invalid value: "03:00-03:10": must last at least 30 minutes [backup-window-length]"#,
@@ -49,19 +79,43 @@ async fn an_invalid_object_is_refused_with_every_violated_field() {
     assert_eq!(direct["status"]["reason"], "Invalid");
     let refusal = refusal(&world, &object).await;
     let denied = r#"admission webhook "validate.lockstep.dev" denied the request: CloudDatabase.database.example.com "orders" is invalid: ["#;
-    assert!(refusal["message"].as_str().is_some_and(|message| message.starts_with(denied)), "{refusal}");
-    assert_eq!(refusal["details"]["causes"], direct["status"]["details"]["causes"]);
-    assert_eq!(direct["auditAnnotations"]["rules"], "backup-window-length,username-reserved,windows-disjoint");
+    assert!(
+        refusal["message"]
+            .as_str()
+            .is_some_and(|message| message.starts_with(denied)),
+        "{refusal}"
+    );
+    assert_eq!(
+        refusal["details"]["causes"],
+        direct["status"]["details"]["causes"]
+    );
+    assert_eq!(
+        direct["auditAnnotations"]["rules"],
+        "backup-window-length,username-reserved,windows-disjoint"
+    );
 
     // What the API server says by itself, all of it at once.
     let mut object = database("orders");
     object["spec"]["port"] = json!(80);
     object["spec"]["storage"]["maxSizeGib"] = json!(105);
-    let complaint = world.kubectl_apply(&object).expect_err("the API server refuses it");
-    for part in ["spec.port: Invalid value: 80", "spec.storage.maxSizeGib: Invalid value: must be at least 10 % above"] {
+    let complaint = world
+        .kubectl_apply(&object)
+        .expect_err("the API server refuses it");
+    for part in [
+        "spec.port: Invalid value: 80",
+        "spec.storage.maxSizeGib: Invalid value: must be at least 10 % above",
+    ] {
         assert!(complaint.contains(part), "`{part}` is not in: {complaint}");
     }
-    assert!(world.databases().get_opt("orders").await.expect("an answer").is_none(), "something was stored");
+    assert!(
+        world
+            .databases()
+            .get_opt("orders")
+            .await
+            .expect("an answer")
+            .is_none(),
+        "something was stored"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,44 +126,104 @@ async fn storage_grows_in_place_and_a_drift_is_mended() {
     let mut grown = database("orders");
     grown["spec"]["storage"]["sizeGib"] = json!(200);
     world.kubectl_apply(&grown).expect("growth is accepted");
-    world.instance_that("grew", |instance| instance.allocated_storage() == Some(200)).await;
+    world
+        .instance_that("grew", |instance| instance.allocated_storage() == Some(200))
+        .await;
 
     let mut shrunk = database("orders");
     shrunk["spec"]["storage"]["sizeGib"] = json!(150);
-    let complaint = world.kubectl_apply(&shrunk).expect_err("shrinking is refused");
-    assert!(complaint.contains("may grow and must not shrink"), "{complaint}");
+    let complaint = world
+        .kubectl_apply(&shrunk)
+        .expect_err("shrinking is refused");
+    assert!(
+        complaint.contains("may grow and must not shrink"),
+        "{complaint}"
+    );
 
-    let id = world.instances().await[0].db_instance_identifier().expect("an identifier").to_owned();
-    let by_hand = world.rds.modify_db_instance().db_instance_identifier(&id).db_instance_class("db.m5.large");
-    by_hand.apply_immediately(true).send().await.expect("moto takes it");
-    world.instance_that("went back", |instance| instance.db_instance_class() == Some("db.t4g.micro")).await;
+    let id = world.instances().await[0]
+        .db_instance_identifier()
+        .expect("an identifier")
+        .to_owned();
+    let by_hand = world
+        .rds
+        .modify_db_instance()
+        .db_instance_identifier(&id)
+        .db_instance_class("db.m5.large");
+    by_hand
+        .apply_immediately(true)
+        .send()
+        .await
+        .expect("moto takes it");
+    world
+        .instance_that("went back", |instance| {
+            instance.db_instance_class() == Some("db.t4g.micro")
+        })
+        .await;
+
+    grown["spec"]["tags"] = json!({"team": "shop"});
+    world.kubectl_apply(&grown).expect("a tag is accepted");
+    let tagged = |i: &DbInstance| {
+        i.tag_list()
+            .iter()
+            .any(|t| (t.key(), t.value()) == (Some("team"), Some("shop")))
+    };
+    world.instance_that("was tagged", tagged).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_from_the_secret_is_held_to_the_same_rule() {
     let world = World::start().await;
-    world.make_secret("reserved", &json!({"username": "pg_admin", "password": "correct-horse"})).await;
+    world
+        .make_secret(
+            "reserved",
+            &json!({"username": "pg_admin", "password": "correct-horse"}),
+        )
+        .await;
     let mut object = database("orders");
     object["spec"]["credentials"] = json!({"secretName": "reserved"});
-    world.kubectl_apply(&object).expect("neither gate nor API server can know");
+    world
+        .kubectl_apply(&object)
+        .expect("neither gate nor API server can know");
     let valid = world.condition("orders", "Valid", "False").await;
-    assert!(valid.message.contains("spec.credentials.selectors.username: Invalid value: "), "{}", valid.message);
-    assert!(valid.message.ends_with("[username-reserved]"), "{}", valid.message);
-    assert!(!valid.message.contains("pg_admin"), "a secret was printed: {}", valid.message);
+    assert!(
+        valid
+            .message
+            .contains("spec.credentials.selectors.username: Invalid value: "),
+        "{}",
+        valid.message
+    );
+    assert!(
+        valid.message.ends_with("[username-reserved]"),
+        "{}",
+        valid.message
+    );
+    assert!(
+        !valid.message.contains("pg_admin"),
+        "a secret was printed: {}",
+        valid.message
+    );
     assert_eq!(world.instances().await.len(), 0);
 
     // Mended where it came from, it is taken up with no change of the object.
-    let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(world.cluster.client(), "default");
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+        Api::namespaced(world.cluster.client(), "default");
     let mut secret = secrets.get("reserved").await.expect("the Secret");
     secret.string_data = Some([("username".to_owned(), "app".to_owned())].into());
-    secrets.replace("reserved", &PostParams::default(), &secret).await.expect("replaced");
+    secrets
+        .replace("reserved", &PostParams::default(), &secret)
+        .await
+        .expect("replaced");
     world.condition("orders", "Ready", "True").await;
 }
 
 /// The status with which the API server refuses an object.
 async fn refusal(world: &World, object: &Value) -> Value {
     let object = serde_json::from_value(object.clone()).expect("an object");
-    match world.databases().create(&PostParams::default(), &object).await {
+    match world
+        .databases()
+        .create(&PostParams::default(), &object)
+        .await
+    {
         Err(kube::Error::Api(status)) => json!(status),
         other => panic!("not refused: {other:?}"),
     }

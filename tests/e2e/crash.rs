@@ -12,14 +12,22 @@ async fn trapped() -> (World, Trap) {
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     let detours = Detours {
         aws_endpoint: Some(Proxy::trapped_before_aws(&moto, trap.clone()).await.url()),
-        controller_server: Some(Proxy::trapped_before_apiserver(&cluster, trap.clone()).await.url()),
+        controller_server: Some(
+            Proxy::trapped_before_apiserver(&cluster, trap.clone())
+                .await
+                .url(),
+        ),
     };
     (World::install(cluster, moto, detours).await, trap)
 }
 
 async fn create(world: &World, name: &str) {
     let object = serde_json::from_value(database(name)).expect("an object");
-    world.databases().create(&PostParams::default(), &object).await.expect("stored");
+    world
+        .databases()
+        .create(&PostParams::default(), &object)
+        .await
+        .expect("stored");
 }
 
 async fn ready(world: &World, name: &str) {
@@ -27,17 +35,26 @@ async fn ready(world: &World, name: &str) {
     let ready = eventually("the database being ready", async || {
         condition(&databases.get(name).await.ok()?, "Ready").filter(|ready| ready.status == "True")
     });
-    ready.await.unwrap_or_else(|error| world.fail(&error.to_string()));
+    ready
+        .await
+        .unwrap_or_else(|error| world.fail(&error.to_string()));
 }
 
 async fn delete(world: &World, name: &str) {
-    world.databases().delete(name, &DeleteParams::default()).await.expect("deletion begins");
+    world
+        .databases()
+        .delete(name, &DeleteParams::default())
+        .await
+        .expect("deletion begins");
 }
 
 async fn gone(world: &World, name: &str) {
     let databases = world.databases();
-    let gone = eventually("the object being gone", async || databases.get_opt(name).await.ok()?.is_none().then_some(()));
-    gone.await.unwrap_or_else(|error| world.fail(&error.to_string()));
+    let gone = eventually("the object being gone", async || {
+        databases.get_opt(name).await.ok()?.is_none().then_some(())
+    });
+    gone.await
+        .unwrap_or_else(|error| world.fail(&error.to_string()));
 }
 
 /// The calls of one undisturbed life: up to ready, and from the deletion to the end.
@@ -53,12 +70,19 @@ async fn steps(world: &World, trap: &Trap) -> (Vec<String>, Vec<String>) {
 }
 
 /// Waits for the trap, kills the controller there, and starts another one.
-async fn kill_in_trap(world: &mut World, mut sprung: tokio::sync::mpsc::UnboundedReceiver<tokio::sync::oneshot::Sender<()>>, trap: &Trap) {
+async fn kill_in_trap(
+    world: &mut World,
+    mut sprung: tokio::sync::mpsc::UnboundedReceiver<tokio::sync::oneshot::Sender<()>>,
+    trap: &Trap,
+) {
     let release = sprung.recv().await.expect("the step is reached");
     world.installation.controller().kill();
     trap.disarm();
     let _ = release.send(());
-    world.installation.start_controller().expect("a new controller");
+    world
+        .installation
+        .start_controller()
+        .expect("a new controller");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,8 +90,14 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
     let (mut world, trap) = trapped().await;
     let (creating, deleting) = steps(&world, &trap).await;
     let has = |calls: &[String], name: &str| calls.iter().any(|call| call == name);
-    assert!(has(&creating, "CreateDBInstance") && has(&creating, "PATCH clouddatabases"), "{creating:?}");
-    assert!(has(&deleting, "DeleteDBInstance") && has(&deleting, "PATCH clouddatabases"), "{deleting:?}");
+    assert!(
+        has(&creating, "CreateDBInstance") && has(&creating, "PATCH clouddatabases"),
+        "{creating:?}"
+    );
+    assert!(
+        has(&deleting, "DeleteDBInstance") && has(&deleting, "PATCH clouddatabases"),
+        "{deleting:?}"
+    );
     println!("steps of a creation: {creating:?}\nsteps of a deletion: {deleting:?}");
 
     for (nth, step) in creating.iter().enumerate() {
@@ -77,10 +107,18 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
             create(&world, &name).await;
             kill_in_trap(&mut world, sprung, &trap).await;
             ready(&world, &name).await;
-            assert_eq!(world.instances().await.len(), 1, "killed {when:?} {step} of a creation");
+            assert_eq!(
+                world.instances().await.len(),
+                1,
+                "killed {when:?} {step} of a creation"
+            );
             delete(&world, &name).await;
             gone(&world, &name).await;
-            assert_eq!(world.instances().await.len(), 0, "killed {when:?} {step} of a creation");
+            assert_eq!(
+                world.instances().await.len(),
+                0,
+                "killed {when:?} {step} of a creation"
+            );
         }
     }
     for (nth, step) in deleting.iter().enumerate() {
@@ -93,7 +131,11 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
             delete(&world, &name).await;
             kill_in_trap(&mut world, sprung, &trap).await;
             gone(&world, &name).await;
-            assert_eq!(world.instances().await.len(), 0, "killed {when:?} {step} of a deletion");
+            assert_eq!(
+                world.instances().await.len(),
+                0,
+                "killed {when:?} {step} of a deletion"
+            );
         }
     }
 }
@@ -102,13 +144,24 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
 async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
     let (world, trap) = trapped().await;
     let (creating, _) = steps(&world, &trap).await;
-    let nth = creating.iter().position(|call| call == "CreateDBInstance").expect("it creates");
+    let nth = creating
+        .iter()
+        .position(|call| call == "CreateDBInstance")
+        .expect("it creates");
     let mut sprung = trap.arm(nth, When::After);
     create(&world, "orders").await;
     // The controller lives on and sees its connection break.
     let _ = sprung.recv().await.expect("the creation is sent").send(());
     ready(&world, "orders").await;
     assert_eq!(world.instances().await.len(), 1);
-    let creations = trap.calls().iter().filter(|call| *call == "CreateDBInstance").count();
-    assert!(creations >= 2, "the answer was not lost: {:?}", trap.calls());
+    let creations = trap
+        .calls()
+        .iter()
+        .filter(|call| *call == "CreateDBInstance")
+        .count();
+    assert!(
+        creations >= 2,
+        "the answer was not lost: {:?}",
+        trap.calls()
+    );
 }

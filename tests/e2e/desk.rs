@@ -13,7 +13,12 @@ fn lockstep(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes())
+        .expect("it reads");
     child.wait_with_output().expect("it ends")
 }
 
@@ -54,34 +59,69 @@ fn every_error_is_named_with_its_line_and_exit_code_1() {
         "<stdin>:14:17: spec.storage.maxSizeGib: Invalid value: must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]",
     ];
     assert_eq!(lines[..4], expected, "{lines:#?}");
-    assert!(text(&output.stderr).contains("1 judged, 1 invalid, 1 of other kinds skipped"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("1 judged, 1 invalid, 1 of other kinds skipped"),
+        "{}",
+        text(&output.stderr)
+    );
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
 fn a_valid_document_and_the_examples_pass_with_exit_code_0() {
     let output = lockstep(&["check", "-"], &database("orders").to_string());
-    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), ""), "{}", text(&output.stderr));
+    assert_eq!(
+        (output.status.code(), text(&output.stdout).as_str()),
+        (Some(0), ""),
+        "{}",
+        text(&output.stderr)
+    );
     let valid = root().join("examples/valid");
     let output = lockstep(&["check", &valid.to_string_lossy()], "");
-    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
 }
 
 #[test]
 fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
     let directory = tempfile::tempdir().expect("a directory");
-    let write = |name: &str, content: &[u8]| std::fs::write(directory.path().join(name), content).expect("a file");
+    let write = |name: &str, content: &[u8]| {
+        std::fs::write(directory.path().join(name), content).expect("a file")
+    };
     write("binary.yaml", b"\xff\xfe\x00");
     write("broken.yaml", b"a: [1, 2\nb: }");
     write("duplicate.yaml", b"a: 1\na: 2\n");
     write("empty.yaml", b"");
     write("valid.json", database("orders").to_string().as_bytes());
-    let output = lockstep(&["check", &directory.path().to_string_lossy(), "/does/not/exist.yaml"], "");
+    let output = lockstep(
+        &[
+            "check",
+            &directory.path().to_string_lossy(),
+            "/does/not/exist.yaml",
+        ],
+        "",
+    );
     let complaints = text(&output.stderr);
-    for name in ["binary.yaml", "broken.yaml", "duplicate.yaml", "/does/not/exist.yaml"] {
-        assert!(complaints.contains(&format!("{name}: cannot be read")), "{name} is not named: {complaints}");
+    for name in [
+        "binary.yaml",
+        "broken.yaml",
+        "duplicate.yaml",
+        "/does/not/exist.yaml",
+    ] {
+        assert!(
+            complaints.contains(&format!("{name}: cannot be read")),
+            "{name} is not named: {complaints}"
+        );
     }
-    assert!(complaints.contains("1 judged, 0 invalid, 0 of other kinds skipped, 4 unreadable"), "{complaints}");
+    assert!(
+        complaints.contains("1 judged, 0 invalid, 0 of other kinds skipped, 4 unreadable"),
+        "{complaints}"
+    );
     assert_eq!(output.status.code(), Some(2));
 }
 
@@ -92,7 +132,14 @@ fn a_change_is_judged_against_what_was() {
     std::fs::write(&old, database("orders").to_string()).expect("a file");
     let mut shrunk = database("orders");
     shrunk["spec"]["storage"]["sizeGib"] = 50.into();
-    let output = lockstep(&["check", "--old", &old.to_string_lossy(), "-"], &shrunk.to_string());
-    assert!(text(&output.stdout).contains("[storage-only-grows]"), "{}", text(&output.stdout));
+    let output = lockstep(
+        &["check", "--old", &old.to_string_lossy(), "-"],
+        &shrunk.to_string(),
+    );
+    assert!(
+        text(&output.stdout).contains("[storage-only-grows]"),
+        "{}",
+        text(&output.stdout)
+    );
     assert_eq!(output.status.code(), Some(1));
 }

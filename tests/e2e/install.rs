@@ -9,12 +9,28 @@ async fn the_pods_of_the_manifests_pass_restricted_security_and_run() {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node-0").await.expect("a node");
     let manifests = root().join("manifests");
-    cluster.run_kubectl(&["apply", "-k", &manifests.to_string_lossy()]).expect("everything applies");
-    let rollout = ["rollout", "status", "deployment/lockstep", "-n", "lockstep-system", "--timeout=60s"];
+    cluster
+        .run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])
+        .expect("everything applies");
+    let rollout = [
+        "rollout",
+        "status",
+        "deployment/lockstep",
+        "-n",
+        "lockstep-system",
+        "--timeout=60s",
+    ];
     cluster.run_kubectl(&rollout).expect("kwok plays the Pods");
-    let template = "jsonpath={.items[*].spec.containers[?(@.name=='webhook')].volumeMounts[*].name}";
-    let mounts = cluster.run_kubectl(&["get", "pods", "-n", "lockstep-system", "-o", template]).expect("Pods");
-    assert_eq!(mounts.split_whitespace().collect::<Vec<_>>(), ["tls", "tls"], "the gate's containers see no credentials");
+    let template =
+        "jsonpath={.items[*].spec.containers[?(@.name=='webhook')].volumeMounts[*].name}";
+    let mounts = cluster
+        .run_kubectl(&["get", "pods", "-n", "lockstep-system", "-o", template])
+        .expect("Pods");
+    assert_eq!(
+        mounts.split_whitespace().collect::<Vec<_>>(),
+        ["tls", "tls"],
+        "the gate's containers see no credentials"
+    );
 }
 
 #[test]
@@ -24,5 +40,9 @@ fn the_committed_manifests_are_what_the_program_writes() {
         .arg(root().join("manifests"))
         .output()
         .expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -7,6 +7,7 @@ mod crash;
 mod desk;
 mod gate;
 mod install;
+mod leader;
 mod protocol;
 mod proxy;
 mod unguarded;

@@ -42,7 +42,10 @@ impl Trap {
     pub fn arm(&self, nth: usize, when: When) -> mpsc::UnboundedReceiver<oneshot::Sender<()>> {
         let (tell, told) = mpsc::unbounded_channel();
         let mut state = self.0.lock().expect("no panic under the lock");
-        *state = TrapState { calls: Vec::new(), armed: Some((nth, when, tell)) };
+        *state = TrapState {
+            calls: Vec::new(),
+            armed: Some((nth, when, tell)),
+        };
         told
     }
 
@@ -53,7 +56,11 @@ impl Trap {
 
     /// The calls seen since it was last armed or disarmed.
     pub fn calls(&self) -> Vec<String> {
-        self.0.lock().expect("no panic under the lock").calls.clone()
+        self.0
+            .lock()
+            .expect("no panic under the lock")
+            .calls
+            .clone()
     }
 
     /// Counts a call; says whether and how it springs the trap.
@@ -61,7 +68,11 @@ impl Trap {
         let mut state = self.0.lock().expect("no panic under the lock");
         let nth = state.calls.len();
         state.calls.push(name);
-        if state.armed.as_ref().is_some_and(|(armed, ..)| *armed == nth) {
+        if state
+            .armed
+            .as_ref()
+            .is_some_and(|(armed, ..)| *armed == nth)
+        {
             state.armed.take().map(|(_, when, spring)| (when, spring))
         } else {
             None
@@ -94,7 +105,9 @@ impl Proxy {
     /// In front of the API server; who calls stays who he is.
     pub async fn trapped_before_apiserver(cluster: &Cluster, trap: Trap) -> Self {
         let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.expect("a config");
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .expect("a config");
         config.auth_info = AuthInfo::default();
         Self::start(config, database_write, trap).await
     }
@@ -103,7 +116,11 @@ impl Proxy {
         let client = Client::try_from(config).expect("a client");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let upstream = Arc::new(Upstream { client, naming, trap: trap.clone() });
+        let upstream = Arc::new(Upstream {
+            client,
+            naming,
+            trap: trap.clone(),
+        });
         let routes = Router::new().fallback(pass).with_state(upstream);
         tokio::spawn(async move { axum::serve(listener, routes).await });
         Self { url, trap }
@@ -121,13 +138,22 @@ impl Proxy {
 
 async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, usize::MAX).await else { return StatusCode::BAD_REQUEST.into_response() };
-    let trap = (upstream.naming)(parts.method.as_str(), parts.uri.path(), &body).and_then(|name| upstream.trap.step_on(name));
+    let Ok(body) = to_bytes(body, usize::MAX).await else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let trap = (upstream.naming)(parts.method.as_str(), parts.uri.path(), &body)
+        .and_then(|name| upstream.trap.step_on(name));
     if let Some((When::Before, spring)) = &trap {
         wait_for_release(spring).await;
         return cut_off();
     }
-    let answer = upstream.client.send(http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()))).await;
+    let answer = upstream
+        .client
+        .send(http::Request::from_parts(
+            parts,
+            kube::client::Body::from(body.to_vec()),
+        ))
+        .await;
     if let Some((When::After, spring)) = &trap {
         wait_for_release(spring).await;
         return cut_off();
@@ -154,11 +180,18 @@ fn cut_off() -> Response {
 /// Every AWS call by its action.
 fn aws_action(_: &str, _: &str, body: &[u8]) -> Option<String> {
     let form = String::from_utf8_lossy(body).into_owned();
-    form.split('&').find_map(|field| field.strip_prefix("Action=")).map(String::from)
+    form.split('&')
+        .find_map(|field| field.strip_prefix("Action="))
+        .map(String::from)
 }
 
 /// Every write to a `CloudDatabase`.
 fn database_write(method: &str, path: &str, _: &[u8]) -> Option<String> {
-    let subresource = if path.ends_with("/status") { "/status" } else { "" };
-    (method != "GET" && path.contains("/clouddatabases")).then(|| format!("{method} clouddatabases{subresource}"))
+    let subresource = if path.ends_with("/status") {
+        "/status"
+    } else {
+        ""
+    };
+    (method != "GET" && path.contains("/clouddatabases"))
+        .then(|| format!("{method} clouddatabases{subresource}"))
 }

@@ -13,9 +13,15 @@ async fn unguarded() -> (World, Proxy) {
     let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     let proxy = Proxy::before_aws(&moto).await;
-    let detours = Detours { aws_endpoint: Some(proxy.url()), ..Detours::default() };
+    let detours = Detours {
+        aws_endpoint: Some(proxy.url()),
+        ..Detours::default()
+    };
     let world = World::install(cluster, moto, detours).await;
-    world.installation.remove_gate(&world.cluster).expect("the configurations go");
+    world
+        .installation
+        .remove_gate(&world.cluster)
+        .expect("the configurations go");
     (world, proxy)
 }
 
@@ -25,22 +31,54 @@ async fn is_frozen_until_corrected(world: &World, proxy: &Proxy, invalid: &Value
     world.kubectl_apply(invalid).expect("nobody refuses it");
     let valid = world.condition("orders", "Valid", "False").await;
     assert_eq!(valid.message, expected, "the loop says what the desk says");
-    assert_eq!(world.condition("orders", "Ready", "False").await.reason, "Invalid");
+    assert_eq!(
+        world.condition("orders", "Ready", "False").await.reason,
+        "Invalid"
+    );
     let event = eventually("a Warning Event", async || {
-        let events = world.kubectl(&["get", "events", "--field-selector", "reason=Invalid,type=Warning", "-o", "json"]).ok()?;
+        let events = world
+            .kubectl(&[
+                "get",
+                "events",
+                "--field-selector",
+                "reason=Invalid,type=Warning",
+                "-o",
+                "json",
+            ])
+            .ok()?;
         let events: Value = serde_json::from_str(&events).ok()?;
-        events["items"].as_array()?.iter().find(|event| event["involvedObject"]["name"] == "orders").cloned()
+        events["items"]
+            .as_array()?
+            .iter()
+            .find(|event| event["involvedObject"]["name"] == "orders")
+            .cloned()
     });
-    let event = event.await.unwrap_or_else(|error| world.fail(&error.to_string()));
-    assert!(expected.starts_with(event["message"].as_str().expect("a message").trim_end_matches('…')), "{event}");
+    let event = event
+        .await
+        .unwrap_or_else(|error| world.fail(&error.to_string()));
+    assert!(
+        expected.starts_with(
+            event["message"]
+                .as_str()
+                .expect("a message")
+                .trim_end_matches('…')
+        ),
+        "{event}"
+    );
 
     // Long enough for the first, shortest backoff to have passed twice.
     let url = world.installation.controller_health_url();
     let reconciles = async || reconciles(&world.metrics(&url).await);
     stays(Duration::from_secs(3), "the reconcile count", reconciles).await;
-    assert_eq!(proxy.calls(), Vec::<String>::new(), "AWS was called for an invalid object");
+    assert_eq!(
+        proxy.calls(),
+        Vec::<String>::new(),
+        "AWS was called for an invalid object"
+    );
 
-    world.kubectl_apply(&database("orders")).expect("the correction is stored");
+    world
+        .kubectl_apply(&database("orders"))
+        .expect("the correction is stored");
     world.condition("orders", "Valid", "True").await;
     world.condition("orders", "Ready", "True").await;
     assert!(proxy.calls().iter().any(|call| call == "CreateDBInstance"));
@@ -70,14 +108,17 @@ async fn an_object_that_cannot_be_read_harms_only_itself() {
     let (world, _proxy) = unguarded().await;
     world.empty_crd().await;
     let mut unreadable = database("unreadable");
-    unreadable["spec"] = json!({"engine": {"not": "a string"}, "storage": [1, 2], "credentials": "none"});
+    unreadable["spec"] =
+        json!({"engine": {"not": "a string"}, "storage": [1, 2], "credentials": "none"});
     unreadable["status"] = json!("no object either");
     world.kubectl_apply(&unreadable).expect("stored");
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
     let valid = world.condition("unreadable", "Valid", "False").await;
     assert!(valid.message.contains("spec.engine"), "{}", valid.message);
-    world.kubectl(&["delete", "cdb/unreadable", "--timeout=30s"]).unwrap_or_else(|e| world.fail(&e));
+    world
+        .kubectl(&["delete", "cdb/unreadable", "--timeout=30s"])
+        .unwrap_or_else(|e| world.fail(&e));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,12 +136,29 @@ async fn a_transition_is_judged_without_the_gate_and_a_frozen_object_is_deleted_
     object["spec"]["deletionPolicy"] = json!("Delete");
     world.kubectl_apply(&object).expect("stored");
     let valid = world.condition("orders", "Valid", "False").await;
-    for part in ["spec.engine: Invalid value: \"mysql\": is immutable", "spec.storage.sizeGib: Invalid value: 50: may grow"] {
-        assert!(valid.message.contains(part), "`{part}` is not in: {}", valid.message);
+    for part in [
+        "spec.engine: Invalid value: \"mysql\": is immutable",
+        "spec.storage.sizeGib: Invalid value: 50: may grow",
+    ] {
+        assert!(
+            valid.message.contains(part),
+            "`{part}` is not in: {}",
+            valid.message
+        );
     }
-    assert!(!proxy.calls().iter().any(|call| call == "ModifyDBInstance"), "{:?}", proxy.calls());
-    world.kubectl(&["delete", "cdb/orders", "--timeout=30s"]).unwrap_or_else(|e| world.fail(&e));
-    assert_eq!(world.instances().await.len(), 1, "the accepted policy was Retain");
+    assert!(
+        !proxy.calls().iter().any(|call| call == "ModifyDBInstance"),
+        "{:?}",
+        proxy.calls()
+    );
+    world
+        .kubectl(&["delete", "cdb/orders", "--timeout=30s"])
+        .unwrap_or_else(|e| world.fail(&e));
+    assert_eq!(
+        world.instances().await.len(),
+        1,
+        "the accepted policy was Retain"
+    );
 }
 
 /// What the desk says of an object, as one message.
@@ -108,7 +166,12 @@ fn desk_message(world: &World, object: &Value) -> String {
     let path = world.cluster.directory().join("desk.json");
     std::fs::write(&path, object.to_string()).expect("a file");
     let verdict = check(&[], &path);
-    let messages: Vec<_> = verdict["errors"].as_array().expect("errors").iter().map(|e| e["message"].as_str().expect("text")).collect();
+    let messages: Vec<_> = verdict["errors"]
+        .as_array()
+        .expect("errors")
+        .iter()
+        .map(|e| e["message"].as_str().expect("text"))
+        .collect();
     match messages.as_slice() {
         [one] => (*one).to_owned(),
         many => format!("[{}]", many.join(", ")),
@@ -116,5 +179,9 @@ fn desk_message(world: &World, object: &Value) -> String {
 }
 
 fn reconciles(metrics: &str) -> Vec<String> {
-    metrics.lines().filter(|line| line.starts_with("controller_runtime_reconcile_total")).map(String::from).collect()
+    metrics
+        .lines()
+        .filter(|line| line.starts_with("controller_runtime_reconcile_total"))
+        .map(String::from)
+        .collect()
 }

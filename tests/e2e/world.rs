@@ -49,14 +49,29 @@ impl World {
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
             aws_endpoint: detours.aws_endpoint.unwrap_or_else(|| moto.endpoint()),
-            controller_args: vec!["--rds-poll=100ms".to_owned(), "--rds-resync=300ms".to_owned()],
+            controller_args: vec![
+                "--rds-poll=100ms".to_owned(),
+                "--rds-resync=300ms".to_owned(),
+            ],
             controller_server: detours.controller_server,
         };
-        let mut installation = Installation::apply(&cluster, &root().join("manifests"), options).await.expect("manifests");
+        let mut installation = Installation::apply(&cluster, &root().join("manifests"), options)
+            .await
+            .expect("manifests");
         installation.start(&cluster).await.expect("both processes");
         let rds = rds(&moto.endpoint()).await;
-        let world = Self { installation, rds, cluster, _moto: moto };
-        world.make_secret(SECRET, &json!({"username": "app", "password": "correct-horse"})).await;
+        let world = Self {
+            installation,
+            rds,
+            cluster,
+            _moto: moto,
+        };
+        world
+            .make_secret(
+                SECRET,
+                &json!({"username": "app", "password": "correct-horse"}),
+            )
+            .await;
         world
     }
 
@@ -68,22 +83,38 @@ impl World {
 
     pub async fn make_secret(&self, name: &str, data: &Value) {
         let secret = json!({"metadata": {"name": name}, "stringData": data});
-        let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(self.cluster.client(), NAMESPACE);
+        let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+            Api::namespaced(self.cluster.client(), NAMESPACE);
         let secret = serde_json::from_value(secret).expect("a Secret");
-        secrets.create(&PostParams::default(), &secret).await.expect("the Secret is created");
+        secrets
+            .create(&PostParams::default(), &secret)
+            .await
+            .expect("the Secret is created");
     }
 
     /// Runs `kubectl` with a document on standard input; gives its output, or what it complained of.
     pub fn kubectl_apply(&self, object: &Value) -> Result<String, String> {
-        let path = self.cluster.directory().join(format!("apply-{}.json", object["metadata"]["name"].as_str().unwrap_or("x")));
+        let path = self.cluster.directory().join(format!(
+            "apply-{}.json",
+            object["metadata"]["name"].as_str().unwrap_or("x")
+        ));
         std::fs::write(&path, object.to_string()).expect("a file");
         self.kubectl(&["apply", "-f", &path.to_string_lossy()])
     }
 
     pub fn kubectl(&self, args: &[&str]) -> Result<String, String> {
-        let output = self.cluster.kubectl().args(args).output().expect("kubectl runs");
+        let output = self
+            .cluster
+            .kubectl()
+            .args(args)
+            .output()
+            .expect("kubectl runs");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+        if output.status.success() {
+            Ok(text(&output.stdout))
+        } else {
+            Err(text(&output.stderr))
+        }
     }
 
     /// A condition of a database, once it speaks of the present generation.
@@ -92,7 +123,9 @@ impl World {
         let what = format!("{name} having {type_}={status}");
         eventually(&what, async || {
             let object = databases.get(name).await.ok()?;
-            condition(&object, type_).filter(|c| c.status == status && c.observed_generation == object.metadata.generation)
+            condition(&object, type_).filter(|c| {
+                c.status == status && c.observed_generation == object.metadata.generation
+            })
         })
         .await
         .unwrap_or_else(|error| self.fail(&error.to_string()))
@@ -100,14 +133,19 @@ impl World {
 
     /// An instance that is as it is said to become.
     pub async fn instance_that(&self, what: &str, is_so: impl Fn(&DbInstance) -> bool) {
-        let seen = eventually(what, async || self.instances().await.iter().any(&is_so).then_some(()));
-        seen.await.unwrap_or_else(|error| self.fail(&error.to_string()));
+        let seen = eventually(what, async || {
+            self.instances().await.iter().any(&is_so).then_some(())
+        });
+        seen.await
+            .unwrap_or_else(|error| self.fail(&error.to_string()));
     }
 
     /// The metrics that a process serves.
     pub async fn metrics(&self, url: &str) -> String {
         let client = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client");
-        let request = http::Request::get("/metrics").body(Vec::new()).expect("a request");
+        let request = http::Request::get("/metrics")
+            .body(Vec::new())
+            .expect("a request");
         client.request_text(request).await.expect("metrics")
     }
 
@@ -116,20 +154,38 @@ impl World {
         let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
         let name = "clouddatabases.database.example.com";
-        self.kubectl(&["patch", "crd", name, "--type=json", "--patch", &patch.to_string()]).expect("the CRD is patched");
+        self.kubectl(&[
+            "patch",
+            "crd",
+            name,
+            "--type=json",
+            "--patch",
+            &patch.to_string(),
+        ])
+        .expect("the CRD is patched");
         let mut probe = database("probe");
         probe["spec"]["port"] = json!("no number");
         let probe: DynamicObject = serde_json::from_value(probe).expect("an object");
-        let params = PostParams { dry_run: true, ..PostParams::default() };
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
         let databases = self.databases();
-        eventually("the emptied schema", async || databases.create(&params, &probe).await.ok())
-            .await
-            .unwrap_or_else(|error| self.fail(&error.to_string()));
+        eventually("the emptied schema", async || {
+            databases.create(&params, &probe).await.ok()
+        })
+        .await
+        .unwrap_or_else(|error| self.fail(&error.to_string()));
     }
 
     /// The instances that moto knows.
     pub async fn instances(&self) -> Vec<DbInstance> {
-        let answer = self.rds.describe_db_instances().send().await.expect("moto answers");
+        let answer = self
+            .rds
+            .describe_db_instances()
+            .send()
+            .await
+            .expect("moto answers");
         answer.db_instances.unwrap_or_default()
     }
 
@@ -142,7 +198,9 @@ impl World {
 /// A condition of an object.
 pub fn condition(object: &DynamicObject, type_: &str) -> Option<Condition> {
     let conditions = object.data.pointer("/status/conditions")?.as_array()?;
-    let found = conditions.iter().find(|condition| condition["type"] == type_)?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == type_)?;
     serde_json::from_value(found.clone()).ok()
 }
 
@@ -177,7 +235,11 @@ pub fn check(arguments: &[&str], file: &std::path::Path) -> Value {
         .output()
         .expect("the desk runs");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("{error}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        panic!(
+            "{error}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
     })
 }
 

@@ -53,13 +53,20 @@ impl Gate {
     /// A gate that judges the kinds of `rulesets`.
     #[must_use]
     pub fn new(rulesets: Rulesets, metrics: Metrics) -> Self {
-        Self { rulesets, metrics, body_limit_bytes: DEFAULT_BODY_LIMIT_BYTES }
+        Self {
+            rulesets,
+            metrics,
+            body_limit_bytes: DEFAULT_BODY_LIMIT_BYTES,
+        }
     }
 
     /// The same, refusing bodies of more than `limit` bytes.
     #[must_use]
     pub fn with_body_limit_bytes(self, limit: usize) -> Self {
-        Self { body_limit_bytes: limit, ..self }
+        Self {
+            body_limit_bytes: limit,
+            ..self
+        }
     }
 
     /// The HTTP routes: `POST /validate` and `POST /mutate`.
@@ -70,8 +77,12 @@ impl Gate {
     pub fn router(self) -> Router {
         let gate = Arc::new(self);
         let door = |door: Door| {
-            post(move |State(gate): State<Arc<Self>>, request: HttpRequest| async move { gate.enter(door, request).await })
-                .fallback(|| async { Refusal::method_not_allowed() })
+            post(
+                move |State(gate): State<Arc<Self>>, request: HttpRequest| async move {
+                    gate.enter(door, request).await
+                },
+            )
+            .fallback(|| async { Refusal::method_not_allowed() })
         };
         Router::new()
             .route(Door::Validate.name(), door(Door::Validate))
@@ -82,23 +93,36 @@ impl Gate {
 
     async fn enter(&self, door: Door, request: HttpRequest) -> Response {
         let started = Instant::now();
-        let labels = WebhookLabels { webhook: door.name() };
+        let labels = WebhookLabels {
+            webhook: door.name(),
+        };
         let in_flight = self.metrics.in_flight.get_or_create_owned(&labels);
         in_flight.inc();
         let answer = self.answer(door, request).await;
         in_flight.dec();
-        self.metrics.latency.get_or_create(&labels).observe(started.elapsed().as_secs_f64());
+        self.metrics
+            .latency
+            .get_or_create(&labels)
+            .observe(started.elapsed().as_secs_f64());
         let response = match answer {
             Ok(review) => {
                 let body = serde_json::to_vec(&review).expect("a review is JSON");
                 ([(header::CONTENT_TYPE, "application/json")], body).into_response()
             }
             Err(refusal) => {
-                tracing::warn!(webhook = door.name(), code = refusal.code.as_u16(), message = refusal.message, "refused a request that is no review");
+                tracing::warn!(
+                    webhook = door.name(),
+                    code = refusal.code.as_u16(),
+                    message = refusal.message,
+                    "refused a request that is no review"
+                );
                 refusal.into_response()
             }
         };
-        let labels = RequestLabels { webhook: door.name(), code: response.status().as_u16() };
+        let labels = RequestLabels {
+            webhook: door.name(),
+            code: response.status().as_u16(),
+        };
         self.metrics.requests.get_or_create(&labels).inc();
         response
     }
@@ -106,7 +130,9 @@ impl Gate {
     async fn answer(&self, door: Door, request: HttpRequest) -> Result<Review, Refusal> {
         let (parts, body) = request.into_parts();
         require_json(&parts.headers)?;
-        let body = tokio::time::timeout(ARRIVAL_DEADLINE, self.collect(body)).await.map_err(|_| Refusal::timed_out())??;
+        let body = tokio::time::timeout(ARRIVAL_DEADLINE, self.collect(body))
+            .await
+            .map_err(|_| Refusal::timed_out())??;
         let request = review::read(&body)?;
         self.review(door, &request)
     }
@@ -114,8 +140,13 @@ impl Gate {
     async fn collect(&self, body: Body) -> Result<Bytes, Refusal> {
         let limit = self.body_limit_bytes;
         to_bytes(body, limit).await.map_err(|error| {
-            let too_large = std::error::Error::source(&error).is_some_and(<dyn std::error::Error>::is::<LengthLimitError>);
-            if too_large { Refusal::too_large(limit) } else { Refusal::bad_request(format!("the body broke off: {error}")) }
+            let too_large = std::error::Error::source(&error)
+                .is_some_and(<dyn std::error::Error>::is::<LengthLimitError>);
+            if too_large {
+                Refusal::too_large(limit)
+            } else {
+                Refusal::bad_request(format!("the body broke off: {error}"))
+            }
         })
     }
 
@@ -130,10 +161,20 @@ impl Gate {
                 "no rules here for {}/{} {}; the webhook configuration must match registered kinds only",
                 kind.group, kind.version, kind.kind
             );
-            return Ok(Review::refuse(&request.uid, StatusCode::BAD_REQUEST.as_u16(), "BadRequest", &message));
+            return Ok(Review::refuse(
+                &request.uid,
+                StatusCode::BAD_REQUEST.as_u16(),
+                "BadRequest",
+                &message,
+            ));
         };
         let is_write = matches!(request.operation.as_str(), "CREATE" | "UPDATE");
-        if !is_write || request.sub_resource.as_deref().is_some_and(|name| !name.is_empty()) {
+        if !is_write
+            || request
+                .sub_resource
+                .as_deref()
+                .is_some_and(|name| !name.is_empty())
+        {
             return Ok(Review::pass(&request.uid));
         }
         let object = parse(request.object, "object")?
@@ -182,7 +223,10 @@ impl Gate {
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
         Ok(())
@@ -193,7 +237,8 @@ fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
 
 fn parse(raw: Option<&RawValue>, name: &str) -> Result<Option<Value>, Refusal> {
     let Some(raw) = raw else { return Ok(None) };
-    let value: Value = serde_json::from_str(raw.get())
-        .map_err(|error| Refusal::bad_request(format!("`request.{name}` cannot be read: {error}")))?;
+    let value: Value = serde_json::from_str(raw.get()).map_err(|error| {
+        Refusal::bad_request(format!("`request.{name}` cannot be read: {error}"))
+    })?;
     Ok((!value.is_null()).then_some(value))
 }

@@ -100,22 +100,33 @@ impl ServingKeys {
             }
             match self.parse(&found) {
                 Ok(pair) => {
-                    *self.current.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Arc::new(pair));
+                    *self
+                        .current
+                        .write()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Arc::new(pair));
                     tracing::info!(certificate = %self.certificate.display(), "serving a new certificate");
                 }
-                Err(error) => tracing::error!(%error, "cannot use the new serving certificate; the old one stays"),
+                Err(error) => {
+                    tracing::error!(%error, "cannot use the new serving certificate; the old one stays")
+                }
             }
             served = Some(found);
         }
     }
 
     fn get(&self) -> Option<Arc<CertifiedKey>> {
-        self.current.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.current
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     fn read_files(&self) -> Result<(Vec<u8>, Vec<u8>), KeysError> {
         let read = |path: &PathBuf| {
-            std::fs::read(path).map_err(|source| KeysError::Unreadable { path: path.clone(), source })
+            std::fs::read(path).map_err(|source| KeysError::Unreadable {
+                path: path.clone(),
+                source,
+            })
         };
         Ok((read(&self.certificate)?, read(&self.key)?))
     }
@@ -125,9 +136,16 @@ impl ServingKeys {
             .collect::<Result<_, _>>()
             .ok()
             .filter(|chain: &Vec<_>| !chain.is_empty())
-            .ok_or_else(|| KeysError::NoCertificate { path: self.certificate.clone() })?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| KeysError::NoKey { path: self.key.clone() })?;
-        let mismatch = |source| KeysError::Mismatch { path: self.key.clone(), source };
+            .ok_or_else(|| KeysError::NoCertificate {
+                path: self.certificate.clone(),
+            })?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| KeysError::NoKey {
+            path: self.key.clone(),
+        })?;
+        let mismatch = |source| KeysError::Mismatch {
+            path: self.key.clone(),
+            source,
+        };
         let pair = CertifiedKey::new(chain, any_supported_type(&key).map_err(mismatch)?);
         pair.keys_match().map_err(mismatch)?;
         Ok(pair)

@@ -35,7 +35,9 @@ pub(crate) struct ViolationLabels {
 }
 
 /// From 100 µs, which a refusal takes, to the API server's shortest time-out.
-const BUCKETS_SECONDS: [f64; 10] = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0];
+const BUCKETS_SECONDS: [f64; 10] = [
+    0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0,
+];
 
 impl Metrics {
     /// Registers the metrics.
@@ -61,7 +63,11 @@ impl Metrics {
             "Admission requests being answered",
             metrics.in_flight.clone(),
         );
-        registry.register("lockstep_rule_violations", "Broken rules by kind, rule and place", metrics.violations.clone());
+        registry.register(
+            "lockstep_rule_violations",
+            "Broken rules by kind, rule and place",
+            metrics.violations.clone(),
+        );
         metrics
     }
 }

@@ -14,7 +14,11 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
-        Self { code: StatusCode::BAD_REQUEST, reason: "BadRequest", message: message.into() }
+        Self {
+            code: StatusCode::BAD_REQUEST,
+            reason: "BadRequest",
+            message: message.into(),
+        }
     }
 
     pub(crate) fn unsupported_media_type(got: &str) -> Self {
@@ -69,9 +73,16 @@ impl IntoResponse for Refusal {
             "reason": self.reason,
             "code": self.code.as_u16(),
         });
-        let mut response = (self.code, [(header::CONTENT_TYPE, "application/json")], status.to_string()).into_response();
+        let mut response = (
+            self.code,
+            [(header::CONTENT_TYPE, "application/json")],
+            status.to_string(),
+        )
+            .into_response();
         if self.code == StatusCode::METHOD_NOT_ALLOWED {
-            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+            response
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("POST"));
         }
         response
     }

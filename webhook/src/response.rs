@@ -54,7 +54,11 @@ impl Response {
 
 impl Review {
     fn of(response: Response) -> Self {
-        Self { api_version: "admission.k8s.io/v1", kind: "AdmissionReview", response }
+        Self {
+            api_version: "admission.k8s.io/v1",
+            kind: "AdmissionReview",
+            response,
+        }
     }
 
     /// Nothing to say.
@@ -64,8 +68,13 @@ impl Review {
 
     /// Refused, for a reason other than the object's fields.
     pub(crate) fn refuse(uid: &str, code: u16, reason: &str, message: &str) -> Self {
-        let status = json!({"status": "Failure", "message": message, "reason": reason, "code": code});
-        Self::of(Response { allowed: false, status: Some(status), ..Response::allowed(uid) })
+        let status =
+            json!({"status": "Failure", "message": message, "reason": reason, "code": code});
+        Self::of(Response {
+            allowed: false,
+            status: Some(status),
+            ..Response::allowed(uid)
+        })
     }
 
     /// What the rules say: 422 with one cause for each error, or leave with warnings.
@@ -80,7 +89,11 @@ impl Review {
             return Self::of(response);
         }
         let status = invalid(&request.kind, &request.name, verdict);
-        Self::of(Response { allowed: false, status: Some(status), ..response })
+        Self::of(Response {
+            allowed: false,
+            status: Some(status),
+            ..response
+        })
     }
 
     /// The defaults to add.
@@ -123,7 +136,9 @@ fn invalid(kind: &GroupVersionKind, name: &str, verdict: &Verdict) -> Value {
 
 /// The ids of the rules that fired, each once, as one line.
 pub(crate) fn rules<'a>(violations: impl Iterator<Item = &'a Violation>) -> String {
-    let mut ids: Vec<_> = violations.map(|violation| violation.rule.as_str()).collect();
+    let mut ids: Vec<_> = violations
+        .map(|violation| violation.rule.as_str())
+        .collect();
     ids.sort_unstable();
     ids.dedup();
     ids.join(",")

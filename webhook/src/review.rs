@@ -56,19 +56,24 @@ struct Review<'a> {
 
 /// Reads an `admission.k8s.io/v1` review.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Refusal> {
-    let review: Review<'_> = serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad_request(format!("the body is not an AdmissionReview: {error}")))?;
-    if (review.api_version.as_str(), review.kind.as_str()) != ("admission.k8s.io/v1", "AdmissionReview") {
+    let review: Review<'_> = serde_json::from_slice(body).map_err(|error| {
+        Refusal::bad_request(format!("the body is not an AdmissionReview: {error}"))
+    })?;
+    if (review.api_version.as_str(), review.kind.as_str())
+        != ("admission.k8s.io/v1", "AdmissionReview")
+    {
         return Err(Refusal::bad_request(format!(
             "expected an AdmissionReview of admission.k8s.io/v1, got `{}` of `{}`; set `admissionReviewVersions: [v1]`",
             review.kind, review.api_version
         )));
     }
-    let request = review
-        .request
-        .ok_or_else(|| Refusal::bad_request("the AdmissionReview has no `request`: nothing to judge"))?;
+    let request = review.request.ok_or_else(|| {
+        Refusal::bad_request("the AdmissionReview has no `request`: nothing to judge")
+    })?;
     if request.uid.is_empty() {
-        return Err(Refusal::bad_request("`request.uid` is empty: the answer could not be told apart"));
+        return Err(Refusal::bad_request(
+            "`request.uid` is empty: the answer could not be told apart",
+        ));
     }
     Ok(request)
 }

@@ -63,7 +63,8 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                let connection = connection(stream, acceptor.clone(), routes.clone(), drain.watcher());
+                let connection =
+                    connection(stream, acceptor.clone(), routes.clone(), drain.watcher());
                 tokio::spawn(connection);
             }
             Err(error) => {
@@ -76,7 +77,10 @@ pub async fn serve(
         }
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN_DEADLINE, drain.shutdown()).await.is_err() {
+    if tokio::time::timeout(DRAIN_DEADLINE, drain.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("answers were still under way when the time to drain was over");
     }
     Ok(())
@@ -84,7 +88,10 @@ pub async fn serve(
 
 fn is_about_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    )
 }
 
 async fn connection(
@@ -101,10 +108,15 @@ async fn connection(
         Err(_) => return tracing::debug!("TLS handshake timed out"),
     };
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_DEADLINE);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE_DEADLINE);
     builder.http2().timer(TokioTimer::new());
     let service = TowerToHyperService::new(routes);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection = builder
+        .serve_connection(TokioIo::new(stream), service)
+        .into_owned();
     if let Err(error) = drain.watch(connection).await {
         tracing::debug!(%error, "connection ended");
     }

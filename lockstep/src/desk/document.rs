@@ -20,7 +20,8 @@ pub(crate) struct Document {
 
 /// Reads every document of a text.
 pub(crate) fn read(text: &str) -> Result<Vec<Document>, String> {
-    let roots: Vec<Spanned<Node>> = serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
+    let roots: Vec<Spanned<Node>> =
+        serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
     Ok(roots.into_iter().map(|root| Document { root }).collect())
 }
 
@@ -54,7 +55,9 @@ fn locate(node: &Spanned<Node>, place_of_node: Place, path: &str) -> Place {
         Node::Map(entries) => {
             let found = entries.iter().filter_map(|(name, child)| {
                 let bracketed = format!("[{}]", name.value);
-                let rest = path.strip_prefix(&name.value).or_else(|| path.strip_prefix(&bracketed))?;
+                let rest = path
+                    .strip_prefix(&name.value)
+                    .or_else(|| path.strip_prefix(&bracketed))?;
                 (rest.is_empty() || rest.starts_with(['.', '['])).then_some((name, child, rest))
             });
             // A name may hold dots itself: the longest one that fits is meant.
@@ -69,15 +72,21 @@ fn locate(node: &Spanned<Node>, place_of_node: Place, path: &str) -> Place {
         }
         Node::List(items) => {
             let index = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-            let item = index.and_then(|(index, rest)| Some((items.get(index.parse::<usize>().ok()?)?, rest)));
-            item.map_or(place_of_node, |(item, rest)| locate(item, place(item), rest))
+            let item = index
+                .and_then(|(index, rest)| Some((items.get(index.parse::<usize>().ok()?)?, rest)));
+            item.map_or(place_of_node, |(item, rest)| {
+                locate(item, place(item), rest)
+            })
         }
         Node::Scalar(_) => place_of_node,
     }
 }
 
 fn place<T>(spanned: &Spanned<T>) -> Place {
-    Place { line: spanned.referenced.line(), column: spanned.referenced.column() }
+    Place {
+        line: spanned.referenced.line(),
+        column: spanned.referenced.column(),
+    }
 }
 
 impl Node {
@@ -86,7 +95,9 @@ impl Node {
             Self::Scalar(value) => value.clone(),
             Self::List(items) => items.iter().map(|item| item.value.to_value()).collect(),
             Self::Map(entries) => {
-                let fields = entries.iter().map(|(name, child)| (name.value.clone(), child.value.to_value()));
+                let fields = entries
+                    .iter()
+                    .map(|(name, child)| (name.value.clone(), child.value.to_value()));
                 Value::Object(fields.collect::<Map<_, _>>())
             }
         }
@@ -181,7 +192,10 @@ spec:
         let documents = read(TEXT).expect("readable");
         assert_eq!(documents.len(), 2);
         assert_eq!(documents[0].to_value()["spec"]["list"][0]["size"], 1);
-        assert_eq!(documents[1].to_value()["spec"], serde_json::json!({"n": 1.5, "t": true, "z": null}));
+        assert_eq!(
+            documents[1].to_value()["spec"],
+            serde_json::json!({"n": 1.5, "t": true, "z": null})
+        );
         let line = |path| documents[0].locate(path).line;
         assert_eq!(line("spec.list[0].size"), 6);
         assert_eq!(line("spec.tags[a.b/c]"), 8);
@@ -193,6 +207,10 @@ spec:
 
     #[test]
     fn a_duplicate_key_is_an_error() {
-        assert!(read("a: 1\na: 2\n").err().is_some_and(|error| error.contains('a')));
+        assert!(
+            read("a: 1\na: 2\n")
+                .err()
+                .is_some_and(|error| error.contains('a'))
+        );
     }
 }

@@ -18,7 +18,10 @@ pub(crate) fn read_all(names: &[PathBuf]) -> Vec<Source> {
         if name.as_os_str() == "-" {
             let mut text = String::new();
             let read = std::io::stdin().read_to_string(&mut text);
-            sources.push(Source { name: "<stdin>".to_owned(), text: read.map(|_| text).map_err(|e| e.to_string()) });
+            sources.push(Source {
+                name: "<stdin>".to_owned(),
+                text: read.map(|_| text).map_err(|e| e.to_string()),
+            });
         } else if name.is_dir() {
             read_folder(name, &mut sources);
         } else {
@@ -33,13 +36,20 @@ fn read_folder(folder: &Path, sources: &mut Vec<Source>) {
         Ok(entries) => entries,
         Err(error) => {
             let name = folder.display().to_string();
-            return sources.push(Source { name, text: Err(error.to_string()) });
+            return sources.push(Source {
+                name,
+                text: Err(error.to_string()),
+            });
         }
     };
-    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let mut paths: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
     paths.sort();
     for path in paths {
-        let is_document = path.extension().is_some_and(|ending| ["json", "yaml", "yml"].iter().any(|e| ending == *e));
+        let is_document = path
+            .extension()
+            .is_some_and(|ending| ["json", "yaml", "yml"].iter().any(|e| ending == *e));
         if path.is_dir() {
             read_folder(&path, sources);
         } else if is_document {
@@ -52,5 +62,8 @@ fn read_file(path: &Path) -> Source {
     let text = fs::read(path)
         .map_err(|error| error.to_string())
         .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned()));
-    Source { name: path.display().to_string(), text }
+    Source {
+        name: path.display().to_string(),
+        text,
+    }
 }

@@ -14,17 +14,25 @@ pub(super) fn value(schema: &Schema, value: &Value) -> CelValue {
         Value::Null => CelValue::Null,
         Value::Bool(flag) => CelValue::Bool(*flag),
         Value::Number(number) if schema.json_type == Some(JsonType::Number) => double(number),
-        Value::Number(number) => number.as_i64().map_or_else(|| double(number), CelValue::Int),
+        Value::Number(number) => number
+            .as_i64()
+            .map_or_else(|| double(number), CelValue::Int),
         Value::String(text) => CelValue::String(Arc::new(text.clone())),
         Value::Array(items) => {
             let item_schema = schema.items.as_deref();
-            let items = items.iter().filter_map(|item| Some(self::value(item_schema?, item)));
+            let items = items
+                .iter()
+                .filter_map(|item| Some(self::value(item_schema?, item)));
             CelValue::List(Arc::new(items.collect()))
         }
         Value::Object(fields) => {
             let entries = fields.iter().filter_map(|(name, field)| {
                 let child = schema.field(name)?;
-                let key = if schema.properties.contains_key(name) { escape(name) } else { name.clone() };
+                let key = if schema.properties.contains_key(name) {
+                    escape(name)
+                } else {
+                    name.clone()
+                };
                 // A null field counts as absent for `has()`.
                 (!field.is_null() || child.nullable)
                     .then(|| (Key::String(Arc::new(key)), self::value(child, field)))
@@ -43,11 +51,30 @@ fn double(number: &Number) -> CelValue {
 /// <https://kubernetes.io/docs/reference/using-api/cel/#escaping>.
 fn escape(name: &str) -> String {
     const RESERVED: &[&str] = &[
-        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-        "let", "loop", "package", "namespace", "return",
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
     ];
     if RESERVED.contains(&name) {
         return format!("__{name}__");
     }
-    name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
+    name.replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__")
 }

@@ -49,7 +49,8 @@ impl Cluster {
     /// The first call on a machine builds the programs, which takes minutes; later ones take seconds.
     pub async fn start() -> Result<Self, Error> {
         let tools = Tools::find_or_build()?;
-        let directory = TempDir::with_prefix("control-plane-").map_err(Error::file(Path::new("temporary directory")))?;
+        let directory = TempDir::with_prefix("control-plane-")
+            .map_err(Error::file(Path::new("temporary directory")))?;
         let path = directory.path();
         let logs = path.join("logs");
         fs::create_dir(&logs).map_err(Error::file(&logs))?;
@@ -61,8 +62,18 @@ impl Cluster {
             Command::new(&tools.etcd)
                 .arg("--data-dir")
                 .arg(path.join("etcd"))
-                .args(["--listen-client-urls", &etcd_url, "--advertise-client-urls", &etcd_url])
-                .args(["--listen-peer-urls", &peer_url, "--initial-advertise-peer-urls", &peer_url])
+                .args([
+                    "--listen-client-urls",
+                    &etcd_url,
+                    "--advertise-client-urls",
+                    &etcd_url,
+                ])
+                .args([
+                    "--listen-peer-urls",
+                    &peer_url,
+                    "--initial-advertise-peer-urls",
+                    &peer_url,
+                ])
                 .args(["--initial-cluster", &format!("default={peer_url}")])
                 .args(["--unsafe-no-fsync", "--log-level=error"]),
             &logs,
@@ -71,8 +82,10 @@ impl Cluster {
         let service_account_key = path.join("service-account.key");
         let service_account_public_key = path.join("service-account.pub");
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring makes P-256 keys");
-        fs::write(&service_account_key, key.serialize_pem()).map_err(Error::file(&service_account_key))?;
-        fs::write(&service_account_public_key, key.public_key_pem()).map_err(Error::file(&service_account_public_key))?;
+        fs::write(&service_account_key, key.serialize_pem())
+            .map_err(Error::file(&service_account_key))?;
+        fs::write(&service_account_public_key, key.public_key_pem())
+            .map_err(Error::file(&service_account_public_key))?;
         let tokens = path.join("tokens.csv");
         let token = format!("{ADMIN_TOKEN},admin,admin,system:masters\n");
         fs::write(&tokens, token).map_err(Error::file(&tokens))?;
@@ -81,8 +94,17 @@ impl Cluster {
         let mut apiserver = Process::start(
             "kube-apiserver",
             Command::new(&tools.apiserver)
-                .args(["--etcd-servers", &etcd_url, "--secure-port", &port.to_string()])
-                .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"])
+                .args([
+                    "--etcd-servers",
+                    &etcd_url,
+                    "--secure-port",
+                    &port.to_string(),
+                ])
+                .args([
+                    "--bind-address=127.0.0.1",
+                    "--advertise-address=127.0.0.1",
+                    "--endpoint-reconciler-type=none",
+                ])
                 .arg("--cert-dir")
                 .arg(&certificates)
                 .arg("--service-account-issuer=https://kubernetes.default.svc")
@@ -93,7 +115,10 @@ impl Cluster {
                 .arg("--authorization-mode=RBAC")
                 .arg("--token-auth-file")
                 .arg(&tokens)
-                .args(["--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount"]),
+                .args([
+                    "--service-cluster-ip-range=10.0.0.0/24",
+                    "--disable-admission-plugins=ServiceAccount",
+                ]),
             &logs,
         )?;
 
@@ -111,7 +136,11 @@ impl Cluster {
                 .arg("--service-account-private-key-file")
                 .arg(&service_account_key)
                 .args(["--controllers", CONTROLLERS, "--leader-elect=false"])
-                .args(["--secure-port", &free_port().to_string(), "--bind-address=127.0.0.1"])
+                .args([
+                    "--secure-port",
+                    &free_port().to_string(),
+                    "--bind-address=127.0.0.1",
+                ])
                 .arg("--cert-dir")
                 .arg(path.join("controller-manager")),
             &logs,
@@ -123,7 +152,11 @@ impl Cluster {
                 .arg(&admin)
                 .arg("--config")
                 .arg(&tools.kwok_stages)
-                .args(["--manage-all-nodes=true", "--server-address", &format!("127.0.0.1:{}", free_port())]),
+                .args([
+                    "--manage-all-nodes=true",
+                    "--server-address",
+                    &format!("127.0.0.1:{}", free_port()),
+                ]),
             &logs,
         )?;
         let scheduler = Process::start(
@@ -189,8 +222,11 @@ impl Cluster {
 
     /// Makes a node that kwok plays.
     pub async fn add_node(&self, name: &str) -> Result<(), Error> {
-        let node: Node = serde_json::from_value(json!({"metadata": {"name": name}})).expect("a node");
-        Api::all(self.client()).create(&PostParams::default(), &node).await?;
+        let node: Node =
+            serde_json::from_value(json!({"metadata": {"name": name}})).expect("a node");
+        Api::all(self.client())
+            .create(&PostParams::default(), &node)
+            .await?;
         Ok(())
     }
 
@@ -203,12 +239,23 @@ impl Cluster {
     ) -> Result<PathBuf, Error> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client(), namespace);
         let request = TokenRequest {
-            spec: Some(TokenRequestSpec { expiration_seconds: Some(86_400), ..TokenRequestSpec::default() }),
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: Some(86_400),
+                ..TokenRequestSpec::default()
+            }),
             ..TokenRequest::default()
         };
-        let issued = accounts.create_token_request(name, &PostParams::default(), &request).await?;
-        let token = issued.status.and_then(|status| status.token).unwrap_or_default();
-        let path = self.directory.path().join(format!("kubeconfig-{namespace}-{name}-{}", free_port()));
+        let issued = accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await?;
+        let token = issued
+            .status
+            .and_then(|status| status.token)
+            .unwrap_or_default();
+        let path = self
+            .directory
+            .path()
+            .join(format!("kubeconfig-{namespace}-{name}-{}", free_port()));
         let authority = self.directory.path().join("apiserver/apiserver.crt");
         kubeconfig::write(&path, server.unwrap_or(&self.server), &authority, &token)?;
         Ok(path)
@@ -216,12 +263,23 @@ impl Cluster {
 }
 
 /// Waits until the API server answers and has made its own namespaces.
-async fn ready_client(kubeconfig: &Path, authority: &Path, apiserver: &mut Process) -> Result<Client, Error> {
+async fn ready_client(
+    kubeconfig: &Path,
+    authority: &Path,
+    apiserver: &mut Process,
+) -> Result<Client, Error> {
     let ready = async {
-        eventually("the API server writing its certificate", async || authority.is_file().then_some(())).await?;
-        let read = Kubeconfig::read_from(kubeconfig).map_err(|error| Error::Manifest(error.to_string()))?;
+        eventually("the API server writing its certificate", async || {
+            authority.is_file().then_some(())
+        })
+        .await?;
+        let read = Kubeconfig::read_from(kubeconfig)
+            .map_err(|error| Error::Manifest(error.to_string()))?;
         let client = eventually("reading the API server's certificate", async || {
-            let config = Config::from_custom_kubeconfig(read.clone(), &KubeConfigOptions::default()).await.ok()?;
+            let config =
+                Config::from_custom_kubeconfig(read.clone(), &KubeConfigOptions::default())
+                    .await
+                    .ok()?;
             Client::try_from(config).ok()
         })
         .await?;

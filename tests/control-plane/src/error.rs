@@ -51,7 +51,11 @@ impl Error {
     /// The same, saying where to look when it was a time-out.
     pub(crate) fn with_hint(self, hint: String) -> Self {
         match self {
-            Self::Timeout { what, seconds, .. } => Self::Timeout { what, seconds, hint },
+            Self::Timeout { what, seconds, .. } => Self::Timeout {
+                what,
+                seconds,
+                hint,
+            },
             other => other,
         }
     }

@@ -45,17 +45,35 @@ pub struct Installation {
 
 impl Installation {
     /// Applies the manifests and makes the Service lead to this machine. Starts nothing.
-    pub async fn apply(cluster: &Cluster, manifests: &Path, options: Options) -> Result<Self, Error> {
+    pub async fn apply(
+        cluster: &Cluster,
+        manifests: &Path,
+        options: Options,
+    ) -> Result<Self, Error> {
         let file = manifests.join("deployment.yaml");
         let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
-        let deployment: Value =
-            serde_saphyr::from_str(&text).map_err(|error| Error::Manifest(format!("{}: {error}", file.display())))?;
+        let deployment: Value = serde_saphyr::from_str(&text)
+            .map_err(|error| Error::Manifest(format!("{}: {error}", file.display())))?;
         cluster.run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])?;
-        cluster.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])?;
-        let namespace = deployment["metadata"]["namespace"].as_str().unwrap_or_default();
-        let account = deployment.pointer("/spec/template/spec/serviceAccountName").and_then(Value::as_str);
+        cluster.run_kubectl(&[
+            "wait",
+            "--for=condition=Established",
+            "crd",
+            "--all",
+            "--timeout=60s",
+        ])?;
+        let namespace = deployment["metadata"]["namespace"]
+            .as_str()
+            .unwrap_or_default();
+        let account = deployment
+            .pointer("/spec/template/spec/serviceAccountName")
+            .and_then(Value::as_str);
         let kubeconfig = cluster
-            .service_account_kubeconfig(namespace, account.unwrap_or_default(), options.controller_server.as_deref())
+            .service_account_kubeconfig(
+                namespace,
+                account.unwrap_or_default(),
+                options.controller_server.as_deref(),
+            )
             .await?;
         let installation = Self {
             options,
@@ -87,7 +105,10 @@ impl Installation {
         command
             .args(container.args)
             .arg(format!("--listen=127.0.0.1:{}", self.webhook_port))
-            .arg(format!("--health-listen=127.0.0.1:{}", self.webhook_health_port))
+            .arg(format!(
+                "--health-listen=127.0.0.1:{}",
+                self.webhook_health_port
+            ))
             .arg(format!("--tls-directory={}", self.keys.display()))
             .arg("--shutdown-delay=0s")
             .env_clear()
@@ -98,19 +119,33 @@ impl Installation {
 
     /// Starts the controller's process, with the rights of its service account.
     pub fn start_controller(&mut self) -> Result<(), Error> {
-        let container = Container::of(&self.deployment, "controller", "pod-0")?;
+        self.controller = Some(self.start_replica("pod-0", self.controller_health_port)?);
+        Ok(())
+    }
+
+    /// Starts the controller's process of another replica.
+    pub fn start_other_controller(&self, pod: &str) -> Result<Process, Error> {
+        self.start_replica(pod, free_port())
+    }
+
+    fn start_replica(&self, pod: &str, health_port: u16) -> Result<Process, Error> {
+        let container = Container::of(&self.deployment, "controller", pod)?;
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
-            .arg(format!("--health-listen=127.0.0.1:{}", self.controller_health_port))
+            .arg(format!("--health-listen=127.0.0.1:{health_port}"))
             .arg(format!("--tls-directory={}", self.keys.display()))
             .args(&self.options.controller_args)
             .env_clear()
             .envs(container.env)
             .envs(moto::environment(&self.options.aws_endpoint))
             .env("KUBECONFIG", &self.kubeconfig);
-        self.controller = Some(Process::start("controller", &mut command, &self.logs)?);
-        Ok(())
+        let name = if pod == "pod-0" {
+            "controller".to_owned()
+        } else {
+            format!("controller-{pod}")
+        };
+        Process::start(&name, &mut command, &self.logs)
     }
 
     /// The gate's process.
@@ -120,13 +155,20 @@ impl Installation {
 
     /// The controller's process.
     pub fn controller(&mut self) -> &mut Process {
-        self.controller.as_mut().expect("the controller has been started")
+        self.controller
+            .as_mut()
+            .expect("the controller has been started")
     }
 
     /// What both processes have printed.
     pub fn output(&self) -> String {
-        let output = |process: &Option<Process>| process.as_ref().map(Process::output).unwrap_or_default();
-        format!("controller:\n{}webhook:\n{}", output(&self.controller), output(&self.webhook))
+        let output =
+            |process: &Option<Process>| process.as_ref().map(Process::output).unwrap_or_default();
+        format!(
+            "controller:\n{}webhook:\n{}",
+            output(&self.controller),
+            output(&self.webhook)
+        )
     }
 
     /// The gate's address.
@@ -147,16 +189,26 @@ impl Installation {
     /// Waits until both configurations carry the CA of a certificate that the gate serves.
     pub async fn wait_for_gate(&mut self, cluster: &Cluster) -> Result<(), Error> {
         let port = self.webhook_health_port;
-        eventually("the gate becoming ready", async || is_ready(port).await.then_some(())).await.map_err(|error| {
-            let tail = |process: &Option<Process>| process.as_ref().map(Process::tail).unwrap_or_default();
+        eventually("the gate becoming ready", async || {
+            is_ready(port).await.then_some(())
+        })
+        .await
+        .map_err(|error| {
+            let tail =
+                |process: &Option<Process>| process.as_ref().map(Process::tail).unwrap_or_default();
             error.with_hint(format!("{}{}", tail(&self.webhook), tail(&self.controller)))
         })?;
         for kind in WEBHOOK_CONFIGURATIONS {
             let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
             eventually("the caBundle being written", async || {
                 let configurations = api.list(&Default::default()).await.ok()?;
-                let mut webhooks = configurations.items.iter().flat_map(|c| c.data["webhooks"].as_array().into_iter().flatten());
-                webhooks.all(|webhook| webhook["clientConfig"]["caBundle"].is_string()).then_some(())
+                let mut webhooks = configurations
+                    .items
+                    .iter()
+                    .flat_map(|c| c.data["webhooks"].as_array().into_iter().flatten());
+                webhooks
+                    .all(|webhook| webhook["clientConfig"]["caBundle"].is_string())
+                    .then_some(())
             })
             .await?;
         }
@@ -182,39 +234,73 @@ impl Installation {
             let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
             for configuration in api.list(&Default::default()).await? {
                 let name = configuration.metadata.name.clone().unwrap_or_default();
-                let count = configuration.data["webhooks"].as_array().map_or(0, Vec::len);
-                reference = Some(configuration.data["webhooks"][0]["clientConfig"]["service"].clone());
+                let count = configuration.data["webhooks"]
+                    .as_array()
+                    .map_or(0, Vec::len);
+                reference =
+                    Some(configuration.data["webhooks"][0]["clientConfig"]["service"].clone());
                 let operations: Vec<_> = (0..count)
                     .map(|index| {
                         let place = format!("/webhooks/{index}/clientConfig/service/port");
                         json!({"op": "replace", "path": place, "value": self.webhook_port})
                     })
                     .collect();
-                kubectl_patch(cluster, &kind.to_lowercase(), &name, &Value::Array(operations))?;
+                kubectl_patch(
+                    cluster,
+                    &kind.to_lowercase(),
+                    &name,
+                    &Value::Array(operations),
+                )?;
             }
         }
-        let reference = reference.ok_or_else(|| Error::Manifest("there is no webhook configuration".to_owned()))?;
+        let reference = reference
+            .ok_or_else(|| Error::Manifest("there is no webhook configuration".to_owned()))?;
         let text = |name: &str| reference[name].as_str().unwrap_or_default().to_owned();
-        let services: Api<k8s_openapi::api::core::v1::Service> = Api::namespaced(cluster.client(), &text("namespace"));
-        services.patch(&text("name"), &PatchParams::default(), &patch).await?;
+        let services: Api<k8s_openapi::api::core::v1::Service> =
+            Api::namespaced(cluster.client(), &text("namespace"));
+        services
+            .patch(&text("name"), &PatchParams::default(), &patch)
+            .await?;
         Ok(())
     }
 }
 
-const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+const WEBHOOK_CONFIGURATIONS: [&str; 2] = [
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
 
 fn admission(kind: &str) -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind))
+    ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "admissionregistration.k8s.io",
+        "v1",
+        kind,
+    ))
 }
 
 fn kubectl_patch(cluster: &Cluster, kind: &str, name: &str, patch: &Value) -> Result<(), Error> {
-    cluster.run_kubectl(&["patch", kind, name, "--type=json", "--patch", &patch.to_string()]).map(drop)
+    cluster
+        .run_kubectl(&[
+            "patch",
+            kind,
+            name,
+            "--type=json",
+            "--patch",
+            &patch.to_string(),
+        ])
+        .map(drop)
 }
 
 /// Whether a health endpoint says that its process is ready.
 async fn is_ready(port: u16) -> bool {
-    let Ok(url) = format!("http://127.0.0.1:{port}").parse() else { return false };
-    let Ok(client) = kube::Client::try_from(kube::Config::new(url)) else { return false };
-    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else { return false };
+    let Ok(url) = format!("http://127.0.0.1:{port}").parse() else {
+        return false;
+    };
+    let Ok(client) = kube::Client::try_from(kube::Config::new(url)) else {
+        return false;
+    };
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
+        return false;
+    };
     client.request_text(request).await.is_ok()
 }

@@ -7,7 +7,12 @@ use serde_json::json;
 use crate::error::Error;
 
 /// Writes a kubeconfig that speaks to `server` with a bearer token.
-pub(crate) fn write(path: &Path, server: &str, certificate_authority: &Path, token: &str) -> Result<(), Error> {
+pub(crate) fn write(
+    path: &Path,
+    server: &str,
+    certificate_authority: &Path,
+    token: &str,
+) -> Result<(), Error> {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

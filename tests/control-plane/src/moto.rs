@@ -28,8 +28,14 @@ impl Moto {
                 .env("MOTO_RDS_SNAPSHOT_LIMIT", "100000"),
             logs,
         )?;
-        eventually("moto listening", async || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()).await?;
-        Ok(Self { _process: process, port })
+        eventually("moto listening", async || {
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()
+        })
+        .await?;
+        Ok(Self {
+            _process: process,
+            port,
+        })
     }
 
     /// The endpoint of every AWS service.

@@ -14,19 +14,37 @@ pub(crate) struct Container {
 impl Container {
     /// Reads a container out of a Deployment; the Pod's own fields are filled in as the kubelet does.
     pub(crate) fn of(deployment: &Value, name: &str, pod_name: &str) -> Result<Self, Error> {
-        let containers = deployment.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+        let containers = deployment
+            .pointer("/spec/template/spec/containers")
+            .and_then(Value::as_array);
         let container = containers
-            .and_then(|containers| containers.iter().find(|container| container["name"] == name))
+            .and_then(|containers| {
+                containers
+                    .iter()
+                    .find(|container| container["name"] == name)
+            })
             .ok_or_else(|| Error::Manifest(format!("the Deployment has no container `{name}`")))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let args = container["args"].as_array().into_iter().flatten().map(text).collect();
+        let args = container["args"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(text)
+            .collect();
         let mut env = Vec::new();
         for variable in container["env"].as_array().into_iter().flatten() {
-            let value = match variable.pointer("/valueFrom/fieldRef/fieldPath").and_then(Value::as_str) {
+            let value = match variable
+                .pointer("/valueFrom/fieldRef/fieldPath")
+                .and_then(Value::as_str)
+            {
                 None => text(&variable["value"]),
                 Some("metadata.name") => pod_name.to_owned(),
                 Some("metadata.namespace") => text(&deployment["metadata"]["namespace"]),
-                Some(other) => return Err(Error::Manifest(format!("the Pod field `{other}` is not known here"))),
+                Some(other) => {
+                    return Err(Error::Manifest(format!(
+                        "the Pod field `{other}` is not known here"
+                    )));
+                }
             };
             env.push((text(&variable["name"]), value));
         }

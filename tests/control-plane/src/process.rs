@@ -21,14 +21,24 @@ impl Process {
     pub fn start(name: &str, command: &mut Command, logs: &Path) -> Result<Self, Error> {
         let log = logs.join(format!("{name}.log"));
         let open = || File::options().create(true).append(true).open(&log);
-        let (out, err) = (open().map_err(Error::file(&log))?, open().map_err(Error::file(&log))?);
+        let (out, err) = (
+            open().map_err(Error::file(&log))?,
+            open().map_err(Error::file(&log))?,
+        );
         let child = command
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)
             .spawn()
-            .map_err(|source| Error::Start { program: command.get_program().to_string_lossy().into_owned(), source })?;
-        Ok(Self { name: name.to_owned(), child, log })
+            .map_err(|source| Error::Start {
+                program: command.get_program().to_string_lossy().into_owned(),
+                source,
+            })?;
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            log,
+        })
     }
 
     /// The process id.
@@ -69,7 +79,11 @@ impl Process {
     pub(crate) fn tail(&self) -> String {
         let output = self.output();
         let lines: Vec<_> = output.lines().collect();
-        format!("; {} printed last:\n{}", self.name, lines[lines.len().saturating_sub(15)..].join("\n"))
+        format!(
+            "; {} printed last:\n{}",
+            self.name,
+            lines[lines.len().saturating_sub(15)..].join("\n")
+        )
     }
 }
 
@@ -82,17 +96,25 @@ impl Drop for Process {
 /// Runs a command to its end and returns what it printed to standard output.
 pub(crate) fn run(command: &mut Command) -> Result<String, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|source| Error::Start { program, source })?;
+    let output = command
+        .output()
+        .map_err(|source| Error::Start { program, source })?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(stdout);
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Failed { command: format!("{command:?}"), output: format!("{stdout}{stderr}") })
+    Err(Error::Failed {
+        command: format!("{command:?}"),
+        output: format!("{stdout}{stderr}"),
+    })
 }
 
 /// A TCP port that nobody listens on just now.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");
-    listener.local_addr().expect("a bound listener has an address").port()
+    listener
+        .local_addr()
+        .expect("a bound listener has an address")
+        .port()
 }

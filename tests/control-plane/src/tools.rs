@@ -38,15 +38,26 @@ impl Tools {
             let path = PathBuf::from(env::var_os("KUBEBUILDER_ASSETS")?).join(name);
             path.is_file().then_some(path)
         };
-        let kubernetes = |name: &str| build("kubernetes", &format!("k8s.io/kubernetes/cmd/{name}"), KUBERNETES_LDFLAGS);
+        let kubernetes = |name: &str| {
+            build(
+                "kubernetes",
+                &format!("k8s.io/kubernetes/cmd/{name}"),
+                KUBERNETES_LDFLAGS,
+            )
+        };
         let kwok = build("kwok", "sigs.k8s.io/kwok/cmd/kwok", PLAIN_LDFLAGS)?;
         Ok(Self {
-            etcd: asset("etcd").map_or_else(|| build("etcd", "go.etcd.io/etcd/server/v3", PLAIN_LDFLAGS), Ok)?,
+            etcd: asset("etcd").map_or_else(
+                || build("etcd", "go.etcd.io/etcd/server/v3", PLAIN_LDFLAGS),
+                Ok,
+            )?,
             apiserver: asset("kube-apiserver").map_or_else(|| kubernetes("kube-apiserver"), Ok)?,
             // envtest brings neither.
             controller_manager: kubernetes("kube-controller-manager")?,
             scheduler: kubernetes("kube-scheduler")?,
-            kubectl: asset("kubectl").or_else(|| on_path("kubectl")).map_or_else(|| kubernetes("kubectl"), Ok)?,
+            kubectl: asset("kubectl")
+                .or_else(|| on_path("kubectl"))
+                .map_or_else(|| kubernetes("kubectl"), Ok)?,
             kwok_stages: kwok_stages(&kwok)?,
             kwok,
         })
@@ -62,9 +73,16 @@ pub(crate) fn moto_server() -> Result<PathBuf, Error> {
     let complete = environment.join("complete");
     if !complete.is_file() {
         eprintln!("installing moto (once)");
-        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+        run(Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&environment))?;
         run(Command::new(environment.join("bin/pip"))
-            .args(["install", "--quiet", "--disable-pip-version-check", "--requirement"])
+            .args([
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--requirement",
+            ])
             .arg(&requirements))?;
         fs::write(&complete, "").map_err(Error::file(&complete))?;
     }
@@ -77,7 +95,9 @@ fn build(module: &str, package: &str, ldflags: &str) -> Result<PathBuf, Error> {
     let key = fingerprint(&[&source.join("go.mod"), &source.join("go.sum")], ldflags)?;
     let directory = cache().join(format!("{module}-{key}"));
     // `go build` names a program after the last element of its package that is no major version.
-    let elements = package.rsplit('/').find(|element| !is_major_version(element));
+    let elements = package
+        .rsplit('/')
+        .find(|element| !is_major_version(element));
     let program = directory.join(elements.unwrap_or(package));
     if !program.is_file() {
         eprintln!("building {package} (once; Kubernetes takes some minutes)");
@@ -99,15 +119,24 @@ fn kwok_stages(kwok: &Path) -> Result<PathBuf, Error> {
         return Ok(stages);
     }
     let module = source().join("go/kwok");
-    let root = run(Command::new("go").current_dir(module).args(["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]))?;
+    let root = run(Command::new("go").current_dir(module).args([
+        "list",
+        "-m",
+        "-f",
+        "{{.Dir}}",
+        "sigs.k8s.io/kwok",
+    ]))?;
     let mut documents = Vec::new();
     for folder in ["node/fast", "pod/fast"] {
         let folder = Path::new(root.trim()).join("kustomize/stage").join(folder);
         let entries = fs::read_dir(&folder).map_err(Error::file(&folder))?;
-        let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let mut paths: Vec<_> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
         paths.sort();
         for path in paths {
-            let is_stage = path.extension() == Some(OsStr::new("yaml")) && !path.ends_with("kustomization.yaml");
+            let is_stage = path.extension() == Some(OsStr::new("yaml"))
+                && !path.ends_with("kustomization.yaml");
             if is_stage {
                 documents.push(fs::read_to_string(&path).map_err(Error::file(&path))?);
             }
@@ -118,11 +147,15 @@ fn kwok_stages(kwok: &Path) -> Result<PathBuf, Error> {
 }
 
 fn is_major_version(element: &str) -> bool {
-    element.strip_prefix('v').is_some_and(|digits| digits.chars().all(|c| c.is_ascii_digit()))
+    element
+        .strip_prefix('v')
+        .is_some_and(|digits| digits.chars().all(|c| c.is_ascii_digit()))
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?).map(|directory| directory.join(name)).find(|path| path.is_file())
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
 }
 
 /// One process at a time builds; the others wait and find everything there.
@@ -150,6 +183,7 @@ fn source() -> PathBuf {
 
 /// Below the target directory, so that `cargo clean` takes it along.
 fn cache() -> PathBuf {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| source().join("../../target"), PathBuf::from);
+    let target = env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| source().join("../../target"), PathBuf::from);
     target.join("control-plane")
 }

@@ -11,7 +11,10 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Waits until `condition` gives a value.
-pub async fn eventually<T>(what: &str, condition: impl AsyncFnMut() -> Option<T>) -> Result<T, Error> {
+pub async fn eventually<T>(
+    what: &str,
+    condition: impl AsyncFnMut() -> Option<T>,
+) -> Result<T, Error> {
     eventually_within(DEADLINE, what, condition).await
 }
 
@@ -27,7 +30,11 @@ pub async fn eventually_within<T>(
             return Ok(value);
         }
         if started.elapsed() > deadline {
-            return Err(Error::Timeout { what: what.to_owned(), seconds: deadline.as_secs(), hint: String::new() });
+            return Err(Error::Timeout {
+                what: what.to_owned(),
+                seconds: deadline.as_secs(),
+                hint: String::new(),
+            });
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -38,11 +45,20 @@ pub async fn eventually_within<T>(
 /// # Panics
 ///
 /// When it changes.
-pub async fn stays<T: PartialEq + std::fmt::Debug>(period: Duration, what: &str, mut observe: impl AsyncFnMut() -> T) {
+pub async fn stays<T: PartialEq + std::fmt::Debug>(
+    period: Duration,
+    what: &str,
+    mut observe: impl AsyncFnMut() -> T,
+) {
     let started = Instant::now();
     let first = observe().await;
     while started.elapsed() < period {
         tokio::time::sleep(LOOK_EVERY).await;
-        assert_eq!(observe().await, first, "{what} has changed after {:?}", started.elapsed());
+        assert_eq!(
+            observe().await,
+            first,
+            "{what} has changed after {:?}",
+            started.elapsed()
+        );
     }
 }

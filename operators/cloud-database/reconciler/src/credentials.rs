@@ -14,24 +14,41 @@ pub(crate) struct MasterUser {
 
 /// Reads the Secret by name; a literal user name wins over the Secret's. What comes from the Secret is
 /// held to the same rules as what stands in the object.
-pub(crate) async fn read(client: &Client, object: &CloudDatabase) -> Result<MasterUser, ReconcileError> {
+pub(crate) async fn read(
+    client: &Client,
+    object: &CloudDatabase,
+) -> Result<MasterUser, ReconcileError> {
     let credentials = &object.spec.credentials;
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
+    let secrets: Api<Secret> =
+        Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
     let transient = |reason, message| ReconcileError::Transient { reason, message };
     let secret = secrets
         .get_opt(&credentials.secret_name)
         .await
-        .map_err(|error| transient("SecretUnreadable", format!("cannot read the Secret: {error}")))?
+        .map_err(|error| {
+            transient(
+                "SecretUnreadable",
+                format!("cannot read the Secret: {error}"),
+            )
+        })?
         .ok_or_else(|| {
-            let message = format!("there is no Secret '{}' in the object's namespace; create it", credentials.secret_name);
+            let message = format!(
+                "there is no Secret '{}' in the object's namespace; create it",
+                credentials.secret_name
+            );
             transient("SecretNotFound", message)
         })?;
     let entry = |key: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(key));
-        bytes.and_then(|bytes| String::from_utf8(bytes.0.clone()).ok()).ok_or_else(|| {
-            let message = format!("the Secret '{}' has no text under the key '{key}'; add it", credentials.secret_name);
-            transient("SecretKeyMissing", message)
-        })
+        bytes
+            .and_then(|bytes| String::from_utf8(bytes.0.clone()).ok())
+            .ok_or_else(|| {
+                let message = format!(
+                    "the Secret '{}' has no text under the key '{key}'; add it",
+                    credentials.secret_name
+                );
+                transient("SecretKeyMissing", message)
+            })
     };
     let password = entry(&credentials.selectors.password)?;
     let (name, mut errors) = match &credentials.username {
@@ -43,5 +60,9 @@ pub(crate) async fn read(client: &Client, object: &CloudDatabase) -> Result<Mast
         }
     };
     errors.extend(check_password(object, &password));
-    if errors.is_empty() { Ok(MasterUser { name, password }) } else { Err(ReconcileError::Invalid(errors)) }
+    if errors.is_empty() {
+        Ok(MasterUser { name, password })
+    } else {
+        Err(ReconcileError::Invalid(errors))
+    }
 }

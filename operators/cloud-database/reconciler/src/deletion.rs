@@ -9,16 +9,23 @@ use serde_json::Value;
 /// now, so that an unguarded edit just before the deletion destroys nothing. Without a readable one,
 /// the default.
 pub(crate) fn policy(deleted: &Deleted<'_>) -> DeletionPolicy {
-    let accepted = deleted.accepted.and_then(|accepted| accepted.value("spec.deletionPolicy"));
+    let accepted = deleted
+        .accepted
+        .and_then(|accepted| accepted.value("spec.deletionPolicy"));
     let present = deleted.object.pointer("/spec/deletionPolicy");
     let readable = [accepted, present].into_iter().flatten().filter_map(read);
-    readable.max_by_key(|policy| safety(*policy)).unwrap_or_default()
+    readable
+        .max_by_key(|policy| safety(*policy))
+        .unwrap_or_default()
 }
 
 /// Whether the object, as it is now, still wants the instance protected. Unreadable means yes where
 /// RDS says so.
 pub(crate) fn lifts_protection(deleted: &Deleted<'_>) -> bool {
-    deleted.object.pointer("/spec/deletionProtection").is_none_or(|value| value == false)
+    deleted
+        .object
+        .pointer("/spec/deletionProtection")
+        .is_none_or(|value| value == false)
 }
 
 fn read(value: &Value) -> Option<DeletionPolicy> {
@@ -45,14 +52,26 @@ mod tests {
             values: [("spec.deletionPolicy".to_owned(), json!(policy))].into(),
         });
         let object = json!({"spec": {"deletionPolicy": present}});
-        policy(&Deleted { object: &object, accepted: accepted.as_ref() })
+        policy(&Deleted {
+            object: &object,
+            accepted: accepted.as_ref(),
+        })
     }
 
     #[test]
     fn the_safer_policy_wins_whichever_side_it_is_on() {
-        assert_eq!(decide(Some("Snapshot"), &json!("Delete")), DeletionPolicy::Snapshot);
-        assert_eq!(decide(Some("Delete"), &json!("Retain")), DeletionPolicy::Retain);
-        assert_eq!(decide(Some("Delete"), &json!("Delete")), DeletionPolicy::Delete);
+        assert_eq!(
+            decide(Some("Snapshot"), &json!("Delete")),
+            DeletionPolicy::Snapshot
+        );
+        assert_eq!(
+            decide(Some("Delete"), &json!("Retain")),
+            DeletionPolicy::Retain
+        );
+        assert_eq!(
+            decide(Some("Delete"), &json!("Delete")),
+            DeletionPolicy::Delete
+        );
         assert_eq!(decide(None, &json!("Delete")), DeletionPolicy::Delete);
     }
 

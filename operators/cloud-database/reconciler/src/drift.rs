@@ -1,5 +1,7 @@
 //! Where an instance differs from what its object says.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{CloudDatabaseSpec, StorageType, version_matches};
 
@@ -54,15 +56,30 @@ impl Modification {
 pub(crate) fn between(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Modification {
     let pending = instance.pending_modified_values();
     let storage = &spec.storage;
-    let class = pending.and_then(|p| p.db_instance_class()).or(instance.db_instance_class());
-    let actual_size = pending.and_then(|p| p.allocated_storage()).or(instance.allocated_storage()).unwrap_or_default();
-    let version = pending.and_then(|p| p.engine_version()).or(instance.engine_version());
+    let class = pending
+        .and_then(|p| p.db_instance_class())
+        .or(instance.db_instance_class());
+    let actual_size = pending
+        .and_then(|p| p.allocated_storage())
+        .or(instance.allocated_storage())
+        .unwrap_or_default();
+    let version = pending
+        .and_then(|p| p.engine_version())
+        .or(instance.engine_version());
     let multi_az = pending.and_then(|p| p.multi_az()).or(instance.multi_az());
-    let retention = pending.and_then(|p| p.backup_retention_period()).or(instance.backup_retention_period());
-    let port = pending.and_then(|p| p.port()).or(instance.endpoint().and_then(|endpoint| endpoint.port()));
+    let retention = pending
+        .and_then(|p| p.backup_retention_period())
+        .or(instance.backup_retention_period());
+    let port = pending
+        .and_then(|p| p.port())
+        .or(instance.endpoint().and_then(|endpoint| endpoint.port()));
     let iops = pending.and_then(|p| p.iops()).or(instance.iops());
-    let throughput = pending.and_then(|p| p.storage_throughput()).or(instance.storage_throughput());
-    let storage_type = pending.and_then(|p| p.storage_type()).or(instance.storage_type());
+    let throughput = pending
+        .and_then(|p| p.storage_throughput())
+        .or(instance.storage_throughput());
+    let storage_type = pending
+        .and_then(|p| p.storage_type())
+        .or(instance.storage_type());
 
     // Storage never shrinks. Above the spec's size it has grown by itself, which is what
     // `maxSizeGib` asks for.
@@ -71,29 +88,62 @@ pub(crate) fn between(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Modifi
     // RDS wants the IOPS again when provisioned storage grows or changes its type.
     let iops_differ = storage.iops.is_some() && (iops != storage.iops || grows || type_differs);
     Modification {
-        instance_class: wanted(spec.instance_class.clone(), class == Some(spec.instance_class.as_str())),
+        instance_class: wanted(
+            spec.instance_class.clone(),
+            class == Some(spec.instance_class.as_str()),
+        ),
         storage_type: type_differs.then_some(storage.storage_type),
         size_gib: grows.then_some(storage.size_gib),
-        max_size_gib: storage.max_size_gib.filter(|max| instance.max_allocated_storage() != Some(*max)),
+        max_size_gib: storage
+            .max_size_gib
+            .filter(|max| instance.max_allocated_storage() != Some(*max)),
         iops: storage.iops.filter(|_| iops_differ),
-        throughput_mibps: storage.throughput_mibps.filter(|wanted| throughput != Some(*wanted)),
+        throughput_mibps: storage
+            .throughput_mibps
+            .filter(|wanted| throughput != Some(*wanted)),
         engine_version: spec
             .engine_version
             .clone()
             .filter(|wanted| version.is_some_and(|actual| !version_matches(wanted, actual))),
         multi_az: wanted(spec.multi_az, multi_az.unwrap_or_default() == spec.multi_az),
-        retention_days: wanted(spec.backup.retention_days, retention.unwrap_or_default() == spec.backup.retention_days),
-        backup_window: spec.backup.window.clone().filter(|wanted| instance.preferred_backup_window() != Some(wanted)),
+        retention_days: wanted(
+            spec.backup.retention_days,
+            retention.unwrap_or_default() == spec.backup.retention_days,
+        ),
+        backup_window: spec
+            .backup
+            .window
+            .clone()
+            .filter(|wanted| instance.preferred_backup_window() != Some(wanted)),
         maintenance_window: spec
             .maintenance_window
             .clone()
             .filter(|wanted| instance.preferred_maintenance_window() != Some(wanted)),
-        port: spec.port.filter(|wanted| port.is_some_and(|actual| actual != *wanted)),
+        port: spec
+            .port
+            .filter(|wanted| port.is_some_and(|actual| actual != *wanted)),
         deletion_protection: wanted(
             spec.deletion_protection,
             instance.deletion_protection().unwrap_or_default() == spec.deletion_protection,
         ),
     }
+}
+
+/// The tags that the instance lacks or has with another value. Tags that others have put there stay.
+pub(crate) fn missing_tags(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+) -> BTreeMap<String, String> {
+    let has = |key: &str, value: &str| {
+        instance
+            .tag_list()
+            .iter()
+            .any(|tag| tag.key() == Some(key) && tag.value() == Some(value))
+    };
+    let missing = spec.tags.iter().filter(|(key, value)| !has(key, value));
+    missing
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 fn wanted<T>(value: T, stands: bool) -> Option<T> {
@@ -103,7 +153,7 @@ fn wanted<T>(value: T, stands: bool) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aws_sdk_rds::types::{Endpoint, PendingModifiedValues};
+    use aws_sdk_rds::types::{Endpoint, PendingModifiedValues, Tag};
     use cloud_database_rules::{Backup, Credentials, DeletionPolicy, Engine, Storage};
 
     fn spec() -> CloudDatabaseSpec {
@@ -153,7 +203,13 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_asked_for() {
-        let change = between(&spec(), &instance().db_instance_class("db.m5.large").multi_az(true).build());
+        let change = between(
+            &spec(),
+            &instance()
+                .db_instance_class("db.m5.large")
+                .multi_az(true)
+                .build(),
+        );
         assert_eq!(change.fields(), ["instanceClass", "multiAz"]);
     }
 
@@ -161,22 +217,35 @@ mod tests {
     fn storage_that_grew_by_itself_is_left_alone() {
         let mut spec = spec();
         spec.storage.max_size_gib = Some(500);
-        let grown = instance().allocated_storage(300).max_allocated_storage(500).build();
+        let grown = instance()
+            .allocated_storage(300)
+            .max_allocated_storage(500)
+            .build();
         assert!(between(&spec, &grown).is_empty());
     }
 
     #[test]
     fn growth_of_provisioned_storage_sends_the_iops_again() {
         let mut spec = spec();
-        spec.storage = Storage { storage_type: StorageType::Io1, size_gib: 200, iops: Some(2000), ..spec.storage };
+        spec.storage = Storage {
+            storage_type: StorageType::Io1,
+            size_gib: 200,
+            iops: Some(2000),
+            ..spec.storage
+        };
         let change = between(&spec, &instance().storage_type("io1").iops(2000).build());
         assert_eq!((change.size_gib, change.iops), (Some(200), Some(2000)));
     }
 
     #[test]
     fn a_change_that_is_pending_is_not_asked_for_again() {
-        let pending = PendingModifiedValues::builder().db_instance_class("db.t4g.micro").build();
-        let instance = instance().db_instance_class("db.m5.large").pending_modified_values(pending).build();
+        let pending = PendingModifiedValues::builder()
+            .db_instance_class("db.t4g.micro")
+            .build();
+        let instance = instance()
+            .db_instance_class("db.m5.large")
+            .pending_modified_values(pending)
+            .build();
         assert!(between(&spec(), &instance).is_empty());
     }
 
@@ -186,5 +255,22 @@ mod tests {
         spec.engine_version = Some("16.1".to_owned());
         let change = between(&spec, &instance().engine_version("16.10").build());
         assert_eq!(change.fields(), ["engineVersion"]);
+    }
+
+    #[test]
+    fn tags_are_added_and_corrected_and_those_of_others_stay() {
+        let mut spec = spec();
+        spec.tags = [("team", "shop"), ("stage", "prod")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into();
+        let tag = |key: &str, value: &str| Tag::builder().key(key).value(value).build();
+        let instance = instance()
+            .tag_list(tag("team", "stock"))
+            .tag_list(tag("stage", "prod"))
+            .tag_list(tag("cost", "1"));
+        assert_eq!(
+            missing_tags(&spec, &instance.build()),
+            [("team".to_owned(), "shop".to_owned())].into()
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! RDS instances: the four calls that the operator makes, and what their errors mean.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_config::BehaviorVersion;
@@ -42,16 +43,28 @@ impl Instances {
     /// The API as the environment configures it: region, credentials and endpoint come from where AWS
     /// tools take them.
     pub async fn from_environment() -> Self {
-        let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
-        let timeouts = TimeoutConfig::builder().operation_timeout(CALL_DEADLINE).build();
-        let config =
-            aws_config::defaults(BehaviorVersion::latest()).http_client(http).timeout_config(timeouts).load().await;
-        Self { client: Client::new(&config) }
+        let http = Builder::new()
+            .tls_provider(Provider::Rustls(CryptoMode::Ring))
+            .build_https();
+        let timeouts = TimeoutConfig::builder()
+            .operation_timeout(CALL_DEADLINE)
+            .build();
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(http)
+            .timeout_config(timeouts)
+            .load()
+            .await;
+        Self {
+            client: Client::new(&config),
+        }
     }
 
     /// The instance of that identifier, if there is one.
     pub(crate) async fn describe(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
-        let call = self.client.describe_db_instances().db_instance_identifier(id);
+        let call = self
+            .client
+            .describe_db_instances()
+            .db_instance_identifier(id);
         match call.send().await {
             Ok(answer) => Ok(answer.db_instances.unwrap_or_default().into_iter().next()),
             Err(error) => match CallError::from(error) {
@@ -62,7 +75,12 @@ impl Instances {
     }
 
     /// Asks for a new instance, owned by the object.
-    pub(crate) async fn create(&self, id: &str, object: &CloudDatabase, user: &MasterUser) -> Result<DbInstance, CallError> {
+    pub(crate) async fn create(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        user: &MasterUser,
+    ) -> Result<DbInstance, CallError> {
         let spec = &object.spec;
         let storage = &spec.storage;
         let answer = self
@@ -93,14 +111,23 @@ impl Instances {
     }
 
     /// Asks for a change of an instance, at once rather than in its maintenance window.
-    pub(crate) async fn modify(&self, id: &str, change: &Modification) -> Result<DbInstance, CallError> {
+    pub(crate) async fn modify(
+        &self,
+        id: &str,
+        change: &Modification,
+    ) -> Result<DbInstance, CallError> {
         let answer = self
             .client
             .modify_db_instance()
             .db_instance_identifier(id)
             .apply_immediately(true)
             .set_db_instance_class(change.instance_class.clone())
-            .set_storage_type(change.storage_type.map(StorageType::as_str).map(String::from))
+            .set_storage_type(
+                change
+                    .storage_type
+                    .map(StorageType::as_str)
+                    .map(String::from),
+            )
             .set_allocated_storage(change.size_gib)
             .set_max_allocated_storage(change.max_size_gib)
             .set_iops(change.iops)
@@ -118,8 +145,28 @@ impl Instances {
         answer.db_instance.ok_or_else(CallError::empty)
     }
 
+    /// Adds tags to an instance, or gives those that it has another value.
+    pub(crate) async fn tag(
+        &self,
+        arn: &str,
+        tags: &BTreeMap<String, String>,
+    ) -> Result<(), CallError> {
+        let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
+        self.client
+            .add_tags_to_resource()
+            .resource_name(arn)
+            .set_tags(Some(tags))
+            .send()
+            .await?;
+        Ok(())
+    }
+
     /// Asks for the end of an instance; with the identifier of a final snapshot, or without one.
-    pub(crate) async fn delete(&self, id: &str, final_snapshot: Option<String>) -> Result<(), CallError> {
+    pub(crate) async fn delete(
+        &self,
+        id: &str,
+        final_snapshot: Option<String>,
+    ) -> Result<(), CallError> {
         self.client
             .delete_db_instance()
             .db_instance_identifier(id)
@@ -135,11 +182,19 @@ fn tags(object: &CloudDatabase) -> Vec<Tag> {
     let metadata = &object.metadata;
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let name = metadata.name.as_deref().unwrap_or_default();
-    let tag = |key: &str, value: &str| Tag::builder().key(key).value(value).build();
-    let mut tags: Vec<_> = object.spec.tags.iter().map(|(key, value)| tag(key, value)).collect();
+    let mut tags: Vec<_> = object
+        .spec
+        .tags
+        .iter()
+        .map(|(key, value)| tag(key, value))
+        .collect();
     tags.push(tag(OWNER_TAG, metadata.uid.as_deref().unwrap_or_default()));
     tags.push(tag(OBJECT_TAG, &format!("{namespace}/{name}")));
     tags
+}
+
+fn tag(key: &str, value: &str) -> Tag {
+    Tag::builder().key(key).value(value).build()
 }
 
 impl CallError {
@@ -148,7 +203,10 @@ impl CallError {
     }
 
     fn empty() -> Self {
-        Self { code: None, message: "RDS answered without the instance".to_owned() }
+        Self {
+            code: None,
+            message: "RDS answered without the instance".to_owned(),
+        }
     }
 
     /// Whether the same call cannot succeed before something is changed: in the object, in the quota,
@@ -160,7 +218,9 @@ impl CallError {
             "InvalidVPCNetworkStateFault",
             "StorageTypeNotSupported",
         ];
-        self.code.as_deref().is_some_and(|code| PERMANENT.contains(&code))
+        self.code
+            .as_deref()
+            .is_some_and(|code| PERMANENT.contains(&code))
     }
 }
 
@@ -171,9 +231,15 @@ impl From<CallError> for ReconcileError {
             None => format!("RDS: {}", error.message),
         };
         if error.is_permanent() {
-            Self::Permanent { reason: "RefusedByRds", message }
+            Self::Permanent {
+                reason: "RefusedByRds",
+                message,
+            }
         } else {
-            Self::Transient { reason: "RdsCallFailed", message }
+            Self::Transient {
+                reason: "RdsCallFailed",
+                message,
+            }
         }
     }
 }
@@ -188,6 +254,9 @@ where
             // No answer from RDS at all: the chain of causes says why.
             None => aws_sdk_rds::error::DisplayErrorContext(&error).to_string(),
         };
-        Self { code: error.code().map(String::from), message }
+        Self {
+            code: error.code().map(String::from),
+            message,
+        }
     }
 }

@@ -27,7 +27,10 @@ pub struct Timing {
 
 impl Default for Timing {
     fn default() -> Self {
-        Self { poll: Duration::from_secs(30), resync: Duration::from_mins(10) }
+        Self {
+            poll: Duration::from_secs(30),
+            resync: Duration::from_mins(10),
+        }
     }
 }
 
@@ -53,12 +56,22 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_hours(1);
 const SERVING: &[&str] = &["available", "storage-optimization"];
 
 /// States that only the user can end: RDS can do nothing with the instance but delete it.
-const BROKEN: &[&str] = &["failed", "incompatible-network", "incompatible-parameters", "incompatible-restore"];
+const BROKEN: &[&str] = &[
+    "failed",
+    "incompatible-network",
+    "incompatible-parameters",
+    "incompatible-restore",
+];
 
 impl CloudDatabaseReconciler {
     /// An operator that reads Secrets with `client` and keeps `instances`.
     pub fn new(client: Client, instances: Instances, timing: Timing) -> Self {
-        Self { client, instances, timing, asked: Mutex::default() }
+        Self {
+            client,
+            instances,
+            timing,
+            asked: Mutex::default(),
+        }
     }
 
     async fn create(&self, id: &str, object: &CloudDatabase) -> Result<Progress, ReconcileError> {
@@ -69,21 +82,35 @@ impl CloudDatabaseReconciler {
                 Ok(self.waiting(id, instance.db_instance_status().unwrap_or("creating")))
             }
             // An earlier call was applied and its reply lost.
-            Err(error) if error.is("DBInstanceAlreadyExists") => match self.instances.describe(id).await? {
-                Some(instance) => {
-                    require_ours(&instance, id, object.uid().as_deref())?;
-                    Ok(self.waiting(id, instance.db_instance_status().unwrap_or("creating")))
+            Err(error) if error.is("DBInstanceAlreadyExists") => {
+                match self.instances.describe(id).await? {
+                    Some(instance) => {
+                        require_ours(&instance, id, object.uid().as_deref())?;
+                        Ok(self.waiting(id, instance.db_instance_status().unwrap_or("creating")))
+                    }
+                    None => Err(ReconcileError::Transient {
+                        reason: "InstanceUnseen",
+                        message: format!("RDS knows the instance '{id}' and does not show it yet"),
+                    }),
                 }
-                None => Err(ReconcileError::Transient {
-                    reason: "InstanceUnseen",
-                    message: format!("RDS knows the instance '{id}' and does not show it yet"),
-                }),
-            },
+            }
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn serve(&self, id: &str, object: &CloudDatabase, instance: &DbInstance) -> Result<Progress, ReconcileError> {
+    async fn serve(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        instance: &DbInstance,
+    ) -> Result<Progress, ReconcileError> {
+        let missing_tags = drift::missing_tags(&object.spec, instance);
+        if let Some(arn) = instance
+            .db_instance_arn()
+            .filter(|_| !missing_tags.is_empty())
+        {
+            self.instances.tag(arn, &missing_tags).await?;
+        }
         let change = drift::between(&object.spec, instance);
         if change.is_empty() {
             self.forget(id);
@@ -91,28 +118,44 @@ impl CloudDatabaseReconciler {
         }
         let fields = change.fields().join(", ");
         if !self.may_ask(id, &change) {
-            let message = format!("the database can be used; RDS has agreed to change {fields} and has not yet done so");
+            let message = format!(
+                "the database can be used; RDS has agreed to change {fields} and has not yet done so"
+            );
             return Ok(self.available(id, instance, message));
         }
         tracing::info!(instance = id, fields, "asking RDS for a change");
         let modified = self.instances.modify(id, &change).await?;
         self.remember(id, change);
-        let mut progress = self.available(id, &modified, format!("the database can be used; RDS is changing {fields}"));
+        let mut progress = self.available(
+            id,
+            &modified,
+            format!("the database can be used; RDS is changing {fields}"),
+        );
         progress.requeue_after = self.timing.poll;
         Ok(progress)
     }
 
     fn available(&self, id: &str, instance: &DbInstance, message: String) -> Progress {
-        let endpoint = instance.endpoint().and_then(|endpoint| Some((endpoint.address()?, endpoint.port()?)));
+        let endpoint = instance
+            .endpoint()
+            .and_then(|endpoint| Some((endpoint.address()?, endpoint.port()?)));
         let Some((host, port)) = endpoint else {
             // Available and without an address: it comes a moment later.
             return self.waiting(id, instance.db_instance_status().unwrap_or_default());
         };
-        let mut status = status(id, instance.db_instance_status().unwrap_or_default(), &message);
+        let mut status = status(
+            id,
+            instance.db_instance_status().unwrap_or_default(),
+            &message,
+        );
         status.insert("endpoint".to_owned(), json!({"host": host, "port": port}));
         Progress {
             status,
-            readiness: Readiness { ready: true, reason: "Available", message },
+            readiness: Readiness {
+                ready: true,
+                reason: "Available",
+                message,
+            },
             requeue_after: self.timing.resync,
         }
     }
@@ -121,14 +164,20 @@ impl CloudDatabaseReconciler {
         let message = format!("RDS reports the instance as '{phase}'");
         Progress {
             status: status(id, phase, &message),
-            readiness: Readiness { ready: false, reason: "InProgress", message },
+            readiness: Readiness {
+                ready: false,
+                reason: "InProgress",
+                message,
+            },
             requeue_after: self.timing.poll,
         }
     }
 
     fn may_ask(&self, id: &str, change: &Modification) -> bool {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.get(id).is_none_or(|(last, at)| last != change || at.elapsed() >= ASK_AGAIN_AFTER)
+        asked
+            .get(id)
+            .is_none_or(|(last, at)| last != change || at.elapsed() >= ASK_AGAIN_AFTER)
     }
 
     fn remember(&self, id: &str, change: Modification) {
@@ -137,7 +186,10 @@ impl CloudDatabaseReconciler {
     }
 
     fn forget(&self, id: &str) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
     }
 }
 
@@ -163,7 +215,9 @@ impl Reconcile for CloudDatabaseReconciler {
         if BROKEN.contains(&phase) {
             return Err(ReconcileError::Permanent {
                 reason: "InstanceBroken",
-                message: format!("RDS reports the instance '{id}' as '{phase}'; see its events in RDS"),
+                message: format!(
+                    "RDS reports the instance '{id}' as '{phase}'; see its events in RDS"
+                ),
             });
         }
         // Any other state passes, also one that is not known here.
@@ -171,11 +225,17 @@ impl Reconcile for CloudDatabaseReconciler {
     }
 
     async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        let uid = deleted.object.pointer("/metadata/uid").and_then(Value::as_str);
+        let uid = deleted
+            .object
+            .pointer("/metadata/uid")
+            .and_then(Value::as_str);
         let id = identifier(uid)?;
         let policy = deletion::policy(deleted);
         if policy == DeletionPolicy::Retain {
-            tracing::info!(instance = id, "the instance stays, as the deletion policy says");
+            tracing::info!(
+                instance = id,
+                "the instance stays, as the deletion policy says"
+            );
             return Ok(Finalized::Gone);
         }
         let Some(instance) = self.instances.describe(&id).await? else {
@@ -194,7 +254,10 @@ impl Reconcile for CloudDatabaseReconciler {
                     message: "the instance is protected; set `spec.deletionProtection` to false to let it go".to_owned(),
                 });
             }
-            let lift = Modification { deletion_protection: Some(false), ..Modification::default() };
+            let lift = Modification {
+                deletion_protection: Some(false),
+                ..Modification::default()
+            };
             self.instances.modify(&id, &lift).await?;
             return Ok(Finalized::Waiting(self.waiting(&id, phase)));
         }
@@ -211,7 +274,9 @@ impl Reconcile for CloudDatabaseReconciler {
             Ok(()) => tracing::info!(instance = id, ?policy, "asked RDS to delete the instance"),
             Err(error) if error.is("DBInstanceNotFound") => {}
             // Busy; RDS takes the call once it is not.
-            Err(error) if error.is("InvalidDBInstanceState") => return Ok(Finalized::Waiting(self.waiting(&id, phase))),
+            Err(error) if error.is("InvalidDBInstanceState") => {
+                return Ok(Finalized::Waiting(self.waiting(&id, phase)));
+            }
             Err(error) => return Err(error.into()),
         }
         // Accepted is not gone: the next round confirms it.
@@ -223,7 +288,10 @@ impl Reconcile for CloudDatabaseReconciler {
 fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
     match uid {
         Some(uid) if !uid.is_empty() => Ok(format!("cdb-{}", uid.to_lowercase())),
-        _ => Err(ReconcileError::Permanent { reason: "NoUid", message: "the object has no UID".to_owned() }),
+        _ => Err(ReconcileError::Permanent {
+            reason: "NoUid",
+            message: "the object has no UID".to_owned(),
+        }),
     }
 }
 
@@ -240,7 +308,10 @@ fn require_ours(instance: &DbInstance, id: &str, uid: Option<&str>) -> Result<()
 }
 
 fn is_owned_by(instance: &DbInstance, uid: Option<&str>) -> bool {
-    instance.tag_list().iter().any(|tag| tag.key() == Some(OWNER_TAG) && tag.value() == uid)
+    instance
+        .tag_list()
+        .iter()
+        .any(|tag| tag.key() == Some(OWNER_TAG) && tag.value() == uid)
 }
 
 fn status(id: &str, phase: &str, message: &str) -> Map<String, Value> {

@@ -30,7 +30,9 @@ impl Engine {
     }
 
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        [Self::Postgres, Self::Mysql, Self::Mariadb].into_iter().find(|engine| engine.as_str() == name)
+        [Self::Postgres, Self::Mysql, Self::Mariadb]
+            .into_iter()
+            .find(|engine| engine.as_str() == name)
     }
 
     /// The port that the engine listens on when nobody says otherwise.
@@ -64,13 +66,18 @@ impl Engine {
 #[must_use]
 pub fn version_matches(wanted: &str, actual: &str) -> bool {
     let mut actual = actual.split('.');
-    wanted.split('.').all(|component| actual.next() == Some(component))
+    wanted
+        .split('.')
+        .all(|component| actual.next() == Some(component))
 }
 
 /// The order of two versions, by their numeric components as far as both name them.
 pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     let components = |version: &str| -> Vec<u64> {
-        version.split(['.', '-']).map_while(|component| component.parse().ok()).collect()
+        version
+            .split(['.', '-'])
+            .map_while(|component| component.parse().ok())
+            .collect()
     };
     components(a)
         .into_iter()

@@ -34,11 +34,19 @@ impl Kind for CloudDatabase {
                 field: "spec.engineVersion",
                 value: |object| Some(engine(object)?.default_version().into()),
             },
-            DynamicDefault { field: "spec.port", value: |object| Some(engine(object)?.default_port().into()) },
+            DynamicDefault {
+                field: "spec.port",
+                value: |object| Some(engine(object)?.default_port().into()),
+            },
         ]
     }
 
     fn remembered_fields() -> &'static [&'static str] {
-        &["spec.credentials.username", "spec.databaseName", "spec.deletionPolicy", "spec.engineVersion"]
+        &[
+            "spec.credentials.username",
+            "spec.databaseName",
+            "spec.deletionPolicy",
+            "spec.engineVersion",
+        ]
     }
 }

@@ -1,6 +1,9 @@
 //! CloudDatabase: its types, defaults and rules. Pure; what to do about RDS is the reconciler's.
 
-#![allow(clippy::doc_markdown, reason = "doc comments here become CRD descriptions, read by users")]
+#![allow(
+    clippy::doc_markdown,
+    reason = "doc comments here become CRD descriptions, read by users"
+)]
 
 mod crd;
 mod engine;
@@ -14,7 +17,10 @@ mod window;
 pub use engine::{Engine, version_matches};
 pub use kind::ruleset;
 pub use rules::{check_password, check_username};
-pub use spec::{Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy, SecretSelectors, Storage, StorageType};
+pub use spec::{
+    Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy, SecretSelectors,
+    Storage, StorageType,
+};
 pub use status::{AcceptedValues, CloudDatabaseStatus, Endpoint};
 
 /// The finalizer that keeps an object until its instance is gone.

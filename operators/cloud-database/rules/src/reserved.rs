@@ -10,7 +10,9 @@ pub(crate) fn is_reserved(engine: Engine, name: &str) -> bool {
         return true;
     }
     match engine {
-        Engine::Postgres => name.starts_with("pg_") || POSTGRES.split_whitespace().any(|word| word == name),
+        Engine::Postgres => {
+            name.starts_with("pg_") || POSTGRES.split_whitespace().any(|word| word == name)
+        }
         Engine::Mysql | Engine::Mariadb => MYSQL.split_whitespace().any(|word| word == name),
     }
 }

@@ -10,9 +10,12 @@ use crate::spec::CloudDatabase;
 use crate::window::Window;
 
 /// <https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html>
-const CREATE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html";
-const UPGRADES: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.Upgrading.html";
-const AUTOSCALING: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html";
+const CREATE: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html";
+const UPGRADES: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.Upgrading.html";
+const AUTOSCALING: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html";
 
 /// The shortest window that RDS takes, in minutes.
 const SHORTEST_WINDOW: u32 = 30;
@@ -85,24 +88,38 @@ fn username_reserved(subject: &Subject<'_, CloudDatabase>, findings: &mut Findin
     if let Some(name) = &spec.credentials.username
         && let Some(detail) = username_problem(spec.engine, name)
     {
-        findings.push(FieldError::invalid(FieldPath::new("spec.credentials.username"), name.as_str(), detail));
+        findings.push(FieldError::invalid(
+            FieldPath::new("spec.credentials.username"),
+            name.as_str(),
+            detail,
+        ));
     }
 }
 
 fn username_immutable(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
-    let old = subject.old.and_then(|old| old.spec.credentials.username.as_deref());
+    let old = subject
+        .old
+        .and_then(|old| old.spec.credentials.username.as_deref());
     let new = subject.object.spec.credentials.username.as_deref();
     if let Some(old) = old
         && new != Some(old)
     {
         let detail = format!("is immutable: RDS sets it at creation only; restore '{old}'");
-        findings.push(FieldError::invalid(FieldPath::new("spec.credentials.username"), new, detail));
+        findings.push(FieldError::invalid(
+            FieldPath::new("spec.credentials.username"),
+            new,
+            detail,
+        ));
     }
 }
 
 fn username_problem(engine: Engine, name: &str) -> Option<String> {
-    reserved::is_reserved(engine, name)
-        .then(|| format!("is reserved by {} or RDS; choose another name", engine.as_str()))
+    reserved::is_reserved(engine, name).then(|| {
+        format!(
+            "is reserved by {} or RDS; choose another name",
+            engine.as_str()
+        )
+    })
 }
 
 /// The rules for a user name that comes from the Secret: those of the literal one, judged in the
@@ -131,7 +148,9 @@ pub fn check_username(object: &CloudDatabase, name: &str) -> Vec<FieldError> {
 #[must_use]
 pub fn check_password(object: &CloudDatabase, password: &str) -> Option<FieldError> {
     let max = object.spec.engine.max_password_length();
-    let printable = password.chars().all(|c| matches!(c, ' '..='~') && !matches!(c, '/' | '"' | '@'));
+    let printable = password
+        .chars()
+        .all(|c| matches!(c, ' '..='~') && !matches!(c, '/' | '"' | '@'));
     let fits = (8..=max).contains(&password.chars().count());
     (!printable || !fits).then(|| {
         let detail = format!(
@@ -143,12 +162,19 @@ pub fn check_password(object: &CloudDatabase, password: &str) -> Option<FieldErr
 
 fn engine_version_only_rises(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
     let same_engine = |old: &&CloudDatabase| old.spec.engine == subject.object.spec.engine;
-    let old = subject.old.filter(same_engine).and_then(|old| old.spec.engine_version.as_deref());
+    let old = subject
+        .old
+        .filter(same_engine)
+        .and_then(|old| old.spec.engine_version.as_deref());
     if let (Some(old), Some(new)) = (old, subject.object.spec.engine_version.as_deref())
         && compare_versions(new, old) == Ordering::Less
     {
         let detail = format!("must not be lower than '{old}': RDS cannot downgrade an instance");
-        findings.push(FieldError::invalid(FieldPath::new("spec.engineVersion"), new, detail));
+        findings.push(FieldError::invalid(
+            FieldPath::new("spec.engineVersion"),
+            new,
+            detail,
+        ));
     }
 }
 
@@ -162,7 +188,12 @@ fn maintenance_window_length(subject: &Subject<'_, CloudDatabase>, findings: &mu
     window_length(window, Window::weekly, "spec.maintenanceWindow", findings);
 }
 
-fn window_length(text: Option<&str>, read: fn(&str) -> Option<Window>, path: &str, findings: &mut Findings) {
+fn window_length(
+    text: Option<&str>,
+    read: fn(&str) -> Option<Window>,
+    path: &str,
+    findings: &mut Findings,
+) {
     if let Some(text) = text
         && read(text).is_some_and(|window| window.minutes < SHORTEST_WINDOW)
     {
@@ -173,11 +204,19 @@ fn window_length(text: Option<&str>, read: fn(&str) -> Option<Window>, path: &st
 
 fn windows_disjoint(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
     let spec = &subject.object.spec;
-    let (Some(backup), Some(maintenance)) = (&spec.backup.window, &spec.maintenance_window) else { return };
-    let (Some(daily), Some(weekly)) = (Window::daily(backup), Window::weekly(maintenance)) else { return };
+    let (Some(backup), Some(maintenance)) = (&spec.backup.window, &spec.maintenance_window) else {
+        return;
+    };
+    let (Some(daily), Some(weekly)) = (Window::daily(backup), Window::weekly(maintenance)) else {
+        return;
+    };
     if Window::daily_overlaps_weekly(daily, weekly) {
         let detail = format!("must not overlap the backup window '{backup}'; move one of them");
-        findings.push(FieldError::invalid(FieldPath::new("spec.maintenanceWindow"), maintenance.as_str(), detail));
+        findings.push(FieldError::invalid(
+            FieldPath::new("spec.maintenanceWindow"),
+            maintenance.as_str(),
+            detail,
+        ));
     }
 }
 
@@ -187,6 +226,10 @@ fn autoscaling_headroom(subject: &Subject<'_, CloudDatabase>, findings: &mut Fin
         && i64::from(max) * 100 < i64::from(storage.size_gib) * 126
     {
         let detail = "less than 26 % above `sizeGib`: RDS may run out of room before it can grow";
-        findings.push(FieldError::invalid(FieldPath::new("spec.storage.maxSizeGib"), max, detail));
+        findings.push(FieldError::invalid(
+            FieldPath::new("spec.storage.maxSizeGib"),
+            max,
+            detail,
+        ));
     }
 }

@@ -41,11 +41,17 @@ pub struct CloudDatabaseSpec {
     /// The engine version: a major version such as `17`, or an exact one such as `16.4`. RDS chooses
     /// what is not named. Defaults to a current major version of the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[0-9]+([.-][0-9A-Za-z]+)*$"))]
+    #[schemars(
+        length(min = 1, max = 32),
+        regex(pattern = r"^[0-9]+([.-][0-9A-Za-z]+)*$")
+    )]
     pub engine_version: Option<String>,
 
     /// The instance class, such as `db.t4g.micro`.
-    #[schemars(length(min = 1, max = 32), regex(pattern = r"^db\.[a-z0-9]+\.[a-z0-9]+$"))]
+    #[schemars(
+        length(min = 1, max = 32),
+        regex(pattern = r"^db\.[a-z0-9]+\.[a-z0-9]+$")
+    )]
     pub instance_class: String,
 
     /// The storage of the instance.
@@ -71,7 +77,9 @@ pub struct CloudDatabaseSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 19, max = 19),
-        regex(pattern = r"^(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]-(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]$")
+        regex(
+            pattern = r"^(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]-(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]$"
+        )
     )]
     pub maintenance_window: Option<String>,
 
@@ -192,7 +200,10 @@ pub struct Credentials {
     pub username: Option<String>,
 
     /// The Secret that holds the password, in the object's namespace.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    )]
     pub secret_name: String,
 
     /// Under which keys of the Secret name and password stand.
@@ -217,7 +228,10 @@ pub struct SecretSelectors {
 
 impl Default for SecretSelectors {
     fn default() -> Self {
-        Self { username: default_username_key(), password: default_password_key() }
+        Self {
+            username: default_username_key(),
+            password: default_password_key(),
+        }
     }
 }
 
@@ -249,7 +263,10 @@ pub struct Backup {
 
 impl Default for Backup {
     fn default() -> Self {
-        Self { retention_days: default_retention_days(), window: None }
+        Self {
+            retention_days: default_retention_days(),
+            window: None,
+        }
     }
 }
 

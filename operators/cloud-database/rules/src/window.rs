@@ -14,17 +14,28 @@ impl Window {
     /// Reads `03:00-04:00`; nothing when the text is not of this form.
     pub(crate) fn daily(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
-        Some(Self::between(time_of_day(start)?, time_of_day(end)?, MINUTES_A_DAY))
+        Some(Self::between(
+            time_of_day(start)?,
+            time_of_day(end)?,
+            MINUTES_A_DAY,
+        ))
     }
 
     /// Reads `sun:23:30-mon:00:30`; nothing when the text is not of this form.
     pub(crate) fn weekly(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
-        Some(Self::between(time_of_week(start)?, time_of_week(end)?, MINUTES_A_WEEK))
+        Some(Self::between(
+            time_of_week(start)?,
+            time_of_week(end)?,
+            MINUTES_A_WEEK,
+        ))
     }
 
     fn between(start: u32, end: u32, cycle: u32) -> Self {
-        Self { start, minutes: (end + cycle - start) % cycle }
+        Self {
+            start,
+            minutes: (end + cycle - start) % cycle,
+        }
     }
 
     /// Whether a daily window, on any day, overlaps a weekly one.
@@ -46,7 +57,9 @@ fn time_of_day(text: &str) -> Option<u32> {
 fn time_of_week(text: &str) -> Option<u32> {
     const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     let (name, time) = text.split_once(':')?;
-    let day = (0..).zip(DAYS).find_map(|(index, day)| (day == name).then_some(index))?;
+    let day = (0..)
+        .zip(DAYS)
+        .find_map(|(index, day)| (day == name).then_some(index))?;
     Some(day * MINUTES_A_DAY + time_of_day(time)?)
 }
 
@@ -57,7 +70,10 @@ mod tests {
     #[test]
     fn windows_may_cross_midnight_and_the_end_of_the_week() {
         assert_eq!(Window::daily("23:45-00:15").map(|w| w.minutes), Some(30));
-        assert_eq!(Window::weekly("sun:23:30-mon:00:30").map(|w| w.minutes), Some(60));
+        assert_eq!(
+            Window::weekly("sun:23:30-mon:00:30").map(|w| w.minutes),
+            Some(60)
+        );
         assert_eq!(Window::weekly("someday"), None);
     }
 

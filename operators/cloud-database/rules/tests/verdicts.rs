@@ -39,7 +39,11 @@ fn json_merge(target: &mut Value, patch: &Value) {
 }
 
 fn errors(verdict: &Verdict) -> Vec<String> {
-    verdict.errors.iter().map(|violation| violation.error.to_string()).collect()
+    verdict
+        .errors
+        .iter()
+        .map(|violation| violation.error.to_string())
+        .collect()
 }
 
 #[test]
@@ -49,22 +53,37 @@ fn a_minimal_object_stands_and_gets_its_defaults() {
     assert_eq!(errors(&verdict), Vec::<String>::new());
     let spec = &verdict.object["spec"];
     assert_eq!(spec["storage"], json!({"sizeGib": 100, "type": "gp3"}));
-    assert_eq!(spec["credentials"]["selectors"], json!({"username": "username", "password": "password"}));
+    assert_eq!(
+        spec["credentials"]["selectors"],
+        json!({"username": "username", "password": "password"})
+    );
     assert_eq!(spec["backup"], json!({"retentionDays": 7}));
-    assert_eq!((&spec["port"], &spec["engineVersion"]), (&json!(5432), &json!("17")));
+    assert_eq!(
+        (&spec["port"], &spec["engineVersion"]),
+        (&json!(5432), &json!("17"))
+    );
     assert_eq!(spec["deletionPolicy"], "Snapshot");
 }
 
 #[test]
 fn the_emitted_patch_makes_the_defaulted_object_of_the_written_one() {
-    let mut object = database(&json!({"credentials": {"selectors": {"password": "pw"}}, "unknown": {"kept": true}}));
+    let mut object = database(
+        &json!({"credentials": {"selectors": {"password": "pw"}}, "unknown": {"kept": true}}),
+    );
     let verdict = rules().check(&Candidate::create(&object));
     json_patch::patch(&mut object, &verdict.additions).expect("the patch applies");
     assert_eq!(object, verdict.object);
-    assert_eq!(object["spec"]["credentials"]["selectors"], json!({"username": "username", "password": "pw"}));
+    assert_eq!(
+        object["spec"]["credentials"]["selectors"],
+        json!({"username": "username", "password": "pw"})
+    );
     assert_eq!(object["spec"]["unknown"], json!({"kept": true}));
     let again = rules().check(&Candidate::create(&object));
-    assert!(again.additions.0.is_empty(), "filling twice adds nothing: {:?}", again.additions);
+    assert!(
+        again.additions.0.is_empty(),
+        "filling twice adds nothing: {:?}",
+        again.additions
+    );
 }
 
 #[test]
@@ -92,24 +111,51 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
     let accepted = Accepted::of(&accepted_object, rules.transition_fields());
     let edited = database(&json!({"engine": "mysql", "storage": {"sizeGib": 50}}));
     let refused = ["spec.engine", "spec.storage.sizeGib"];
-    let paths = |verdict: &Verdict| verdict.errors.iter().map(|v| v.error.path.to_string()).collect::<Vec<_>>();
+    let paths = |verdict: &Verdict| {
+        verdict
+            .errors
+            .iter()
+            .map(|v| v.error.path.to_string())
+            .collect::<Vec<_>>()
+    };
     // The loop, which has no old object, and the gate, which has one.
-    assert_eq!(paths(&rules.check(&Candidate::create(&edited).since(Some(&accepted)))), refused);
-    assert_eq!(paths(&rules.check(&Candidate::update(&edited, &accepted_object))), refused);
+    assert_eq!(
+        paths(&rules.check(&Candidate::create(&edited).since(Some(&accepted)))),
+        refused
+    );
+    assert_eq!(
+        paths(&rules.check(&Candidate::update(&edited, &accepted_object))),
+        refused
+    );
     // The repair of an unguarded edit stands, and without the memory it would not.
-    assert!(rules.check(&Candidate::update(&accepted_object, &edited).since(Some(&accepted))).is_valid());
-    assert!(!rules.check(&Candidate::update(&accepted_object, &edited)).is_valid());
+    assert!(
+        rules
+            .check(&Candidate::update(&accepted_object, &edited).since(Some(&accepted)))
+            .is_valid()
+    );
+    assert!(
+        !rules
+            .check(&Candidate::update(&accepted_object, &edited))
+            .is_valid()
+    );
 }
 
 #[test]
 fn an_inherited_error_warns_and_a_new_one_refuses() {
     let rules = rules();
-    let old = database(&json!({"port": 80, "credentials": {"username": "user"}, "storage": {"maxSizeGib": 101}}));
+    let old = database(
+        &json!({"port": 80, "credentials": {"username": "user"}, "storage": {"maxSizeGib": 101}}),
+    );
     let mut new = old.clone();
     new["spec"]["multiAz"] = json!(true);
     let verdict = rules.check(&Candidate::update(&new, &old));
     assert_eq!(errors(&verdict), Vec::<String>::new());
-    assert_eq!(verdict.warnings.len(), 4, "three inherited errors and a warning: {:?}", verdict.warnings);
+    assert_eq!(
+        verdict.warnings.len(),
+        4,
+        "three inherited errors and a warning: {:?}",
+        verdict.warnings
+    );
     new["spec"]["storage"]["maxSizeGib"] = json!(102);
     assert_eq!(rules.check(&Candidate::update(&new, &old)).errors.len(), 1);
 }
@@ -121,9 +167,15 @@ fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
     let mut new = old.clone();
     new["metadata"]["finalizers"] = json!([]);
     new["spec"]["port"] = json!(81);
-    assert!(!rules().check(&Candidate::update(&new, &old)).is_valid(), "not being deleted");
+    assert!(
+        !rules().check(&Candidate::update(&new, &old)).is_valid(),
+        "not being deleted"
+    );
     new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert!(!rules().check(&Candidate::update(&new, &old)).is_valid(), "more than metadata changes");
+    assert!(
+        !rules().check(&Candidate::update(&new, &old)).is_valid(),
+        "more than metadata changes"
+    );
     new["spec"]["port"] = json!(80);
     assert!(rules().check(&Candidate::update(&new, &old)).is_valid());
 }
@@ -132,7 +184,10 @@ fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
 fn a_misspelt_field_is_refused_where_decoding_is_strict() {
     let object = database(&json!({"multiaz": true}));
     let verdict = rules().check(&Candidate::create(&object).strict());
-    assert_eq!(errors(&verdict), ["spec.multiaz: Forbidden: unknown field; did you mean `multiAz`?"]);
+    assert_eq!(
+        errors(&verdict),
+        ["spec.multiaz: Forbidden: unknown field; did you mean `multiAz`?"]
+    );
     assert!(rules().check(&Candidate::create(&object)).is_valid());
 }
 
@@ -157,8 +212,14 @@ fn a_default_left_out_on_update_keeps_what_was_there() {
 fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
     let mut stored = database(&json!({"credentials": {"username": "user"}}));
     let corrected = database(&json!({}));
-    let verdict = |old: &Value| rules().check(&Candidate::update(&corrected, old).since(Accepted::read(old).as_ref()));
-    assert_eq!(verdict(&stored).errors[0].rule, "username-immutable", "the loop has not spoken yet");
+    let verdict = |old: &Value| {
+        rules().check(&Candidate::update(&corrected, old).since(Accepted::read(old).as_ref()))
+    };
+    assert_eq!(
+        verdict(&stored).errors[0].rule,
+        "username-immutable",
+        "the loop has not spoken yet"
+    );
     stored["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
     assert_eq!(errors(&verdict(&stored)), Vec::<String>::new());
 }

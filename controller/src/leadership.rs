@@ -1,0 +1,269 @@
+//! One leader among the replicas, by a Lease.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::Client;
+use kube::api::{Api, ObjectMeta, PostParams};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
+
+/// How long others wait after a sign of life of the leader before one of them takes over. The values
+/// are those of Kubernetes' own controllers.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+
+/// How long the leader goes on without being able to renew. It ends its work in what is left.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How often the leader renews, and the others look.
+const RETRY_PERIOD: Duration = Duration::from_secs(2);
+
+/// A candidate for leadership.
+pub struct Candidate {
+    leases: Api<Lease>,
+    name: String,
+    identity: String,
+}
+
+/// A lease that another one holds, and since when nothing has been heard of him.
+///
+/// Only whether it changes counts, by this process' own monotonic clock: the clocks of two machines
+/// are never compared.
+struct Rival {
+    resource_version: Option<String>,
+    since: Instant,
+}
+
+impl Candidate {
+    /// A candidate under an identity that no other replica has, such as its Pod's name.
+    pub fn new(client: Client, namespace: &str, lease: &str, identity: &str) -> Self {
+        Self {
+            leases: Api::namespaced(client, namespace),
+            name: lease.to_owned(),
+            identity: identity.to_owned(),
+        }
+    }
+
+    /// Leads whenever it can, until `stop` turns true.
+    ///
+    /// `work` is called anew for each term and gets a signal that turns true when it has to end.
+    ///
+    /// # Guarantees
+    ///
+    /// The work has ended, if need be cut off, before the lease that it runs under expires. A lost
+    /// lease is campaigned for again.
+    pub async fn lead<W: Future<Output = ()>>(
+        &self,
+        mut stop: watch::Receiver<bool>,
+        work: impl Fn(watch::Receiver<bool>) -> W,
+    ) {
+        loop {
+            let renewed = tokio::select! {
+                renewed = self.campaign() => renewed,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            tracing::info!(lease = self.name, identity = self.identity, "leading");
+            let (end, ending) = watch::channel(false);
+            let mut work = std::pin::pin!(work(ending));
+            let last_renewal = tokio::select! {
+                last = self.keep(renewed) => Some(last),
+                _ = stop.wait_for(|stop| *stop) => None,
+                () = &mut work => return,
+            };
+            end.send_replace(true);
+            let Some(last_renewal) = last_renewal else {
+                // The lease lives on for its duration, renewed or not; that is the time there is.
+                let _ = timeout(RENEW_DEADLINE, work).await;
+                return self.release().await;
+            };
+            tracing::error!(
+                lease = self.name,
+                "the lease could not be renewed; stopping all work"
+            );
+            if timeout_at(last_renewal + LEASE_DURATION, work)
+                .await
+                .is_err()
+            {
+                tracing::warn!("work was cut off before the lease expired");
+            }
+        }
+    }
+
+    /// Resolves once this candidate leads, with the time of its first sign of life.
+    async fn campaign(&self) -> Instant {
+        let mut rival: Option<Rival> = None;
+        let mut looks = ticks();
+        loop {
+            looks.tick().await;
+            let now = Instant::now();
+            match self.try_take(&mut rival, now).await {
+                Ok(true) => return now,
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(%error, lease = self.name, "cannot look at the lease; trying again")
+                }
+            }
+        }
+    }
+
+    async fn try_take(&self, rival: &mut Option<Rival>, now: Instant) -> Result<bool, kube::Error> {
+        let Some(lease) = timeout(RETRY_PERIOD, self.leases.get_opt(&self.name))
+            .await
+            .unwrap_or(Ok(None))?
+        else {
+            return won(self
+                .leases
+                .create(&PostParams::default(), &self.claim(None))
+                .await);
+        };
+        let holder = lease
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.holder_identity.as_deref())
+            .unwrap_or_default();
+        let is_free = holder.is_empty() || holder == self.identity;
+        if !is_free {
+            let version = lease.metadata.resource_version.clone();
+            match rival {
+                Some(seen) if seen.resource_version == version => {
+                    if now.duration_since(seen.since) < LEASE_DURATION {
+                        return Ok(false);
+                    }
+                }
+                _ => {
+                    if rival.is_none() {
+                        tracing::info!(
+                            holder,
+                            lease = self.name,
+                            "another replica leads; standing by for the lease"
+                        );
+                    }
+                    *rival = Some(Rival {
+                        resource_version: version,
+                        since: now,
+                    });
+                    return Ok(false);
+                }
+            }
+        }
+        won(self
+            .leases
+            .replace(
+                &self.name,
+                &PostParams::default(),
+                &self.claim(Some(&lease)),
+            )
+            .await)
+    }
+
+    /// Renews for as long as it works; gives the time of the last renewal that did.
+    async fn keep(&self, mut renewed: Instant) -> Instant {
+        let mut renewals = ticks();
+        loop {
+            renewals.tick().await;
+            let now = Instant::now();
+            let deadline = renewed + RENEW_DEADLINE;
+            match timeout_at(deadline, self.renew()).await {
+                Ok(Ok(true)) => renewed = now,
+                // Somebody else holds it, or nobody has answered in time.
+                Ok(Ok(false)) | Err(_) => return renewed,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, lease = self.name, "cannot renew the lease; trying again")
+                }
+            }
+            if Instant::now() >= deadline && renewed != now {
+                return renewed;
+            }
+        }
+    }
+
+    async fn renew(&self) -> Result<bool, kube::Error> {
+        let lease = self.leases.get(&self.name).await?;
+        let ours = lease
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.holder_identity.as_ref())
+            == Some(&self.identity);
+        if !ours {
+            return Ok(false);
+        }
+        won(self
+            .leases
+            .replace(
+                &self.name,
+                &PostParams::default(),
+                &self.claim(Some(&lease)),
+            )
+            .await)
+    }
+
+    /// Gives the lease up, so that the next leader need not wait for it to expire.
+    async fn release(&self) {
+        let released = async {
+            let mut lease = self.leases.get(&self.name).await?;
+            if let Some(spec) = &mut lease.spec
+                && spec.holder_identity.as_ref() == Some(&self.identity)
+            {
+                spec.holder_identity = None;
+                self.leases
+                    .replace(&self.name, &PostParams::default(), &lease)
+                    .await?;
+            }
+            Ok::<_, kube::Error>(())
+        };
+        if !matches!(timeout(RETRY_PERIOD, released).await, Ok(Ok(()))) {
+            tracing::warn!(
+                lease = self.name,
+                "could not release the lease; it expires by itself"
+            );
+        }
+    }
+
+    /// The lease with this candidate as its holder. It carries the resource version that it was decided
+    /// on: of two candidates that claim at once, one loses.
+    fn claim(&self, lease: Option<&Lease>) -> Lease {
+        let old = lease
+            .and_then(|lease| lease.spec.clone())
+            .unwrap_or_default();
+        let changes_hands = old.holder_identity.as_ref() != Some(&self.identity);
+        let now = MicroTime(Timestamp::now());
+        Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                resource_version: lease.and_then(|lease| lease.metadata.resource_version.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(self.identity.clone()),
+                lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
+                acquire_time: if changes_hands {
+                    Some(now.clone())
+                } else {
+                    old.acquire_time
+                },
+                renew_time: Some(now),
+                lease_transitions: Some(
+                    old.lease_transitions.unwrap_or_default() + i32::from(changes_hands),
+                ),
+                ..LeaseSpec::default()
+            }),
+        }
+    }
+}
+
+/// Whether a write went through; a conflict means that another one was faster.
+fn won(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+    match written {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn ticks() -> tokio::time::Interval {
+    let mut ticks = interval(RETRY_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

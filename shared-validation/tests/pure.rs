@@ -1,0 +1,71 @@
+//! The rules engine judges and does nothing else: what it depends on can neither wait nor reach out.
+
+use std::process::Command;
+
+/// Crates, and families of crates, that would make the engine impure.
+const IMPURE: &[&str] = &[
+    "async-",
+    "aws-",
+    "axum",
+    "futures",
+    "h2",
+    "hyper",
+    "k8s-openapi",
+    "kube",
+    "mio",
+    "native-tls",
+    "openssl",
+    "quinn",
+    "reqwest",
+    "rustls",
+    "smol",
+    "socket2",
+    "tokio",
+    "tower",
+    "tungstenite",
+    "ureq",
+];
+
+#[test]
+fn no_async_runtime_network_or_client_crate_is_depended_on() {
+    for package in ["shared-validation", "cloud-database-rules"] {
+        let output = Command::new(env!("CARGO"))
+            .args([
+                "tree",
+                "--locked",
+                "--offline",
+                "--edges=normal",
+                "--prefix=none",
+                "--format={lib}",
+                "--package",
+                package,
+            ])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .expect("cargo runs");
+        let tree = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(
+            tree.contains("serde_json"),
+            "the tree is not what it should be: {tree}"
+        );
+        let impure: Vec<_> = tree
+            .lines()
+            .map(|library| library.trim_end_matches(" (*)").replace('_', "-"))
+            // The types of the Kubernetes API, without its client, are what a kind is made of.
+            .filter(|name| {
+                package == "shared-validation"
+                    || !matches!(
+                        name.as_str(),
+                        "k8s-openapi" | "kube" | "kube-core" | "kube-derive"
+                    )
+            })
+            .filter(|name| IMPURE.iter().any(|family| name.starts_with(family)))
+            .collect();
+        assert_eq!(impure, Vec::<String>::new(), "{package} depends on them");
+    }
+}
