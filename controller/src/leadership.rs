@@ -102,7 +102,7 @@ impl Candidate {
                 Ok(true) => return now,
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(%error, lease = self.name, "cannot look at the lease; trying again")
+                    tracing::warn!(%error, lease = self.name, "cannot look at the lease; trying again");
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Candidate {
                 // Somebody else holds it, or nobody has answered in time.
                 Ok(Ok(false)) | Err(_) => return renewed,
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, lease = self.name, "cannot renew the lease; trying again")
+                    tracing::warn!(%error, lease = self.name, "cannot renew the lease; trying again");
                 }
             }
             if Instant::now() >= deadline && renewed != now {

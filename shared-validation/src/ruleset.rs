@@ -75,9 +75,9 @@ impl Report {
     /// Adds an error; one that the old object has too is only a warning.
     pub(crate) fn add(&mut self, violation: Violation, inherited: bool) {
         if inherited {
-            self.warn(violation)
+            self.warn(violation);
         } else {
-            self.errors.push(violation)
+            self.errors.push(violation);
         }
     }
 

@@ -33,8 +33,9 @@ impl JsonType {
 }
 
 /// How an update correlates the items of a list with those of the list it replaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
+    #[default]
     Atomic,
     Set,
     Map(Vec<String>),
@@ -50,6 +51,7 @@ pub(crate) enum Format {
 }
 
 /// One node of the schema.
+#[derive(Default)]
 pub(crate) struct Schema {
     pub(crate) json_type: Option<JsonType>,
     pub(crate) int_or_string: bool,
@@ -108,7 +110,7 @@ impl Schema {
         let fields = node
             .as_object()
             .ok_or_else(|| fail("must be an object".into()))?;
-        let mut schema = Self::empty();
+        let mut schema = Self::default();
         let (mut minimum_exclusive, mut maximum_exclusive) = (false, false);
         for (keyword, value) in fields {
             match keyword.as_str() {
@@ -121,7 +123,7 @@ impl Schema {
                 "type" => {
                     schema.json_type = Some(
                         json_type(value).ok_or_else(|| fail(format!("unknown type {value}")))?,
-                    )
+                    );
                 }
                 "nullable" => schema.nullable = value == true,
                 "x-kubernetes-int-or-string" => schema.int_or_string = value == true,
@@ -185,33 +187,6 @@ impl Schema {
             ));
         }
         Ok(schema)
-    }
-
-    fn empty() -> Self {
-        Self {
-            json_type: None,
-            int_or_string: false,
-            nullable: false,
-            format: None,
-            options: None,
-            minimum: None,
-            maximum: None,
-            min_length: None,
-            max_length: None,
-            pattern: None,
-            items: None,
-            min_items: None,
-            max_items: None,
-            list_type: ListType::Atomic,
-            properties: BTreeMap::new(),
-            additional: None,
-            preserves_unknown: false,
-            required: Vec::new(),
-            min_properties: None,
-            max_properties: None,
-            default: None,
-            rules: Vec::new(),
-        }
     }
 
     /// The schema of a field, by its own name or as one of the additional ones.

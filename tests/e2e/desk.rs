@@ -91,7 +91,7 @@ fn a_valid_document_and_the_examples_pass_with_exit_code_0() {
 fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, content: &[u8]| {
-        std::fs::write(directory.path().join(name), content).expect("a file")
+        std::fs::write(directory.path().join(name), content).expect("a file");
     };
     write("binary.yaml", b"\xff\xfe\x00");
     write("broken.yaml", b"a: [1, 2\nb: }");

@@ -107,7 +107,7 @@ impl ServingKeys {
                     tracing::info!(certificate = %self.certificate.display(), "serving a new certificate");
                 }
                 Err(error) => {
-                    tracing::error!(%error, "cannot use the new serving certificate; the old one stays")
+                    tracing::error!(%error, "cannot use the new serving certificate; the old one stays");
                 }
             }
             served = Some(found);

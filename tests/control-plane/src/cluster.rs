@@ -51,133 +51,18 @@ impl Cluster {
         let tools = Tools::find_or_build()?;
         let directory = TempDir::with_prefix("control-plane-")
             .map_err(Error::file(Path::new("temporary directory")))?;
-        let path = directory.path();
-        let logs = path.join("logs");
-        fs::create_dir(&logs).map_err(Error::file(&logs))?;
-
-        let etcd_url = format!("http://127.0.0.1:{}", free_port());
-        let peer_url = format!("http://127.0.0.1:{}", free_port());
-        let etcd = Process::start(
-            "etcd",
-            Command::new(&tools.etcd)
-                .arg("--data-dir")
-                .arg(path.join("etcd"))
-                .args([
-                    "--listen-client-urls",
-                    &etcd_url,
-                    "--advertise-client-urls",
-                    &etcd_url,
-                ])
-                .args([
-                    "--listen-peer-urls",
-                    &peer_url,
-                    "--initial-advertise-peer-urls",
-                    &peer_url,
-                ])
-                .args(["--initial-cluster", &format!("default={peer_url}")])
-                .args(["--unsafe-no-fsync", "--log-level=error"]),
-            &logs,
-        )?;
-
-        let service_account_key = path.join("service-account.key");
-        let service_account_public_key = path.join("service-account.pub");
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring makes P-256 keys");
-        fs::write(&service_account_key, key.serialize_pem())
-            .map_err(Error::file(&service_account_key))?;
-        fs::write(&service_account_public_key, key.public_key_pem())
-            .map_err(Error::file(&service_account_public_key))?;
-        let tokens = path.join("tokens.csv");
-        let token = format!("{ADMIN_TOKEN},admin,admin,system:masters\n");
-        fs::write(&tokens, token).map_err(Error::file(&tokens))?;
-        let certificates = path.join("apiserver");
-        let port = free_port();
-        let mut apiserver = Process::start(
-            "kube-apiserver",
-            Command::new(&tools.apiserver)
-                .args([
-                    "--etcd-servers",
-                    &etcd_url,
-                    "--secure-port",
-                    &port.to_string(),
-                ])
-                .args([
-                    "--bind-address=127.0.0.1",
-                    "--advertise-address=127.0.0.1",
-                    "--endpoint-reconciler-type=none",
-                ])
-                .arg("--cert-dir")
-                .arg(&certificates)
-                .arg("--service-account-issuer=https://kubernetes.default.svc")
-                .arg("--service-account-key-file")
-                .arg(&service_account_public_key)
-                .arg("--service-account-signing-key-file")
-                .arg(&service_account_key)
-                .arg("--authorization-mode=RBAC")
-                .arg("--token-auth-file")
-                .arg(&tokens)
-                .args([
-                    "--service-cluster-ip-range=10.0.0.0/24",
-                    "--disable-admission-plugins=ServiceAccount",
-                ]),
-            &logs,
-        )?;
-
-        let server = format!("https://127.0.0.1:{port}");
-        let authority = certificates.join("apiserver.crt");
-        let admin = path.join("kubeconfig");
-        kubeconfig::write(&admin, &server, &authority, ADMIN_TOKEN)?;
-        let client = ready_client(&admin, &authority, &mut apiserver).await?;
-
-        let controller_manager = Process::start(
-            "kube-controller-manager",
-            Command::new(&tools.controller_manager)
-                .arg("--kubeconfig")
-                .arg(&admin)
-                .arg("--service-account-private-key-file")
-                .arg(&service_account_key)
-                .args(["--controllers", CONTROLLERS, "--leader-elect=false"])
-                .args([
-                    "--secure-port",
-                    &free_port().to_string(),
-                    "--bind-address=127.0.0.1",
-                ])
-                .arg("--cert-dir")
-                .arg(path.join("controller-manager")),
-            &logs,
-        )?;
-        let kwok = Process::start(
-            "kwok",
-            Command::new(&tools.kwok)
-                .arg("--kubeconfig")
-                .arg(&admin)
-                .arg("--config")
-                .arg(&tools.kwok_stages)
-                .args([
-                    "--manage-all-nodes=true",
-                    "--server-address",
-                    &format!("127.0.0.1:{}", free_port()),
-                ]),
-            &logs,
-        )?;
-        let scheduler = Process::start(
-            "kube-scheduler",
-            Command::new(&tools.scheduler)
-                .arg("--kubeconfig")
-                .arg(&admin)
-                .args(["--leader-elect=false", "--bind-address=127.0.0.1"])
-                .args(["--secure-port", &free_port().to_string()])
-                .arg("--cert-dir")
-                .arg(path.join("scheduler")),
-            &logs,
-        )?;
+        let place = Place::prepare(directory.path())?;
+        let etcd = place.etcd(&tools)?;
+        let mut apiserver = place.apiserver(&tools)?;
+        let client = ready_client(&place.kubeconfig, &place.authority, &mut apiserver).await?;
         Ok(Self {
-            _scheduler: scheduler,
-            _kwok: kwok,
-            _controller_manager: controller_manager,
+            _scheduler: place.scheduler(&tools)?,
+            _kwok: place.kwok(&tools)?,
+            _controller_manager: place.controller_manager(&tools)?,
             _apiserver: apiserver,
             _etcd: etcd,
             tools,
-            server,
+            server: place.server,
             client,
             directory,
         })
@@ -259,6 +144,136 @@ impl Cluster {
         let authority = self.directory.path().join("apiserver/apiserver.crt");
         kubeconfig::write(&path, server.unwrap_or(&self.server), &authority, &token)?;
         Ok(path)
+    }
+}
+
+/// Where the parts of one cluster keep their things and find each other.
+struct Place {
+    directory: PathBuf,
+    logs: PathBuf,
+    etcd_url: String,
+    server: String,
+    /// The certificate that the API server makes for itself.
+    authority: PathBuf,
+    /// With every right.
+    kubeconfig: PathBuf,
+    service_account_key: PathBuf,
+}
+
+impl Place {
+    fn prepare(directory: &Path) -> Result<Self, Error> {
+        let place = Self {
+            logs: directory.join("logs"),
+            etcd_url: format!("http://127.0.0.1:{}", free_port()),
+            server: format!("https://127.0.0.1:{}", free_port()),
+            authority: directory.join("apiserver/apiserver.crt"),
+            kubeconfig: directory.join("kubeconfig"),
+            service_account_key: directory.join("service-account.key"),
+            directory: directory.to_owned(),
+        };
+        fs::create_dir(&place.logs).map_err(Error::file(&place.logs))?;
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring makes P-256 keys");
+        place.write("service-account.key", &key.serialize_pem())?;
+        place.write("service-account.pub", &key.public_key_pem())?;
+        place.write(
+            "tokens.csv",
+            &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"),
+        )?;
+        kubeconfig::write(
+            &place.kubeconfig,
+            &place.server,
+            &place.authority,
+            ADMIN_TOKEN,
+        )?;
+        Ok(place)
+    }
+
+    fn write(&self, name: &str, content: &str) -> Result<(), Error> {
+        let path = self.directory.join(name);
+        fs::write(&path, content).map_err(Error::file(&path))
+    }
+
+    fn etcd(&self, tools: &Tools) -> Result<Process, Error> {
+        let url = &self.etcd_url;
+        let peer_url = format!("http://127.0.0.1:{}", free_port());
+        let mut command = Command::new(&tools.etcd);
+        command
+            .arg("--data-dir")
+            .arg(self.directory.join("etcd"))
+            .args(["--listen-client-urls", url, "--advertise-client-urls", url])
+            .args([
+                "--listen-peer-urls",
+                &peer_url,
+                "--initial-advertise-peer-urls",
+                &peer_url,
+            ])
+            .args(["--initial-cluster", &format!("default={peer_url}")])
+            .args(["--unsafe-no-fsync", "--log-level=error"]);
+        Process::start("etcd", &mut command, &self.logs)
+    }
+
+    fn apiserver(&self, tools: &Tools) -> Result<Process, Error> {
+        let port = self.server.rsplit(':').next().unwrap_or_default();
+        let mut command = Command::new(&tools.apiserver);
+        command
+            .args(["--etcd-servers", &self.etcd_url, "--secure-port", port])
+            .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
+            .arg("--endpoint-reconciler-type=none")
+            .arg("--cert-dir")
+            .arg(self.directory.join("apiserver"))
+            .arg("--service-account-issuer=https://kubernetes.default.svc")
+            .arg("--service-account-key-file")
+            .arg(self.directory.join("service-account.pub"))
+            .arg("--service-account-signing-key-file")
+            .arg(&self.service_account_key)
+            .arg("--authorization-mode=RBAC")
+            .arg("--token-auth-file")
+            .arg(self.directory.join("tokens.csv"))
+            .arg("--service-cluster-ip-range=10.0.0.0/24")
+            .arg("--disable-admission-plugins=ServiceAccount");
+        Process::start("kube-apiserver", &mut command, &self.logs)
+    }
+
+    fn controller_manager(&self, tools: &Tools) -> Result<Process, Error> {
+        let mut command = self.client_command(&tools.controller_manager);
+        command
+            .arg("--service-account-private-key-file")
+            .arg(&self.service_account_key)
+            .args(["--controllers", CONTROLLERS, "--leader-elect=false"])
+            .args([
+                "--secure-port",
+                &free_port().to_string(),
+                "--bind-address=127.0.0.1",
+            ])
+            .arg("--cert-dir")
+            .arg(self.directory.join("controller-manager"));
+        Process::start("kube-controller-manager", &mut command, &self.logs)
+    }
+
+    fn scheduler(&self, tools: &Tools) -> Result<Process, Error> {
+        let mut command = self.client_command(&tools.scheduler);
+        command
+            .args(["--leader-elect=false", "--bind-address=127.0.0.1"])
+            .args(["--secure-port", &free_port().to_string()])
+            .arg("--cert-dir")
+            .arg(self.directory.join("scheduler"));
+        Process::start("kube-scheduler", &mut command, &self.logs)
+    }
+
+    fn kwok(&self, tools: &Tools) -> Result<Process, Error> {
+        let mut command = self.client_command(&tools.kwok);
+        command
+            .arg("--config")
+            .arg(&tools.kwok_stages)
+            .arg("--manage-all-nodes=true")
+            .args(["--server-address", &format!("127.0.0.1:{}", free_port())]);
+        Process::start("kwok", &mut command, &self.logs)
+    }
+
+    fn client_command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.arg("--kubeconfig").arg(&self.kubeconfig);
+        command
     }
 }
 
