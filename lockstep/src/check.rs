@@ -1,12 +1,13 @@
 //! `lockstep check`: the desk.
 
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::Value;
 use shared_validation::{Candidate, Rulesets, Verdict, Violation};
 
-use crate::desk::document::{self, Document};
+use crate::desk::document::{self, Document, Place};
 use crate::desk::sources;
 use crate::kinds;
 
@@ -40,6 +41,14 @@ struct Tally {
     unreadable: usize,
 }
 
+/// What every document is judged with.
+struct Desk {
+    rulesets: Rulesets,
+    old: Option<Value>,
+    output: Output,
+    tally: Tally,
+}
+
 pub(crate) fn run(args: &Args) -> ExitCode {
     let rulesets = match kinds::rulesets() {
         Ok(rulesets) => rulesets,
@@ -49,38 +58,31 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(old) => old,
         Err(error) => return unusable(&error),
     };
-    let mut tally = Tally::default();
-    for source in sources::read_all(&args.files) {
-        let documents = source.text.and_then(|text| document::read(&text));
-        match documents {
-            Ok(documents) => {
-                for document in documents {
-                    judge(
-                        &rulesets,
-                        &source.name,
-                        &document,
-                        old.as_ref(),
-                        args.output,
-                        &mut tally,
-                    );
-                }
-            }
-            Err(error) => {
-                tally.unreadable += 1;
-                eprintln!("{}: cannot be read: {error}", source.name);
-            }
+    let mut desk = Desk {
+        rulesets,
+        old,
+        output: args.output,
+        tally: Tally::default(),
+    };
+    let mut out = std::io::stdout().lock();
+    match desk.judge_all(&args.files, &mut out) {
+        // Whoever read has seen enough; the verdict stands in the exit code.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            unusable(&format!("cannot print: {error}"))
         }
+        _ => desk.tally.exit_code(),
     }
-    eprintln!(
-        "{} judged, {} invalid, {} of other kinds skipped, {} unreadable",
-        tally.judged, tally.invalid, tally.skipped, tally.unreadable
-    );
-    match tally {
-        Tally {
-            unreadable: 1.., ..
-        } => ExitCode::from(2),
-        Tally { invalid: 1.., .. } => ExitCode::from(1),
-        _ => ExitCode::SUCCESS,
+}
+
+impl Tally {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self {
+                unreadable: 1.., ..
+            } => ExitCode::from(2),
+            Self { invalid: 1.., .. } => ExitCode::from(1),
+            _ => ExitCode::SUCCESS,
+        }
     }
 }
 
@@ -107,67 +109,96 @@ fn read_one(path: &PathBuf) -> Result<Value, String> {
     }
 }
 
-fn judge(
-    rulesets: &Rulesets,
-    file: &str,
-    document: &Document,
-    old: Option<&Value>,
-    output: Output,
-    tally: &mut Tally,
-) {
-    let object = document.to_value();
-    // A file may begin or end with a separator.
-    if object.is_null() {
-        return;
-    }
-    let (group, version) = object["apiVersion"]
-        .as_str()
-        .and_then(|v| v.split_once('/'))
-        .unwrap_or_default();
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let Some(ruleset) = rulesets.get(group, kind) else {
-        tally.skipped += 1;
-        return;
-    };
-    if version != ruleset.version() {
-        tally.unreadable += 1;
-        let start = document.start();
+impl Desk {
+    /// Judges every document of what is named, and goes on when one cannot be read.
+    fn judge_all(&mut self, files: &[PathBuf], out: &mut impl Write) -> std::io::Result<()> {
+        for source in sources::read_all(files) {
+            match source.text.and_then(|text| document::read(&text)) {
+                Ok(documents) => {
+                    for document in documents {
+                        self.judge(&source.name, &document, out)?;
+                    }
+                }
+                Err(error) => {
+                    self.tally.unreadable += 1;
+                    eprintln!("{}: cannot be read: {error}", source.name);
+                }
+            }
+        }
+        let Tally {
+            judged,
+            invalid,
+            skipped,
+            unreadable,
+        } = self.tally;
         eprintln!(
-            "{file}:{}:{}: apiVersion: `{version}` is not served; use {group}/{}",
-            start.line,
-            start.column,
-            ruleset.version()
+            "{judged} judged, {invalid} invalid, {skipped} of other kinds skipped, {unreadable} unreadable"
         );
-        return;
+        Ok(())
     }
-    let candidate = match old {
-        Some(old) => Candidate::update(&object, old),
-        None => Candidate::create(&object),
-    };
-    let verdict = ruleset.check(&candidate.strict());
-    tally.judged += 1;
-    tally.invalid += usize::from(!verdict.is_valid());
-    match output {
-        Output::Text => print_text(file, document, &verdict),
-        Output::Json => println!("{}", to_json(file, document, &object, &verdict)),
+
+    fn judge(
+        &mut self,
+        file: &str,
+        document: &Document,
+        out: &mut impl Write,
+    ) -> std::io::Result<()> {
+        let object = document.to_value();
+        // A file may begin or end with a separator.
+        if object.is_null() {
+            return Ok(());
+        }
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let (group, version) = api_version.split_once('/').unwrap_or_default();
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let Some(ruleset) = self.rulesets.get(group, kind) else {
+            self.tally.skipped += 1;
+            return Ok(());
+        };
+        if version != ruleset.version() {
+            self.tally.unreadable += 1;
+            let Place { line, column } = document.locate("apiVersion");
+            let served = ruleset.version();
+            eprintln!(
+                "{file}:{line}:{column}: apiVersion: `{version}` is not served; use {group}/{served}"
+            );
+            return Ok(());
+        }
+        let candidate = match &self.old {
+            Some(old) => Candidate::update(&object, old),
+            None => Candidate::create(&object),
+        };
+        let verdict = ruleset.check(&candidate.strict());
+        self.tally.judged += 1;
+        self.tally.invalid += usize::from(!verdict.is_valid());
+        match self.output {
+            Output::Text => write_text(out, file, document, &verdict),
+            Output::Json => writeln!(out, "{}", to_json(file, document, &object, &verdict)),
+        }
     }
 }
 
-fn print_text(file: &str, document: &Document, verdict: &Verdict) {
+fn write_text(
+    out: &mut impl Write,
+    file: &str,
+    document: &Document,
+    verdict: &Verdict,
+) -> std::io::Result<()> {
     for (label, violations) in [("", &verdict.errors), ("warning: ", &verdict.warnings)] {
         for violation in violations {
-            let place = document.locate(violation.error.path.as_str());
+            let Place { line, column } = document.locate(violation.error.path.as_str());
             // A structural rule's message is the API server's own and does not carry the id.
             let id = format!("[{}]", violation.rule);
             let message = violation.error.to_string();
-            let shown = if message.ends_with(&id) {
-                message
+            let missing = if message.ends_with(&id) {
+                String::new()
             } else {
-                format!("{message} {id}")
+                format!(" {id}")
             };
-            println!("{file}:{}:{}: {label}{shown}", place.line, place.column);
+            writeln!(out, "{file}:{line}:{column}: {label}{message}{missing}")?;
         }
     }
+    Ok(())
 }
 
 fn to_json(file: &str, document: &Document, object: &Value, verdict: &Verdict) -> Value {

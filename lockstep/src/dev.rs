@@ -1,7 +1,7 @@
 //! `lockstep dev`: a real control plane on this machine, with everything in it, shown by the examples.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -35,22 +35,22 @@ async fn show(args: &Args) -> anyhow::Result<()> {
     let stop = serving::stop_signal()?;
     let all = async {
         let cluster = step(
-            "Starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok",
+            "Started etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok",
             Cluster::start(),
         )
         .await?;
         let moto = step(
-            "Starting moto in the place of AWS",
+            "Started moto in the place of AWS",
             Moto::start(&cluster.logs()),
         )
         .await?;
-        let mut installation = step("Installing Lockstep", install(&cluster, &moto)).await?;
+        let mut installation = step("Installed Lockstep", install(&cluster, &moto)).await?;
         step(
-            "Starting the gate and the controller",
+            "Started the gate and the controller",
             installation.start(&cluster),
         )
         .await?;
-        println!();
+        writeln!(stdout())?;
         let outcome = apply_all(&cluster, &examples);
         if let Err(error) = outcome {
             bail!(
@@ -58,39 +58,40 @@ async fn show(args: &Args) -> anyhow::Result<()> {
                 installation.output()
             );
         }
-        println!("{}", cluster.run_kubectl(&["get", "clouddatabases"])?);
+        writeln!(
+            stdout(),
+            "{}",
+            cluster.run_kubectl(&["get", "clouddatabases"])?
+        )?;
         anyhow::Ok((cluster, moto, installation))
     };
     let running = tokio::select! {
         running = all => running?,
         () = serving::stopped(stop.clone()) => return Ok(()),
     };
-    println!("export KUBECONFIG={}", running.0.kubeconfig().display());
+    writeln!(
+        stdout(),
+        "export KUBECONFIG={}",
+        running.0.kubeconfig().display()
+    )?;
     if !args.once {
-        println!("Everything stays up until Ctrl-C.");
+        writeln!(stdout(), "Everything stays up until Ctrl-C.")?;
         serving::stopped(stop).await;
     }
     Ok(())
 }
 
 /// Does one thing and says how long it took.
-async fn step<T, E: Into<anyhow::Error>>(
-    what: &str,
-    doing: impl Future<Output = Result<T, E>>,
-) -> anyhow::Result<T> {
-    print!("{what} ... ");
-    std::io::stdout().flush()?;
+async fn step<T, E>(what: &str, doing: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let started = Instant::now();
-    match doing.await {
-        Ok(done) => {
-            println!("{:.1} s", started.elapsed().as_secs_f64());
-            Ok(done)
-        }
-        Err(error) => {
-            println!("failed");
-            Err(error.into())
-        }
-    }
+    let done = doing.await?;
+    // Who reads may have seen enough; the show goes on.
+    let _ = writeln!(
+        stdout(),
+        "{what} in {:.1} s",
+        started.elapsed().as_secs_f64()
+    );
+    Ok(done)
 }
 
 async fn install(cluster: &Cluster, moto: &Moto) -> anyhow::Result<Installation> {
@@ -129,20 +130,20 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
                 answer.stderr
             };
             let outcome = if admitted { "admitted" } else { "turned away" };
-            println!("{outcome:<12} {}", shown.display());
+            writeln!(stdout(), "{outcome:<12} {}", shown.display())?;
             for line in String::from_utf8_lossy(&said)
                 .trim_end()
                 .lines()
                 .filter(|line| !line.is_empty())
             {
-                println!("             {line}");
+                writeln!(stdout(), "             {line}")?;
             }
             if admitted != must_be_admitted {
                 surprises.push(format!("{} was {outcome}", shown.display()));
             }
         }
     }
-    println!();
+    writeln!(stdout())?;
     if !surprises.is_empty() {
         bail!("{}", surprises.join(", "));
     }

@@ -69,6 +69,14 @@ async fn steps(world: &World, trap: &Trap) -> (Vec<String>, Vec<String>) {
     (creating, trap.calls())
 }
 
+/// Whether RDS was asked again between the deletion of the instance and the last write to the object,
+/// which removes the finalizer.
+fn is_confirmed_before_it_ends(deleting: &[String]) -> bool {
+    let last = |name: &str| deleting.iter().rposition(|call| call == name);
+    let (deleted, confirmed) = (last("DeleteDBInstance"), last("DescribeDBInstances"));
+    deleted < confirmed && confirmed < last("PATCH clouddatabases")
+}
+
 /// Waits for the trap, kills the controller there, and starts another one.
 async fn kill_in_trap(
     world: &mut World,
@@ -98,6 +106,7 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
         has(&deleting, "DeleteDBInstance") && has(&deleting, "PATCH clouddatabases"),
         "{deleting:?}"
     );
+    assert!(is_confirmed_before_it_ends(&deleting), "{deleting:?}");
     println!("steps of a creation: {creating:?}\nsteps of a deletion: {deleting:?}");
 
     for (nth, step) in creating.iter().enumerate() {

@@ -143,3 +143,23 @@ fn a_change_is_judged_against_what_was() {
     );
     assert_eq!(output.status.code(), Some(1));
 }
+
+#[test]
+fn a_reader_who_has_seen_enough_does_no_harm() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(INVALID.as_bytes())
+        .expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}

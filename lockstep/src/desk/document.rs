@@ -37,14 +37,9 @@ impl Document {
         self.root.value.to_value()
     }
 
-    /// Where the document begins.
-    pub(crate) fn start(&self) -> Place {
-        place(&self.root)
-    }
-
     /// Where a printed field path leads; for a field that is not there, its nearest ancestor.
     pub(crate) fn locate(&self, path: &str) -> Place {
-        locate(&self.root, self.start(), path)
+        locate(&self.root, place(&self.root), path)
     }
 }
 
