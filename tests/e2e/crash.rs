@@ -163,6 +163,18 @@ async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
     let _ = sprung.recv().await.expect("the creation is sent").send(());
     ready(&world, "orders").await;
     assert_eq!(world.instances().await.len(), 1);
+    let warnings = world.kubectl(&[
+        "get",
+        "events",
+        "--field-selector=type=Warning",
+        "-o",
+        "name",
+    ]);
+    assert_eq!(
+        warnings.as_deref(),
+        Ok(""),
+        "a lost answer is no error: what it did is found"
+    );
     let creations = trap
         .calls()
         .iter()
