@@ -4,9 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::api::{Api, ObjectMeta, PostParams};
 
 /// The API server keeps Events for one hour.
 pub(crate) const RENEW_AFTER: Duration = Duration::from_mins(55);
@@ -16,7 +19,9 @@ const MAX_NOTE_BYTES: usize = 1024;
 
 /// Publishes Events.
 pub(crate) struct Announcer {
-    recorder: Recorder,
+    client: Client,
+    controller: &'static str,
+    instance: String,
     last: Mutex<HashMap<String, Announcement>>,
 }
 
@@ -26,13 +31,12 @@ struct Announcement {
 }
 
 impl Announcer {
-    pub(crate) fn new(client: Client, controller: &str) -> Self {
-        let reporter = Reporter {
-            controller: controller.to_owned(),
-            instance: None,
-        };
+    pub(crate) fn new(client: Client, controller: &'static str) -> Self {
+        let instance = std::env::var("POD_NAME").unwrap_or_else(|_| controller.to_owned());
         Self {
-            recorder: Recorder::new(client, reporter),
+            client,
+            controller,
+            instance,
             last: Mutex::default(),
         }
     }
@@ -41,29 +45,22 @@ impl Announcer {
     pub(crate) async fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
         let what = (reason, note.to_owned());
-        {
+        let was_said = {
+            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.get(&uid)
+                .is_some_and(|last| last.what == what && last.at.elapsed() < RENEW_AFTER)
+        };
+        if !was_said && self.publish(object, "Warning", reason, note).await {
+            let at = Instant::now();
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            let said = last
-                .get(&uid)
-                .is_some_and(|last| last.what == what && last.at.elapsed() < RENEW_AFTER);
-            if said {
-                return;
-            }
-            last.insert(
-                uid,
-                Announcement {
-                    what,
-                    at: Instant::now(),
-                },
-            );
+            last.insert(uid, Announcement { what, at });
         }
-        self.publish(object, EventType::Warning, reason, note).await;
     }
 
-    /// Tells of something that went well.
+    /// Tells of something that went as it should.
     pub(crate) async fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         self.forget(object.uid.as_deref().unwrap_or_default());
-        self.publish(object, EventType::Normal, reason, note).await;
+        self.publish(object, "Normal", reason, note).await;
     }
 
     /// Forgets what was said of an object, so that it is said again when it happens again.
@@ -74,17 +71,42 @@ impl Announcer {
             .remove(uid);
     }
 
-    async fn publish(&self, object: &ObjectReference, type_: EventType, reason: &str, note: &str) {
+    async fn publish(
+        &self,
+        object: &ObjectReference,
+        type_: &str,
+        reason: &str,
+        note: &str,
+    ) -> bool {
+        let namespace = object
+            .namespace
+            .clone()
+            .unwrap_or_else(|| "default".to_owned());
+        let name = object.name.as_deref().unwrap_or_default();
         let event = Event {
-            type_,
-            reason: reason.to_owned(),
+            metadata: ObjectMeta {
+                generate_name: Some(format!("{name}-")),
+                namespace: Some(namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            type_: Some(type_.to_owned()),
+            reason: Some(reason.to_owned()),
             note: Some(cut(note)),
-            action: "Reconcile".to_owned(),
-            secondary: None,
+            action: Some("Reconcile".to_owned()),
+            event_time: Some(MicroTime(Timestamp::now())),
+            regarding: Some(object.clone()),
+            reporting_controller: Some(self.controller.to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            ..Event::default()
         };
-        // An Event is a courtesy: the status says the same.
-        if let Err(error) = self.recorder.publish(&event, object).await {
-            tracing::warn!(%error, reason, "cannot publish an Event");
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        match events.create(&PostParams::default(), &event).await {
+            Ok(_) => true,
+            // An Event is a courtesy: the status says the same.
+            Err(error) => {
+                tracing::warn!(%error, reason, "cannot publish an Event");
+                false
+            }
         }
     }
 }

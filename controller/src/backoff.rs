@@ -12,7 +12,7 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_hours(6);
 
 /// While an object is being deleted somebody waits for it.
-const LONGEST_WHILE_DELETING: Duration = Duration::from_mins(10);
+pub(crate) const LONGEST_WHILE_DELETING: Duration = Duration::from_mins(10);
 
 /// Backoffs by object.
 #[derive(Default)]

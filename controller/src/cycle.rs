@@ -11,12 +11,11 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::{Client, Resource, ResourceExt};
-use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{Accepted, Candidate, Judge, Verdict, aggregate};
+use shared_validation::{Accepted, Candidate, Judge, Verdict, aggregate, decode};
 
 use crate::announce::{self, Announcer};
-use crate::backoff::Backoffs;
+use crate::backoff::{Backoffs, LONGEST_WHILE_DELETING};
 use crate::metrics::{Metrics, ViolationLabels};
 use crate::reconcile::{Deleted, Finalized, Progress, Reconcile, ReconcileError};
 use crate::status::Status;
@@ -86,29 +85,45 @@ impl<R: Reconcile> Round<'_, R> {
         let deleted = Deleted {
             object: &self.object,
             accepted: self.accepted.as_ref(),
+            valid: self.check().is_valid(),
         };
         match self.cycle.reconciler.finalize(&deleted).await {
-            Ok(Finalized::Gone) => {
-                // The test makes sure that the finalizer removed is ours.
-                let place = pointer(&["metadata", "finalizers", &at.to_string()]);
-                let test = PatchOperation::Test(TestOperation {
-                    path: place.clone(),
-                    value: finalizer.into(),
-                });
-                let remove = PatchOperation::Remove(RemoveOperation { path: place });
-                let patch = Patch::<()>::Json(json_patch::Patch(vec![test, remove]));
-                self.api
-                    .patch(&self.name, &PatchParams::default(), &patch)
-                    .await?;
-                tracing::info!("confirmed gone; the finalizer is removed");
-                self.forget();
-                Ok(Action::await_change())
+            Ok(Finalized::Gone) => self.release(at).await,
+            Ok(Finalized::Kept(what)) => {
+                tracing::warn!(what, "the object goes and what it stood for stays");
+                self.cycle
+                    .announcer
+                    .tell(&self.reference, "Kept", &what)
+                    .await;
+                self.release(at).await
             }
             Ok(Finalized::Waiting(progress)) => {
                 self.progressed(Status::of(&self.object), progress).await
             }
             Err(error) => self.failed(Status::of(&self.object), &error, true).await,
         }
+    }
+
+    /// Removes our finalizer, which stands at that place of the list.
+    async fn release(&self, at: usize) -> Result<Action, kube::Error> {
+        let place = pointer(&["metadata", "finalizers", &at.to_string()]);
+        // The test makes sure that it is ours.
+        let test = PatchOperation::Test(TestOperation {
+            path: place.clone(),
+            value: self.cycle.reconciler.finalizer().into(),
+        });
+        let remove = PatchOperation::Remove(RemoveOperation { path: place });
+        self.patch(vec![test, remove]).await?;
+        tracing::info!("the finalizer is removed");
+        self.forget();
+        Ok(Action::await_change())
+    }
+
+    async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
+        let patch = Patch::<()>::Json(json_patch::Patch(operations));
+        self.api
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await
     }
 
     async fn keep(&self) -> Result<Action, kube::Error> {
@@ -123,7 +138,7 @@ impl<R: Reconcile> Round<'_, R> {
                 )
                 .await;
         }
-        let object = match R::Kind::deserialize(&verdict.object) {
+        let object = match decode::<R::Kind>(&verdict.object) {
             Ok(object) => object,
             Err(error) => {
                 let message = format!("cannot be read: {error}");
@@ -132,16 +147,27 @@ impl<R: Reconcile> Round<'_, R> {
                     .await;
             }
         };
-        if let Some(patch) = self.initialization(&verdict) {
-            // The watch brings the next round with the object as it then is.
-            self.api
-                .patch(
-                    &self.name,
-                    &PatchParams::default(),
-                    &Patch::<()>::Json(patch),
-                )
-                .await?;
-            return Ok(Action::await_change());
+        if let Some(operations) = self.initialization(&verdict) {
+            match self.patch(operations).await {
+                // The watch brings the next round with the object as it then is.
+                Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
+                    return Ok(Action::await_change());
+                }
+                // The cluster's CRD, of another release, drops what was added: no event will come, and
+                // the defaults hold in memory.
+                Ok(_) => {}
+                Err(kube::Error::Api(refusal)) if is_refusal(refusal.code) => {
+                    let error = ReconcileError::Transient {
+                        reason: "CannotInitialize",
+                        message: format!(
+                            "cannot persist defaults and finalizer: {}",
+                            refusal.message
+                        ),
+                    };
+                    return self.failed(status, &error, false).await;
+                }
+                Err(error) => return Err(error),
+            }
         }
         status.condition(
             VALID,
@@ -153,6 +179,11 @@ impl<R: Reconcile> Round<'_, R> {
             &verdict.object,
             self.cycle.ruleset.transition_fields(),
         ));
+        status.fields(self.cycle.reconciler.identity(&object));
+        // What is about to be done outside must be known even if this process does not live to tell.
+        if status.memory_differs() {
+            status.write(&self.api, &self.name).await?;
+        }
         match self.cycle.reconciler.reconcile(&object).await {
             Ok(progress) => self.progressed(status, progress).await,
             Err(ReconcileError::Invalid(errors)) => {
@@ -185,7 +216,7 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     /// One patch with the defaults to persist and our finalizer, if any of it is missing.
-    fn initialization(&self, verdict: &Verdict) -> Option<json_patch::Patch> {
+    fn initialization(&self, verdict: &Verdict) -> Option<Vec<PatchOperation>> {
         let finalizer = self.cycle.reconciler.finalizer();
         let mut operations = verdict.additions.0.clone();
         match self
@@ -200,17 +231,15 @@ impl<R: Reconcile> Round<'_, R> {
         if operations.is_empty() {
             return None;
         }
-        let version = self
-            .object
-            .pointer("/metadata/resourceVersion")
-            .cloned()
-            .unwrap_or_default();
-        let test = TestOperation {
-            path: pointer(&["metadata", "resourceVersion"]),
-            value: version,
-        };
-        operations.insert(0, PatchOperation::Test(test));
-        Some(json_patch::Patch(operations))
+        // With the resource version: what was decided on stale data is refused as a conflict.
+        let version = json!(self.resource_version());
+        operations.insert(0, add(&["metadata", "resourceVersion"], version));
+        Some(operations)
+    }
+
+    fn resource_version(&self) -> Option<String> {
+        let version = self.object.pointer("/metadata/resourceVersion");
+        version.and_then(Value::as_str).map(String::from)
     }
 
     /// Frozen: nothing is changed outside until the object is.
@@ -271,6 +300,10 @@ impl<R: Reconcile> Round<'_, R> {
     ) -> Result<Action, kube::Error> {
         let message = error.to_string();
         let (reason, action) = match error {
+            // Looked at again all the same: the change may be made outside, where no watch sees it.
+            ReconcileError::Permanent { reason, .. } if deleting => {
+                (*reason, Action::requeue(LONGEST_WHILE_DELETING))
+            }
             ReconcileError::Permanent { reason, .. } => {
                 (*reason, Action::requeue(announce::RENEW_AFTER))
             }
@@ -320,6 +353,11 @@ pub(crate) fn api_failure<R>(cycle: &Cycle<R>, object: &DynamicObject) -> Durati
     cycle
         .backoffs
         .after_failure(&object.uid().unwrap_or_default(), generation, deleting)
+}
+
+/// Whether the API server will say the same again, however often it is asked.
+fn is_refusal(code: u16) -> bool {
+    (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
 }
 
 fn add(place: &[&str], value: Value) -> PatchOperation {

@@ -148,14 +148,7 @@ impl Candidate {
                 }
             }
         }
-        won(self
-            .leases
-            .replace(
-                &self.name,
-                &PostParams::default(),
-                &self.claim(Some(&lease)),
-            )
-            .await)
+        self.take(&lease).await
     }
 
     /// Renews for as long as it works; gives the time of the last renewal that did.
@@ -189,13 +182,15 @@ impl Candidate {
         if !ours {
             return Ok(false);
         }
+        self.take(&lease).await
+    }
+
+    /// Writes this candidate into a lease that stands; says whether nobody was faster.
+    async fn take(&self, lease: &Lease) -> Result<bool, kube::Error> {
+        let claim = self.claim(Some(lease));
         won(self
             .leases
-            .replace(
-                &self.name,
-                &PostParams::default(),
-                &self.claim(Some(&lease)),
-            )
+            .replace(&self.name, &PostParams::default(), &claim)
             .await)
     }
 

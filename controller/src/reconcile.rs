@@ -25,6 +25,12 @@ pub trait Reconcile: Send + Sync + 'static {
     /// The finalizer that keeps an object until what it stands for is gone.
     fn finalizer(&self) -> &'static str;
 
+    /// Status fields that say where to look for what the object stands for. They are written before
+    /// [`reconcile`](Reconcile::reconcile) is first called.
+    fn identity(&self, _object: &Self::Kind) -> Map<String, Value> {
+        Map::new()
+    }
+
     /// Brings the world to what the object says, and reports how far it got. Never writes the spec.
     async fn reconcile(&self, object: &Self::Kind) -> Result<Progress, ReconcileError>;
 
@@ -39,6 +45,8 @@ pub struct Deleted<'a> {
     pub object: &'a Value,
     /// What was last accepted of it, if that is known.
     pub accepted: Option<&'a Accepted>,
+    /// Whether the object keeps every rule of its kind.
+    pub valid: bool,
 }
 
 /// How far a reconcile step got.
@@ -66,8 +74,10 @@ pub struct Readiness {
 /// How far a finalize step got.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finalized {
-    /// Confirmed gone, or meant to stay: the object may go.
+    /// Confirmed gone: the object may go.
     Gone,
+    /// Meant to stay: the object may go, and an Event says what is left behind.
+    Kept(String),
     /// Not gone yet.
     Waiting(Progress),
 }

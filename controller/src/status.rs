@@ -1,6 +1,7 @@
 //! The status as the cycle writes it: compared with what stands, patched only where it differs.
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 use shared_validation::Accepted;
@@ -11,6 +12,7 @@ use crate::{conditions, merge_patch};
 pub(crate) struct Status {
     before: Value,
     after: Value,
+    conditions_read: Vec<Condition>,
     generation: i64,
     resource_version: Option<String>,
     now: Timestamp,
@@ -26,6 +28,7 @@ impl Status {
             .unwrap_or_else(|| json!({}));
         let metadata = &object["metadata"];
         Self {
+            conditions_read: conditions::read(&before),
             after: before.clone(),
             before,
             generation: metadata["generation"].as_i64().unwrap_or_default(),
@@ -64,10 +67,22 @@ impl Status {
         self.after["accepted"] = serde_json::to_value(accepted).expect("accepted values are JSON");
     }
 
+    /// Whether what a later round must know, should this process die, is not written yet: the accepted
+    /// values and any field that is new.
+    pub(crate) fn memory_differs(&self) -> bool {
+        let values = |status: &Value| status.pointer("/accepted/values").cloned();
+        let is_new = |name: &String| self.before.get(name).is_none();
+        values(&self.before) != values(&self.after)
+            || self
+                .after
+                .as_object()
+                .is_some_and(|after| after.keys().any(is_new))
+    }
+
     /// Writes what differs, if anything does, as one merge patch on the subresource. Says whether
     /// anything was written.
     pub(crate) async fn write(
-        mut self,
+        &mut self,
         api: &Api<DynamicObject>,
         name: &str,
     ) -> Result<bool, kube::Error> {
@@ -78,15 +93,18 @@ impl Status {
         // With the resource version: a decision on stale data is refused and made again on fresh.
         let patch =
             json!({"metadata": {"resourceVersion": self.resource_version}, "status": patch});
-        api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
+        let written = api
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
+        self.resource_version = written.metadata.resource_version;
+        self.before = self.after.clone();
         Ok(true)
     }
 
-    /// Whether a condition stands as it is said to, before this change.
+    /// Whether a condition stood as it is said to when the object was read.
     pub(crate) fn stood(&self, type_: &str, holds: bool) -> bool {
         let wanted = if holds { "True" } else { "False" };
-        conditions::read(&self.before)
+        self.conditions_read
             .iter()
             .any(|c| c.type_ == type_ && c.status == wanted)
     }

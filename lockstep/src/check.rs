@@ -164,6 +164,13 @@ impl Desk {
             );
             return Ok(());
         }
+        if let Some(old) = &self.old
+            && let Some(difference) = identity_difference(old, &object)
+        {
+            self.tally.unreadable += 1;
+            eprintln!("{file}: --old is another object: its {difference}");
+            return Ok(());
+        }
         let candidate = match &self.old {
             Some(old) => Candidate::update(&object, old),
             None => Candidate::create(&object),
@@ -176,6 +183,29 @@ impl Desk {
             Output::Json => writeln!(out, "{}", to_json(file, document, &object, &verdict)),
         }
     }
+}
+
+/// In what two objects are not the same one.
+fn identity_difference(old: &Value, new: &Value) -> Option<String> {
+    [
+        "/apiVersion",
+        "/kind",
+        "/metadata/namespace",
+        "/metadata/name",
+    ]
+    .into_iter()
+    .find_map(|field| {
+        let (old, new) = (old.pointer(field), new.pointer(field));
+        let shown = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
+        (old != new).then(|| {
+            format!(
+                "`{}` is {}, not {}",
+                field[1..].replace('/', "."),
+                shown(old),
+                shown(new)
+            )
+        })
+    })
 }
 
 fn write_text(

@@ -11,6 +11,8 @@ use kube::Client;
 use serde_json::Value;
 use shared_validation::{Ruleset, Rulesets};
 
+use crate::serving::duration;
+
 /// Compiles every kind's ruleset.
 pub(crate) fn rulesets() -> anyhow::Result<Rulesets> {
     Ok(Rulesets::default().with(Arc::new(
@@ -27,11 +29,14 @@ pub(crate) fn access() -> Vec<Value> {
 #[derive(clap::Args)]
 pub(crate) struct OperatorArgs {
     /// How often RDS is looked at while something is under way.
-    #[arg(long, default_value = "30s", value_parser = crate::serving::duration)]
-    rds_poll: Duration,
+    #[arg(long = "rds-poll", default_value = "30s", value_parser = duration)]
+    poll: Duration,
     /// How often RDS is looked at while all is as it should be.
-    #[arg(long, default_value = "10m", value_parser = crate::serving::duration)]
-    rds_resync: Duration,
+    #[arg(long = "rds-resync", default_value = "10m", value_parser = duration)]
+    resync: Duration,
+    /// How long an instance that may have been asked for must stay unseen before it counts as gone.
+    #[arg(long = "rds-settle", default_value = "2m", value_parser = duration)]
+    settle: Duration,
 }
 
 /// The operators, ready to work for as many terms as this replica leads.
@@ -49,8 +54,9 @@ impl Operators {
             client: client.clone(),
             instances: Instances::from_environment().await,
             timing: Timing {
-                poll: args.rds_poll,
-                resync: args.rds_resync,
+                poll: args.poll,
+                resync: args.resync,
+                settle: args.settle,
             },
             database_rules: Arc::new(
                 cloud_database_rules::ruleset().context("the rules of CloudDatabase")?,

@@ -33,10 +33,12 @@ fn service_account() -> Value {
 fn controller_cluster_role(install: &Install<'_>) -> Value {
     let mut rules: Vec<Value> = Vec::new();
     for (group, plural) in kinds(install) {
-        rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
+        rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["list", "patch", "watch"]}));
         rules.push(json!({"apiGroups": [group], "resources": [subresource(plural, "status")], "verbs": ["patch"]}));
     }
-    rules.push(json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}));
+    rules.push(
+        json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}),
+    );
     rules.push(json!({
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -67,7 +69,7 @@ fn controller_role() -> Value {
                 "apiGroups": ["coordination.k8s.io"],
                 "resources": ["leases"],
                 "resourceNames": [names::LEASE],
-                "verbs": ["get", "patch", "update"],
+                "verbs": ["get", "update"],
             },
         ],
     })

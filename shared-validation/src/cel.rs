@@ -44,6 +44,9 @@ impl Cel {
                     let Some(child) = schema.field(name) else {
                         continue;
                     };
+                    if matches!((at, name.as_str()), (Cursor::Root, "metadata" | "status")) {
+                        continue;
+                    }
                     let below = if schema.properties.contains_key(name) {
                         at.child(name)
                     } else {

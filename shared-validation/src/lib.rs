@@ -34,4 +34,5 @@ pub use kind::Kind;
 pub use registry::Rulesets;
 pub use rule::{Findings, Layer, Rule, Severity, Subject};
 pub use ruleset::{CompileError, Judge, Ruleset};
+pub use typed::decode;
 pub use verdict::{Verdict, Violation};

@@ -146,6 +146,14 @@ impl<K: Kind> Ruleset<K> {
             .iter()
             .map(|s| (*s).to_owned())
             .collect();
+        // A default that depends on other fields must not change what runs; nor may a transition go
+        // unseen.
+        let dynamic_defaults = K::dynamic_defaults();
+        transition_fields.extend(
+            dynamic_defaults
+                .iter()
+                .map(|default| default.field.to_owned()),
+        );
         schema.visit_named("", &mut |name, node| {
             let is_scalar =
                 node.properties.is_empty() && node.additional.is_none() && node.items.is_none();
@@ -156,7 +164,7 @@ impl<K: Kind> Ruleset<K> {
         Ok(Self {
             crd,
             schema,
-            dynamic_defaults: K::dynamic_defaults(),
+            dynamic_defaults,
             transition_fields,
             structural: Structural,
             cel: Cel::new(),

@@ -21,9 +21,10 @@ impl LayerJudge for Structural {
     fn judge(&self, case: &Case<'_>, report: &mut Report) {
         let pair = Pair::new(case.object, case.old, case.before);
         let mut walk = Walk { found: Vec::new() };
-        // The API server judges `metadata` by its own rules, not by the CRD's schema.
+        // The API server judges `metadata` by its own rules, not by the CRD's schema, and takes a
+        // `status` from the controller only.
         for (name, value) in case.object.as_object().into_iter().flatten() {
-            if name == "metadata" {
+            if name == "metadata" || name == "status" {
                 continue;
             }
             if let Some(schema) = case.schema.field(name) {
@@ -332,7 +333,7 @@ fn enum_text(option: &Value) -> String {
 }
 
 /// The number as an integer, if it is one; the API server takes `1.0` for one.
-fn as_integer(number: &Number) -> Option<i128> {
+pub(crate) fn as_integer(number: &Number) -> Option<i128> {
     if let Some(n) = number.as_i64() {
         return Some(n.into());
     }

@@ -8,6 +8,7 @@ use crate::kind::Kind;
 use crate::pointer;
 use crate::rule::{Findings, Layer, Rule, Severity, Subject};
 use crate::ruleset::{Case, LayerJudge, Report};
+use crate::structural;
 use crate::verdict::Violation;
 
 /// Judges by the Rust rules of a kind.
@@ -17,7 +18,7 @@ pub(crate) struct Typed<K: Kind> {
 
 impl<K: Kind> LayerJudge for Typed<K> {
     fn judge(&self, case: &Case<'_>, report: &mut Report) {
-        let object = match K::deserialize(case.object) {
+        let object = match decode::<K>(case.object) {
             Ok(object) => object,
             // The structural layer has already said which field has the wrong type.
             Err(_) if report.has_errors() => return,
@@ -31,11 +32,13 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     layer: Layer::Rust,
                     error,
                 };
-                return report.add(violation, false);
+                // An update that is refused for what it did not change would freeze a stored object.
+                let was_there = case.old.is_some_and(|old| decode::<K>(old).is_err());
+                return report.add(violation, was_there);
             }
         };
         // What the object was may be unreadable; then there is nothing to compare with.
-        let read = |value: Option<&Value>| value.and_then(|value| K::deserialize(value).ok());
+        let read = |value: Option<&Value>| value.and_then(|value| decode::<K>(value).ok());
         let before = read(case.before);
         let old = read(case.old);
         for rule in &self.rules {
@@ -86,6 +89,38 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 }
             }
         }
+    }
+}
+
+/// Reads an object as its kind.
+///
+/// More forgiving than the kind's own decoding where the API server is: a status that cannot be read
+/// is left out, since it is the controller's and not the user's, and `5432.0` is an integer.
+pub fn decode<K: Kind>(object: &Value) -> Result<K, serde_json::Error> {
+    K::deserialize(object).or_else(|error| {
+        let mut forgiving = object.clone();
+        whole_floats_to_integers(&mut forgiving);
+        let with_status = K::deserialize(&forgiving);
+        if let (Err(_), Some(fields)) = (&with_status, forgiving.as_object_mut()) {
+            fields.remove("status");
+            return K::deserialize(&forgiving).map_err(|_| error);
+        }
+        with_status
+    })
+}
+
+fn whole_floats_to_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(integer) =
+                structural::as_integer(number).and_then(|n| i64::try_from(n).ok())
+            {
+                *value = integer.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_floats_to_integers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_floats_to_integers),
+        _ => {}
     }
 }
 

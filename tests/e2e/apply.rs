@@ -216,6 +216,69 @@ async fn a_name_from_the_secret_is_held_to_the_same_rule() {
     world.condition("orders", "Ready", "True").await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_fills_the_defaults_that_depend_on_others() {
+    let mut world = World::start().await;
+    // Nobody but the gate can have done it.
+    world.installation.controller().kill();
+    let mut object = database("orders");
+    object["spec"]["engine"] = json!("mysql");
+    object["spec"]
+        .as_object_mut()
+        .expect("a spec")
+        .remove("engineVersion");
+    let object = serde_json::from_value(object).expect("an object");
+    let stored = world
+        .databases()
+        .create(&PostParams::default(), &object)
+        .await
+        .expect("stored");
+    assert_eq!(stored.data["spec"]["port"], 3306);
+    assert_eq!(stored.data["spec"]["engineVersion"], "8.4");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_policy_leaves_a_snapshot_and_protection_holds_until_it_is_lifted() {
+    let world = World::start().await;
+    let mut object = database("orders");
+    object["spec"]
+        .as_object_mut()
+        .expect("a spec")
+        .remove("deletionPolicy");
+    object["spec"]["deletionProtection"] = json!(true);
+    world.kubectl_apply(&object).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    world
+        .kubectl(&["delete", "cdb/orders", "--wait=false"])
+        .expect("deletion begins");
+    let ready = world.condition("orders", "Ready", "False").await;
+    assert_eq!(ready.reason, "DeletionProtected", "{}", ready.message);
+    assert_eq!(world.instances().await.len(), 1);
+
+    let lift = r#"{"spec": {"deletionProtection": false}}"#;
+    world
+        .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", lift])
+        .expect("the gate admits it");
+    world
+        .kubectl(&["wait", "--for=delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|e| world.fail(&e));
+    assert_eq!(world.instances().await.len(), 0);
+    let snapshots = world
+        .rds
+        .describe_db_snapshots()
+        .send()
+        .await
+        .expect("moto answers")
+        .db_snapshots
+        .unwrap_or_default();
+    assert!(
+        snapshots.iter().any(|s| s
+            .db_snapshot_identifier()
+            .is_some_and(|id| id.ends_with("-final"))),
+        "{snapshots:?}"
+    );
+}
+
 /// The status with which the API server refuses an object.
 async fn refusal(world: &World, object: &Value) -> Value {
     let object = serde_json::from_value(object.clone()).expect("an object");

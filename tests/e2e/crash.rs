@@ -3,7 +3,11 @@
 use control_plane::{Cluster, Moto, eventually};
 use kube::api::{DeleteParams, PostParams};
 
-use crate::proxy::{Proxy, Trap, When};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::proxy::{Proxy, Sprung, Step, Trap, When};
 use crate::world::{Detours, World, condition, database};
 
 async fn trapped() -> (World, Trap) {
@@ -12,6 +16,8 @@ async fn trapped() -> (World, Trap) {
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     let detours = Detours {
         aws_endpoint: Some(Proxy::trapped_before_aws(&moto, trap.clone()).await.url()),
+        // No look at RDS comes between that is not a step of its own.
+        controller_args: vec!["--rds-resync=10m".to_owned()],
         controller_server: Some(
             Proxy::trapped_before_apiserver(&cluster, trap.clone())
                 .await
@@ -58,32 +64,41 @@ async fn gone(world: &World, name: &str) {
 }
 
 /// The calls of one undisturbed life: up to ready, and from the deletion to the end.
-async fn steps(world: &World, trap: &Trap) -> (Vec<String>, Vec<String>) {
+async fn steps(world: &World, trap: &Trap) -> (Vec<Step>, Vec<Step>) {
     trap.disarm();
     create(world, "undisturbed").await;
     ready(world, "undisturbed").await;
-    let creating = trap.calls();
+    let creating = trap.steps();
     trap.disarm();
     delete(world, "undisturbed").await;
     gone(world, "undisturbed").await;
-    (creating, trap.calls())
+    (creating, trap.steps())
+}
+
+fn has(steps: &[Step], name: &str) -> bool {
+    steps.iter().any(|step| step.call == name)
 }
 
 /// Whether RDS was asked again between the deletion of the instance and the last write to the object,
 /// which removes the finalizer.
-fn is_confirmed_before_it_ends(deleting: &[String]) -> bool {
-    let last = |name: &str| deleting.iter().rposition(|call| call == name);
+fn is_confirmed_before_it_ends(deleting: &[Step]) -> bool {
+    let last = |name: &str| deleting.iter().rposition(|step| step.call == name);
     let (deleted, confirmed) = (last("DeleteDBInstance"), last("DescribeDBInstances"));
     deleted < confirmed && confirmed < last("PATCH clouddatabases")
 }
 
+/// Waits until the trap has sprung.
+async fn sprung_at(step: &Step, sprung: &mut Sprung) -> oneshot::Sender<()> {
+    let reached = tokio::time::timeout(Duration::from_secs(30), sprung.recv()).await;
+    reached
+        .ok()
+        .flatten()
+        .unwrap_or_else(|| panic!("{step:?} was never reached"))
+}
+
 /// Waits for the trap, kills the controller there, and starts another one.
-async fn kill_in_trap(
-    world: &mut World,
-    mut sprung: tokio::sync::mpsc::UnboundedReceiver<tokio::sync::oneshot::Sender<()>>,
-    trap: &Trap,
-) {
-    let release = sprung.recv().await.expect("the step is reached");
+async fn kill_in_trap(world: &mut World, step: &Step, mut sprung: Sprung, trap: &Trap) {
+    let release = sprung_at(step, &mut sprung).await;
     world.installation.controller().kill();
     trap.disarm();
     let _ = release.send(());
@@ -97,7 +112,6 @@ async fn kill_in_trap(
 async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
     let (mut world, trap) = trapped().await;
     let (creating, deleting) = steps(&world, &trap).await;
-    let has = |calls: &[String], name: &str| calls.iter().any(|call| call == name);
     assert!(
         has(&creating, "CreateDBInstance") && has(&creating, "PATCH clouddatabases"),
         "{creating:?}"
@@ -109,41 +123,41 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
     assert!(is_confirmed_before_it_ends(&deleting), "{deleting:?}");
     println!("steps of a creation: {creating:?}\nsteps of a deletion: {deleting:?}");
 
-    for (nth, step) in creating.iter().enumerate() {
+    for (i, step) in creating.iter().enumerate() {
         for when in [When::Before, When::After] {
-            let name = format!("create-{nth}-{}", format!("{when:?}").to_lowercase());
-            let sprung = trap.arm(nth, when);
+            let name = format!("create-{i}-{}", format!("{when:?}").to_lowercase());
+            let sprung = trap.arm(step, when);
             create(&world, &name).await;
-            kill_in_trap(&mut world, sprung, &trap).await;
+            kill_in_trap(&mut world, step, sprung, &trap).await;
             ready(&world, &name).await;
             assert_eq!(
                 world.instances().await.len(),
                 1,
-                "killed {when:?} {step} of a creation"
+                "killed {when:?} {step:?} of a creation"
             );
             delete(&world, &name).await;
             gone(&world, &name).await;
             assert_eq!(
                 world.instances().await.len(),
                 0,
-                "killed {when:?} {step} of a creation"
+                "killed {when:?} {step:?} of a creation"
             );
         }
     }
-    for (nth, step) in deleting.iter().enumerate() {
+    for (i, step) in deleting.iter().enumerate() {
         for when in [When::Before, When::After] {
-            let name = format!("delete-{nth}-{}", format!("{when:?}").to_lowercase());
+            let name = format!("delete-{i}-{}", format!("{when:?}").to_lowercase());
             trap.disarm();
             create(&world, &name).await;
             ready(&world, &name).await;
-            let sprung = trap.arm(nth, when);
+            let sprung = trap.arm(step, when);
             delete(&world, &name).await;
-            kill_in_trap(&mut world, sprung, &trap).await;
+            kill_in_trap(&mut world, step, sprung, &trap).await;
             gone(&world, &name).await;
             assert_eq!(
                 world.instances().await.len(),
                 0,
-                "killed {when:?} {step} of a deletion"
+                "killed {when:?} {step:?} of a deletion"
             );
         }
     }
@@ -153,14 +167,15 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
 async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
     let (world, trap) = trapped().await;
     let (creating, _) = steps(&world, &trap).await;
-    let nth = creating
-        .iter()
-        .position(|call| call == "CreateDBInstance")
-        .expect("it creates");
-    let mut sprung = trap.arm(nth, When::After);
+    assert!(has(&creating, "CreateDBInstance"), "{creating:?}");
+    let step = Step {
+        call: "CreateDBInstance".to_owned(),
+        nth: 0,
+    };
+    let mut sprung = trap.arm(&step, When::After);
     create(&world, "orders").await;
     // The controller lives on and sees its connection break.
-    let _ = sprung.recv().await.expect("the creation is sent").send(());
+    let _ = sprung_at(&step, &mut sprung).await.send(());
     ready(&world, "orders").await;
     assert_eq!(world.instances().await.len(), 1);
     let warnings = world.kubectl(&[

@@ -163,3 +163,19 @@ fn a_reader_who_has_seen_enough_does_no_harm() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }
+
+#[test]
+fn a_change_is_not_judged_against_another_object() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let old = directory.path().join("old.json");
+    std::fs::write(&old, database("customers").to_string()).expect("a file");
+    let arguments = ["check", "--old", &old.to_string_lossy(), "-"];
+    let output = lockstep(&arguments, &database("orders").to_string());
+    let complaint = "--old is another object: its `metadata.name` is \"customers\", not \"orders\"";
+    assert!(
+        text(&output.stderr).contains(complaint),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -1,19 +1,36 @@
 //! Speaking to the gate as the API server does: HTTPS, the Service's name, the CA of the caBundle.
 
+use axum::body::Bytes;
+use futures::{StreamExt, stream};
+use std::sync::Arc;
+
 use http::{Request, Response};
-use http_body_util::{BodyExt, Collected};
+use http_body_util::{BodyExt, Collected, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::client::Body;
 use kube::{Client, Config};
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
 
 use crate::world::World;
 
+/// What the serving certificate is valid for.
+const SERVER_NAME: &str = "lockstep-webhook.lockstep-system.svc";
+
 pub struct Gate {
     client: Client,
+    port: u16,
+    authority: CertificateDer<'static>,
 }
 
 impl Gate {
@@ -24,13 +41,16 @@ impl Gate {
             .await
             .expect("the gate's keys");
         let authority = secret.data.expect("data")["ca.crt"].0.clone();
-        let url = format!("https://127.0.0.1:{}", world.installation.webhook_port());
+        let port = world.installation.webhook_port();
+        let url = format!("https://127.0.0.1:{port}");
         let mut config = Config::new(url.parse().expect("a URL"));
         let der = CertificateDer::from_pem_slice(&authority).expect("a PEM certificate");
         config.root_cert = Some(vec![der.to_vec()]);
-        config.tls_server_name = Some("lockstep-webhook.lockstep-system.svc".to_owned());
+        config.tls_server_name = Some(SERVER_NAME.to_owned());
         Self {
             client: Client::try_from(config).expect("a client"),
+            port,
+            authority: der.into_owned(),
         }
     }
 
@@ -55,6 +75,65 @@ impl Gate {
             .header("content-type", "application/json")
             .body(review.to_string().into_bytes());
         self.send(request.expect("a request")).await
+    }
+
+    /// Sends the first half of a review and waits until the gate has it; the other half follows when it
+    /// is told to.
+    pub async fn begin(
+        &self,
+        path: &str,
+        review: &Value,
+    ) -> (JoinHandle<Response<Incoming>>, oneshot::Sender<()>) {
+        let whole = review.to_string().into_bytes();
+        let (first, second) = whole.split_at(whole.len() / 2);
+        let (first, second) = (first.to_vec(), second.to_vec());
+        let ((go_on, told), (begun, has_begun)) = (oneshot::channel(), oneshot::channel());
+        let halves =
+            stream::once(async move { Ok::<_, std::io::Error>(Frame::data(Bytes::from(first))) })
+                .chain(stream::once(async move {
+                    // Asked for only once the first half is on its way.
+                    let _ = begun.send(());
+                    let _ = told.await;
+                    Ok(Frame::data(Bytes::from(second)))
+                }));
+        let request = Request::post(path)
+            .header("content-type", "application/json")
+            .header("host", SERVER_NAME)
+            .body(StreamBody::new(Box::pin(halves)))
+            .expect("a request");
+        let mut connection = self.connect().await;
+        let answer =
+            tokio::spawn(async move { connection.send_request(request).await.expect("an answer") });
+        has_begun.await.expect("the request has begun");
+        (answer, go_on)
+    }
+
+    /// A connection of its own, as an API server makes it.
+    async fn connect<B>(&self) -> SendRequest<B>
+    where
+        B: hyper::body::Body + Send + Unpin + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.authority.clone()).expect("a CA");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("ring speaks TLS")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(("127.0.0.1", self.port))
+            .await
+            .expect("the gate listens");
+        let name = ServerName::try_from(SERVER_NAME).expect("a name");
+        let stream = TlsConnector::from(Arc::new(config))
+            .connect(name, stream)
+            .await
+            .expect("TLS");
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("HTTP");
+        tokio::spawn(connection);
+        sender
     }
 
     /// The response to a review that is one.

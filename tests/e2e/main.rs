@@ -11,4 +11,5 @@ mod leader;
 mod protocol;
 mod proxy;
 mod unguarded;
+mod waiting;
 mod world;

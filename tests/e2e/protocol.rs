@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::gate::{Gate, review};
 use crate::world::{World, database};
 
-fn post(body: Vec<u8>) -> Request<Vec<u8>> {
-    Request::post("/validate")
+fn post(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
+    Request::post(path)
         .header("content-type", "application/json; charset=utf-8")
         .body(body)
         .expect("a request")
@@ -47,6 +47,14 @@ fn malformed() -> Vec<(&'static str, Vec<u8>)> {
         ("an empty uid", with("/request/uid", json!(""))),
         ("no operation", without("/request", "operation")),
         (
+            "an operation that is none",
+            with("/request/operation", json!("update")),
+        ),
+        (
+            "a change of nothing",
+            with("/request/operation", json!("UPDATE")),
+        ),
+        (
             "nesting beyond reason",
             [vec![b'['; 100_000], vec![b']'; 100_000]].concat(),
         ),
@@ -64,7 +72,7 @@ fn misdirected() -> Vec<(u16, &'static str, Request<Vec<u8>>)> {
         (
             413,
             "an oversized body",
-            post(vec![b' '; 7 * 1024 * 1024 + 1]),
+            post("/validate", vec![b' '; 7 * 1024 * 1024 + 1]),
         ),
         (415, "another content type", request(plain, b"{}")),
         (
@@ -85,9 +93,9 @@ fn misdirected() -> Vec<(u16, &'static str, Request<Vec<u8>>)> {
 async fn what_is_no_review_gets_a_defined_answer() {
     let mut world = World::start().await;
     let gate = Gate::of(&world).await;
-    let malformed = malformed()
-        .into_iter()
-        .map(|(what, body)| (400, what, post(body)));
+    let malformed = malformed().into_iter().flat_map(|(what, body)| {
+        ["/validate", "/mutate"].map(|path| (400, what, post(path, body.clone())))
+    });
     for (code, what, request) in malformed.chain(misdirected()) {
         let answer = gate.send(request).await;
         let body = String::from_utf8_lossy(answer.body()).into_owned();
@@ -115,8 +123,22 @@ async fn what_is_no_review_gets_a_defined_answer() {
     assert!(metrics.contains(counted), "{metrics}");
 
     // SIGTERM: what is under way is finished, and the process ends well.
+    let (half, rest) = gate.begin("/validate", &review(&database("a"), None)).await;
     let webhook = world.installation.webhook();
     webhook.terminate().expect("a signal");
+    let port = world.installation.webhook_port();
+    let closed = async || {
+        tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .is_err()
+            .then_some(())
+    };
+    control_plane::eventually("the listener closing", closed)
+        .await
+        .expect("it closes");
+    rest.send(()).expect("the gate still reads");
+    assert_eq!(half.await.expect("an answer").status(), 200);
+    let webhook = world.installation.webhook();
     let ended = control_plane::eventually("the gate ending", async || webhook.exit_status()).await;
     assert!(ended.expect("it ends").success());
 }

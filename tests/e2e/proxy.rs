@@ -26,6 +26,16 @@ pub enum When {
 /// Which calls count, under which name.
 type Naming = fn(method: &str, path: &str, body: &[u8]) -> Option<String>;
 
+/// A call by its name, and how many of that name came before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub call: String,
+    pub nth: usize,
+}
+
+/// What says that a trap has sprung; what it carries lets the call go, without an answer.
+pub type Sprung = mpsc::UnboundedReceiver<oneshot::Sender<()>>;
+
 /// Shared by the proxies of one test, so that calls to different servers are one sequence.
 #[derive(Clone, Default)]
 pub struct Trap(Arc<Mutex<TrapState>>);
@@ -33,18 +43,17 @@ pub struct Trap(Arc<Mutex<TrapState>>);
 #[derive(Default)]
 struct TrapState {
     calls: Vec<String>,
-    armed: Option<(usize, When, mpsc::UnboundedSender<oneshot::Sender<()>>)>,
+    armed: Option<(Step, When, mpsc::UnboundedSender<oneshot::Sender<()>>)>,
 }
 
 impl Trap {
-    /// Springs at the n-th call from now, counted from zero. What is received says that it has sprung;
-    /// the call is let go, without an answer, by what is received then.
-    pub fn arm(&self, nth: usize, when: When) -> mpsc::UnboundedReceiver<oneshot::Sender<()>> {
+    /// Springs at a step, counted from now.
+    pub fn arm(&self, step: &Step, when: When) -> Sprung {
         let (tell, told) = mpsc::unbounded_channel();
         let mut state = self.0.lock().expect("no panic under the lock");
         *state = TrapState {
             calls: Vec::new(),
-            armed: Some((nth, when, tell)),
+            armed: Some((step.clone(), when, tell)),
         };
         told
     }
@@ -63,15 +72,32 @@ impl Trap {
             .clone()
     }
 
+    /// The same as steps.
+    pub fn steps(&self) -> Vec<Step> {
+        let calls = self.calls();
+        let nth = |i: usize| calls[..i].iter().filter(|call| **call == calls[i]).count();
+        (0..calls.len())
+            .map(|i| Step {
+                call: calls[i].clone(),
+                nth: nth(i),
+            })
+            .collect()
+    }
+
     /// Counts a call; says whether and how it springs the trap.
-    fn step_on(&self, name: String) -> Option<(When, mpsc::UnboundedSender<oneshot::Sender<()>>)> {
+    fn step_on(&self, call: String) -> Option<(When, mpsc::UnboundedSender<oneshot::Sender<()>>)> {
         let mut state = self.0.lock().expect("no panic under the lock");
-        let nth = state.calls.len();
-        state.calls.push(name);
+        let nth = state
+            .calls
+            .iter()
+            .filter(|earlier| **earlier == call)
+            .count();
+        state.calls.push(call.clone());
+        let step = Step { call, nth };
         if state
             .armed
             .as_ref()
-            .is_some_and(|(armed, ..)| *armed == nth)
+            .is_some_and(|(armed, ..)| *armed == step)
         {
             state.armed.take().map(|(_, when, spring)| (when, spring))
         } else {
@@ -84,10 +110,13 @@ impl Trap {
 pub struct Proxy {
     url: String,
     trap: Trap,
+    reported: Arc<Mutex<Option<&'static str>>>,
 }
 
 struct Upstream {
     client: Client,
+    /// The state that RDS is made to report of every instance.
+    reported: Arc<Mutex<Option<&'static str>>>,
     naming: Naming,
     trap: Trap,
 }
@@ -116,18 +145,29 @@ impl Proxy {
         let client = Client::try_from(config).expect("a client");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let reported = Arc::default();
         let upstream = Arc::new(Upstream {
             client,
+            reported: Arc::clone(&reported),
             naming,
             trap: trap.clone(),
         });
         let routes = Router::new().fallback(pass).with_state(upstream);
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self { url, trap }
+        Self {
+            url,
+            trap,
+            reported,
+        }
     }
 
     pub fn url(&self) -> String {
         self.url.clone()
+    }
+
+    /// moto makes and ends instances at once; real ones take minutes, and report a state meanwhile.
+    pub fn report(&self, state: Option<&'static str>) {
+        *self.reported.lock().expect("no panic under the lock") = state;
     }
 
     /// The calls that count, by name.
@@ -158,10 +198,30 @@ async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Respon
         wait_for_release(spring).await;
         return cut_off();
     }
-    match answer {
-        Ok(answer) => answer.map(Body::new),
-        Err(_) => StatusCode::BAD_GATEWAY.into_response(),
+    let reported = *upstream.reported.lock().expect("no panic under the lock");
+    match (answer, reported) {
+        (Ok(answer), Some(state)) => with_state(answer.map(Body::new), state).await,
+        (Ok(answer), None) => answer.map(Body::new),
+        (Err(_), _) => StatusCode::BAD_GATEWAY.into_response(),
     }
+}
+
+/// An answer of RDS with another state of its instances.
+async fn with_state(answer: Response, state: &str) -> Response {
+    let (mut parts, body) = answer.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let mut pieces = Vec::new();
+    for (i, piece) in String::from_utf8_lossy(&body)
+        .split("<DBInstanceStatus>")
+        .enumerate()
+    {
+        match piece.split_once("</DBInstanceStatus>") {
+            Some((_, rest)) if i > 0 => pieces.push(format!("{state}</DBInstanceStatus>{rest}")),
+            _ => pieces.push(piece.to_owned()),
+        }
+    }
+    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(pieces.join("<DBInstanceStatus>")))
 }
 
 async fn wait_for_release(spring: &mpsc::UnboundedSender<oneshot::Sender<()>>) {

@@ -179,9 +179,10 @@ fn desk_message(world: &World, object: &Value) -> String {
 }
 
 fn reconciles(metrics: &str) -> Vec<String> {
-    metrics
+    let counts = metrics
         .lines()
-        .filter(|line| line.starts_with("controller_runtime_reconcile_total"))
-        .map(String::from)
-        .collect()
+        .filter(|line| line.starts_with("controller_runtime_reconcile_total"));
+    let counts: Vec<_> = counts.map(String::from).collect();
+    assert!(!counts.is_empty(), "nothing is counted: {metrics}");
+    counts
 }

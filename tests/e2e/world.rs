@@ -34,6 +34,8 @@ pub struct Detours {
     pub aws_endpoint: Option<String>,
     /// In front of the API server, for the controller.
     pub controller_server: Option<String>,
+    /// More arguments of the controller.
+    pub controller_args: Vec<String>,
 }
 
 impl World {
@@ -46,13 +48,19 @@ impl World {
 
     /// Lockstep in a cluster that stands.
     pub async fn install(cluster: Cluster, moto: Moto, detours: Detours) -> Self {
+        let quick = [
+            "--rds-poll=100ms",
+            "--rds-resync=300ms",
+            "--rds-settle=200ms",
+        ];
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
             aws_endpoint: detours.aws_endpoint.unwrap_or_else(|| moto.endpoint()),
-            controller_args: vec![
-                "--rds-poll=100ms".to_owned(),
-                "--rds-resync=300ms".to_owned(),
-            ],
+            controller_args: quick
+                .map(String::from)
+                .into_iter()
+                .chain(detours.controller_args)
+                .collect(),
             controller_server: detours.controller_server,
         };
         let mut installation = Installation::apply(&cluster, &root().join("manifests"), options)

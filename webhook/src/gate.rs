@@ -168,7 +168,15 @@ impl Gate {
                 &message,
             ));
         };
-        let is_write = matches!(request.operation.as_str(), "CREATE" | "UPDATE");
+        let is_write = match request.operation.as_str() {
+            "CREATE" | "UPDATE" => true,
+            "DELETE" | "CONNECT" => false,
+            other => {
+                return Err(Refusal::bad_request(format!(
+                    "`request.operation` is no operation: `{other}`"
+                )));
+            }
+        };
         if !is_write
             || request
                 .sub_resource
@@ -180,6 +188,11 @@ impl Gate {
         let object = parse(request.object, "object")?
             .ok_or_else(|| Refusal::bad_request("`request.object` is missing: nothing to judge"))?;
         let old = parse(request.old_object, "oldObject")?;
+        if request.operation == "UPDATE" && old.is_none() {
+            return Err(Refusal::bad_request(
+                "`request.oldObject` is missing: a change cannot be judged",
+            ));
+        }
         let accepted = old.as_ref().and_then(Accepted::read);
         let candidate = match &old {
             Some(old) => Candidate::update(&object, old).since(accepted.as_ref()),

@@ -1,6 +1,6 @@
 //! The gate: an HTTPS admission server for any registered ruleset.
 //!
-//! One way through: bytes → [review] → candidate → verdict → [response]. [`Gate`] holds the rulesets
+//! One way through: bytes → review → candidate → verdict → response. [`Gate`] holds the rulesets
 //! and answers; [`serve`] speaks TLS around it with the keys that [`ServingKeys`] keeps fresh.
 
 mod gate;

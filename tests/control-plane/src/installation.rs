@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use k8s_openapi::api::core::v1::{Secret, Service};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
@@ -198,21 +199,40 @@ impl Installation {
                 |process: &Option<Process>| process.as_ref().map(Process::tail).unwrap_or_default();
             error.with_hint(format!("{}{}", tail(&self.webhook), tail(&self.controller)))
         })?;
+        let authority = self.authority(cluster).await?;
         for kind in WEBHOOK_CONFIGURATIONS {
             let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
             eventually("the caBundle being written", async || {
-                let configurations = api.list(&Default::default()).await.ok()?;
+                let configurations = api.list(&ListParams::default()).await.ok()?;
                 let mut webhooks = configurations
                     .items
                     .iter()
                     .flat_map(|c| c.data["webhooks"].as_array().into_iter().flatten());
                 webhooks
-                    .all(|webhook| webhook["clientConfig"]["caBundle"].is_string())
+                    .all(|webhook| webhook["clientConfig"]["caBundle"] == authority)
                     .then_some(())
             })
             .await?;
         }
         Ok(())
+    }
+
+    /// The CA that signed what the gate serves, as a caBundle.
+    async fn authority(&self, cluster: &Cluster) -> Result<Value, Error> {
+        let namespace = self.deployment["metadata"]["namespace"]
+            .as_str()
+            .unwrap_or_default();
+        let args = Container::of(&self.deployment, "controller", "pod-0")?.args;
+        let secret = args
+            .iter()
+            .find_map(|arg| arg.strip_prefix("--tls-secret="));
+        let secrets: Api<Secret> = Api::namespaced(cluster.client(), namespace);
+        let keys = secrets
+            .get(secret.unwrap_or_default())
+            .await?
+            .data
+            .unwrap_or_default();
+        Ok(json!(keys.get("ca.crt")))
     }
 
     /// Removes both webhook configurations: the gate is gone.
@@ -232,7 +252,7 @@ impl Installation {
         let mut reference = None;
         for kind in WEBHOOK_CONFIGURATIONS {
             let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
-            for configuration in api.list(&Default::default()).await? {
+            for configuration in api.list(&ListParams::default()).await? {
                 let name = configuration.metadata.name.clone().unwrap_or_default();
                 let count = configuration.data["webhooks"]
                     .as_array()
@@ -256,8 +276,7 @@ impl Installation {
         let reference = reference
             .ok_or_else(|| Error::Manifest("there is no webhook configuration".to_owned()))?;
         let text = |name: &str| reference[name].as_str().unwrap_or_default().to_owned();
-        let services: Api<k8s_openapi::api::core::v1::Service> =
-            Api::namespaced(cluster.client(), &text("namespace"));
+        let services: Api<Service> = Api::namespaced(cluster.client(), &text("namespace"));
         services
             .patch(&text("name"), &PatchParams::default(), &patch)
             .await?;

@@ -19,13 +19,14 @@ pub(crate) fn policy(deleted: &Deleted<'_>) -> DeletionPolicy {
         .unwrap_or_default()
 }
 
-/// Whether the object, as it is now, still wants the instance protected. Unreadable means yes where
-/// RDS says so.
+/// Whether RDS may be told to lift its protection of the instance: the object says plainly that it
+/// need not be protected, and either keeps every rule or has not been accepted as saying otherwise.
 pub(crate) fn lifts_protection(deleted: &Deleted<'_>) -> bool {
-    deleted
-        .object
-        .pointer("/spec/deletionProtection")
-        .is_none_or(|value| value == false)
+    let accepted = deleted
+        .accepted
+        .and_then(|accepted| accepted.value("spec.deletionProtection"));
+    let present = deleted.object.pointer("/spec/deletionProtection");
+    present == Some(&Value::Bool(false)) && (deleted.valid || accepted != Some(&Value::Bool(true)))
 }
 
 fn read(value: &Value) -> Option<DeletionPolicy> {
@@ -55,6 +56,7 @@ mod tests {
         policy(&Deleted {
             object: &object,
             accepted: accepted.as_ref(),
+            valid: false,
         })
     }
 
@@ -79,5 +81,30 @@ mod tests {
     fn an_unreadable_policy_counts_as_absent() {
         assert_eq!(decide(Some("Retain"), &json!(7)), DeletionPolicy::Retain);
         assert_eq!(decide(None, &json!("Destroy")), DeletionPolicy::Snapshot);
+    }
+
+    #[test]
+    fn protection_is_lifted_only_where_nothing_speaks_for_it() {
+        let lifts = |accepted: Option<bool>, present: &Value| {
+            let accepted = accepted.map(|protected| Accepted {
+                generation: 1,
+                values: [("spec.deletionProtection".to_owned(), json!(protected))].into(),
+            });
+            let object = json!({"spec": {"deletionProtection": present}});
+            lifts_protection(&Deleted {
+                object: &object,
+                accepted: accepted.as_ref(),
+                valid: false,
+            })
+        };
+        assert!(lifts(None, &json!(false)));
+        assert!(lifts(Some(false), &json!(false)));
+        assert!(
+            !lifts(Some(true), &json!(false)),
+            "edited without the gate, perhaps"
+        );
+        assert!(!lifts(Some(false), &json!(true)));
+        assert!(!lifts(None, &Value::Null));
+        assert!(!lifts(None, &json!("no")));
     }
 }

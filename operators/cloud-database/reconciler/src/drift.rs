@@ -1,9 +1,12 @@
 //! Where an instance differs from what its object says.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{CloudDatabaseSpec, StorageType, version_matches};
+use cloud_database_rules::{
+    CloudDatabaseSpec, Storage, StorageType, compare_versions, version_matches,
+};
 
 /// A change to ask RDS for: what differs, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,17 +97,18 @@ pub(crate) fn between(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Modifi
         ),
         storage_type: type_differs.then_some(storage.storage_type),
         size_gib: grows.then_some(storage.size_gib),
-        max_size_gib: storage
-            .max_size_gib
-            .filter(|max| instance.max_allocated_storage() != Some(*max)),
+        max_size_gib: max_size(storage, instance),
         iops: storage.iops.filter(|_| iops_differ),
         throughput_mibps: storage
             .throughput_mibps
             .filter(|wanted| throughput != Some(*wanted)),
-        engine_version: spec
-            .engine_version
-            .clone()
-            .filter(|wanted| version.is_some_and(|actual| !version_matches(wanted, actual))),
+        // Never a lower one: RDS cannot downgrade, and would refuse everything that is asked with it.
+        engine_version: spec.engine_version.clone().filter(|wanted| {
+            version.is_some_and(|actual| {
+                !version_matches(wanted, actual)
+                    && compare_versions(wanted, actual) != Ordering::Less
+            })
+        }),
         multi_az: wanted(spec.multi_az, multi_az.unwrap_or_default() == spec.multi_az),
         retention_days: wanted(
             spec.backup.retention_days,
@@ -127,6 +131,35 @@ pub(crate) fn between(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Modifi
             instance.deletion_protection().unwrap_or_default() == spec.deletion_protection,
         ),
     }
+}
+
+/// The ceiling to ask for; one that equals the allocated size switches autoscaling off.
+fn max_size(storage: &Storage, instance: &DbInstance) -> Option<i32> {
+    let actual = instance.max_allocated_storage();
+    match storage.max_size_gib {
+        Some(max) => Some(max).filter(|_| actual != Some(max)),
+        None => instance
+            .allocated_storage()
+            .filter(|size| actual.is_some_and(|max| max > *size)),
+    }
+}
+
+/// What the instance differs in and no change can mend.
+pub(crate) fn beyond_mending(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<String> {
+    let mut differences = Vec::new();
+    if let (Some(wanted), Some(actual)) = (&spec.credentials.username, instance.master_username())
+        && wanted != actual
+    {
+        differences.push(format!("its master user is '{actual}', as it was created"));
+    }
+    if let (Some(wanted), Some(actual)) = (&spec.engine_version, instance.engine_version())
+        && compare_versions(wanted, actual) == Ordering::Less
+    {
+        differences.push(format!(
+            "it runs version {actual} and cannot go back to {wanted}"
+        ));
+    }
+    differences
 }
 
 /// The tags that the instance lacks or has with another value. Tags that others have put there stay.
@@ -154,7 +187,7 @@ fn wanted<T>(value: T, stands: bool) -> Option<T> {
 mod tests {
     use super::*;
     use aws_sdk_rds::types::{Endpoint, PendingModifiedValues, Tag};
-    use cloud_database_rules::{Backup, Credentials, DeletionPolicy, Engine, Storage};
+    use cloud_database_rules::{Backup, Credentials, DeletionPolicy, Engine};
 
     fn spec() -> CloudDatabaseSpec {
         CloudDatabaseSpec {
@@ -252,8 +285,8 @@ mod tests {
     #[test]
     fn versions_are_compared_by_component() {
         let mut spec = spec();
-        spec.engine_version = Some("16.1".to_owned());
-        let change = between(&spec, &instance().engine_version("16.10").build());
+        spec.engine_version = Some("16.10".to_owned());
+        let change = between(&spec, &instance().engine_version("16.1").build());
         assert_eq!(change.fields(), ["engineVersion"]);
     }
 
@@ -272,5 +305,28 @@ mod tests {
             missing_tags(&spec, &instance.build()),
             [("team".to_owned(), "shop".to_owned())].into()
         );
+    }
+
+    #[test]
+    fn a_version_that_rds_has_raised_is_told_and_not_lowered() {
+        let mut spec = spec();
+        spec.engine_version = Some("16.4".to_owned());
+        let raised = instance().engine_version("16.6").build();
+        assert!(between(&spec, &raised).is_empty());
+        assert_eq!(
+            beyond_mending(&spec, &raised),
+            ["it runs version 16.6 and cannot go back to 16.4"]
+        );
+    }
+
+    #[test]
+    fn a_ceiling_that_is_taken_away_switches_autoscaling_off() {
+        let instance = instance().max_allocated_storage(500);
+        assert_eq!(
+            between(&spec(), &instance.clone().build()).max_size_gib,
+            Some(100)
+        );
+        let off = instance.max_allocated_storage(100).build();
+        assert!(between(&spec(), &off).is_empty());
     }
 }

@@ -11,7 +11,7 @@ use aws_sdk_rds::operation::RequestId;
 use aws_sdk_rds::types::{DbInstance, Tag};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use cloud_database_rules::{CloudDatabase, StorageType};
+use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
 use controller::ReconcileError;
 
 use crate::credentials::MasterUser;
@@ -89,6 +89,8 @@ impl Instances {
             .db_instance_identifier(id)
             .engine(spec.engine.as_str())
             .set_engine_version(spec.engine_version.clone())
+            // RDS would raise an exact version by itself, and cannot lower it again.
+            .auto_minor_version_upgrade(!names_minor_version(spec))
             .db_instance_class(&spec.instance_class)
             .storage_type(storage.storage_type.as_str())
             .allocated_storage(storage.size_gib)
@@ -178,6 +180,18 @@ impl Instances {
     }
 }
 
+/// Whether the object names more than a major version: one number for PostgreSQL, two for the others.
+fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
+    let major = if spec.engine == Engine::Postgres {
+        1
+    } else {
+        2
+    };
+    spec.engine_version
+        .as_deref()
+        .is_some_and(|version| version.split('.').count() > major)
+}
+
 fn tags(object: &CloudDatabase) -> Vec<Tag> {
     let metadata = &object.metadata;
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
@@ -211,7 +225,7 @@ impl CallError {
 
     /// Whether the same call cannot succeed before something is changed: in the object, in the quota,
     /// or in what the operator may do.
-    fn is_permanent(&self) -> bool {
+    pub(crate) fn is_permanent(&self) -> bool {
         const PERMANENT: &[&str] = &[
             "InvalidParameterValue",
             "InvalidParameterCombination",

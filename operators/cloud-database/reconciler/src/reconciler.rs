@@ -23,6 +23,9 @@ pub struct Timing {
     pub poll: Duration,
     /// While all is as it should be, to see what others have changed.
     pub resync: Duration,
+    /// How long an instance that may have been asked for, and has not been seen, must stay unseen
+    /// before it counts as gone: RDS shows a new instance a little after it has agreed to make it.
+    pub settle: Duration,
 }
 
 impl Default for Timing {
@@ -30,6 +33,7 @@ impl Default for Timing {
         Self {
             poll: Duration::from_secs(30),
             resync: Duration::from_mins(10),
+            settle: Duration::from_mins(2),
         }
     }
 }
@@ -47,21 +51,44 @@ pub struct CloudDatabaseReconciler {
     /// What was last asked of RDS for each instance. A change that RDS agrees to and does not make is
     /// not asked for without end.
     asked: Mutex<HashMap<String, (Modification, Instant)>>,
+    /// What has been seen of instances whose objects are being deleted.
+    leaving: Mutex<HashMap<String, Presence>>,
+}
+
+/// What this process has seen of an instance.
+#[derive(Clone, Copy)]
+enum Presence {
+    Seen,
+    MissingSince(Instant),
 }
 
 /// How long a change that RDS has agreed to may take to show before it is asked for again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_hours(1);
 
-/// States in which an instance serves, and takes changes.
-const SERVING: &[&str] = &["available", "storage-optimization"];
+/// States in which clients are served:
+/// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/accessing-monitoring.html>.
+const SERVING: &[&str] = &[
+    "available",
+    "backing-up",
+    "configuring-enhanced-monitoring",
+    "modifying",
+    "storage-config-upgrade",
+    "storage-optimization",
+];
 
-/// States that only the user can end: RDS can do nothing with the instance but delete it.
+/// States in which RDS takes changes.
+const TAKING_CHANGES: &[&str] = &["available", "storage-optimization"];
+
+/// States that only the user can end.
 const BROKEN: &[&str] = &[
     "failed",
     "incompatible-network",
     "incompatible-parameters",
     "incompatible-restore",
 ];
+
+/// States in which RDS takes no final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
+const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
 
 impl CloudDatabaseReconciler {
     /// An operator that reads Secrets with `client` and keeps `instances`.
@@ -71,6 +98,7 @@ impl CloudDatabaseReconciler {
             instances,
             timing,
             asked: Mutex::default(),
+            leaving: Mutex::default(),
         }
     }
 
@@ -104,35 +132,88 @@ impl CloudDatabaseReconciler {
         object: &CloudDatabase,
         instance: &DbInstance,
     ) -> Result<Progress, ReconcileError> {
-        let missing_tags = drift::missing_tags(&object.spec, instance);
-        if let Some(arn) = instance
-            .db_instance_arn()
-            .filter(|_| !missing_tags.is_empty())
-        {
-            self.instances.tag(arn, &missing_tags).await?;
+        let phase = instance.db_instance_status().unwrap_or_default();
+        let mut remarks = drift::beyond_mending(&object.spec, instance);
+        let mut soon = phase != "available";
+        if soon {
+            remarks.push(format!("RDS reports it as '{phase}'"));
         }
-        let change = drift::between(&object.spec, instance);
-        if change.is_empty() {
-            self.forget(id);
-            return Ok(self.available(id, instance, "the database can be used".to_owned()));
+        if TAKING_CHANGES.contains(&phase) {
+            self.add_tags(object, instance).await?;
+            let change = drift::between(&object.spec, instance);
+            if change.is_empty() {
+                self.forget(id);
+            } else {
+                remarks.push(self.change(id, change).await?);
+                soon = true;
+            }
         }
+        let mut message = "the database can be used".to_owned();
+        for remark in remarks {
+            message.push_str("; ");
+            message.push_str(&remark);
+        }
+        let mut progress = self.available(id, instance, message);
+        if soon {
+            progress.requeue_after = self.timing.poll;
+        }
+        Ok(progress)
+    }
+
+    async fn add_tags(
+        &self,
+        object: &CloudDatabase,
+        instance: &DbInstance,
+    ) -> Result<(), ReconcileError> {
+        let missing = drift::missing_tags(&object.spec, instance);
+        match instance.db_instance_arn() {
+            Some(arn) if !missing.is_empty() => Ok(self.instances.tag(arn, &missing).await?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks RDS for a change and says what came of it. A change that RDS refuses does not make a
+    /// database unusable.
+    async fn change(&self, id: &str, change: Modification) -> Result<String, ReconcileError> {
         let fields = change.fields().join(", ");
         if !self.may_ask(id, &change) {
-            let message = format!(
-                "the database can be used; RDS has agreed to change {fields} and has not yet done so"
-            );
-            return Ok(self.available(id, instance, message));
+            return Ok(format!(
+                "RDS has been asked to change {fields} and has not yet done so"
+            ));
         }
         tracing::info!(instance = id, fields, "asking RDS for a change");
-        let modified = self.instances.modify(id, &change).await?;
-        self.remember(id, change);
-        let mut progress = self.available(
-            id,
-            &modified,
-            format!("the database can be used; RDS is changing {fields}"),
-        );
-        progress.requeue_after = self.timing.poll;
-        Ok(progress)
+        let asked = self.instances.modify(id, &change).await;
+        match asked {
+            Ok(_) => {
+                self.remember(id, change);
+                Ok(format!("RDS is changing {fields}"))
+            }
+            // Busy: it takes the change once it is not.
+            Err(error) if error.is("InvalidDBInstanceState") => {
+                Ok(format!("RDS cannot change {fields} just now"))
+            }
+            Err(error) if error.is_permanent() => {
+                self.remember(id, change);
+                Ok(format!("RDS refuses to change {fields}: {}", error.message))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether an instance that RDS does not know counts as gone.
+    fn is_gone(&self, id: &str, deleted: &Deleted<'_>) -> bool {
+        // Written before RDS was first asked for anything.
+        if deleted.object.pointer("/status/instanceId").is_none() {
+            return true;
+        }
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        match *leaving
+            .entry(id.to_owned())
+            .or_insert(Presence::MissingSince(Instant::now()))
+        {
+            Presence::Seen => true,
+            Presence::MissingSince(since) => since.elapsed() >= self.timing.settle,
+        }
     }
 
     fn available(&self, id: &str, instance: &DbInstance, message: String) -> Progress {
@@ -185,7 +266,16 @@ impl CloudDatabaseReconciler {
         asked.insert(id.to_owned(), (change, Instant::now()));
     }
 
+    fn note_seen(&self, id: &str) {
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        leaving.insert(id.to_owned(), Presence::Seen);
+    }
+
     fn forget(&self, id: &str) {
+        self.leaving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
         self.asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -199,6 +289,13 @@ impl Reconcile for CloudDatabaseReconciler {
 
     fn finalizer(&self) -> &'static str {
         FINALIZER
+    }
+
+    fn identity(&self, object: &CloudDatabase) -> Map<String, Value> {
+        let id = identifier(object.uid().as_deref()).ok();
+        id.map(|id| ("instanceId".to_owned(), json!(id)))
+            .into_iter()
+            .collect()
     }
 
     async fn reconcile(&self, object: &CloudDatabase) -> Result<Progress, ReconcileError> {
@@ -232,17 +329,19 @@ impl Reconcile for CloudDatabaseReconciler {
         let id = identifier(uid)?;
         let policy = deletion::policy(deleted);
         if policy == DeletionPolicy::Retain {
-            tracing::info!(
-                instance = id,
-                "the instance stays, as the deletion policy says"
-            );
-            return Ok(Finalized::Gone);
+            return Ok(Finalized::Kept(format!(
+                "the RDS instance '{id}' stays, as the deletion policy Retain says"
+            )));
         }
         let Some(instance) = self.instances.describe(&id).await? else {
-            self.forget(&id);
-            return Ok(Finalized::Gone);
+            if self.is_gone(&id, deleted) {
+                self.forget(&id);
+                return Ok(Finalized::Gone);
+            }
+            return Ok(Finalized::Waiting(self.waiting(&id, "unseen")));
         };
         require_ours(&instance, &id, uid)?;
+        self.note_seen(&id);
         let phase = instance.db_instance_status().unwrap_or_default();
         if phase == "deleting" {
             return Ok(Finalized::Waiting(self.waiting(&id, phase)));
@@ -261,8 +360,8 @@ impl Reconcile for CloudDatabaseReconciler {
             self.instances.modify(&id, &lift).await?;
             return Ok(Finalized::Waiting(self.waiting(&id, phase)));
         }
-        let final_snapshot = (policy == DeletionPolicy::Snapshot).then(|| format!("{id}-final"));
-        if final_snapshot.is_some() && BROKEN.contains(&phase) {
+        let wants_snapshot = policy == DeletionPolicy::Snapshot;
+        if wants_snapshot && WITHOUT_SNAPSHOT.contains(&phase) {
             return Err(ReconcileError::Permanent {
                 reason: "NoFinalSnapshot",
                 message: format!(
@@ -270,7 +369,19 @@ impl Reconcile for CloudDatabaseReconciler {
                 ),
             });
         }
-        match self.instances.delete(&id, final_snapshot).await {
+        let snapshot = wants_snapshot.then(|| format!("{id}-final"));
+        let mut answer = self.instances.delete(&id, snapshot).await;
+        // Left by a deletion that failed after it; another one is taken, never none.
+        if answer
+            .as_ref()
+            .is_err_and(|error| error.is("DBSnapshotAlreadyExists"))
+        {
+            answer = self
+                .instances
+                .delete(&id, Some(format!("{id}-final-{}", deletion_time(deleted))))
+                .await;
+        }
+        match answer {
             Ok(()) => tracing::info!(instance = id, ?policy, "asked RDS to delete the instance"),
             Err(error) if error.is("DBInstanceNotFound") => {}
             // Busy; RDS takes the call once it is not.
@@ -293,6 +404,18 @@ fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
             message: "the object has no UID".to_owned(),
         }),
     }
+}
+
+/// The digits of the time at which the object's deletion began.
+fn deletion_time(deleted: &Deleted<'_>) -> String {
+    let time = deleted
+        .object
+        .pointer("/metadata/deletionTimestamp")
+        .and_then(Value::as_str);
+    time.unwrap_or_default()
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect()
 }
 
 fn require_ours(instance: &DbInstance, id: &str, uid: Option<&str>) -> Result<(), ReconcileError> {

@@ -14,6 +14,14 @@ pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The schema of `status.accepted.values`: scalars of any type.
+pub(crate) fn accepted_values(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": { "x-kubernetes-preserve-unknown-fields": true },
+    })
+}
+
 /// The CRD.
 pub(crate) fn crd() -> Value {
     let mut crd = serde_json::to_value(CloudDatabase::crd()).expect("a CRD is JSON");

@@ -72,7 +72,8 @@ pub fn version_matches(wanted: &str, actual: &str) -> bool {
 }
 
 /// The order of two versions, by their numeric components as far as both name them.
-pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
+#[must_use]
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
     let components = |version: &str| -> Vec<u64> {
         version
             .split(['.', '-'])

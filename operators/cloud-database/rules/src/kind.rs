@@ -46,7 +46,7 @@ impl Kind for CloudDatabase {
             "spec.credentials.username",
             "spec.databaseName",
             "spec.deletionPolicy",
-            "spec.engineVersion",
+            "spec.deletionProtection",
         ]
     }
 }

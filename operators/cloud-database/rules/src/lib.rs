@@ -14,7 +14,7 @@ mod spec;
 mod status;
 mod window;
 
-pub use engine::{Engine, version_matches};
+pub use engine::{Engine, compare_versions, version_matches};
 pub use kind::ruleset;
 pub use rules::{check_password, check_username};
 pub use spec::{

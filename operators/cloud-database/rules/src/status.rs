@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What the controller last observed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,8 +58,8 @@ pub struct AcceptedValues {
 
     /// The values by dotted field name.
     #[serde(default)]
-    #[schemars(extend("maxProperties" = 16))]
-    pub values: BTreeMap<String, IntOrString>,
+    #[schemars(extend("maxProperties" = 16), schema_with = "crate::crd::accepted_values")]
+    pub values: BTreeMap<String, Value>,
 }
 
 /// Where clients connect.

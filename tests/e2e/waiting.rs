@@ -1,0 +1,74 @@
+//! RDS takes its time, and the object waits for it.
+
+use control_plane::{Cluster, Moto, eventually};
+
+use crate::proxy::Proxy;
+use crate::world::{Detours, World, database};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_waits_for_its_instance_to_come_and_to_go() {
+    let cluster = Cluster::start().await.expect("a cluster");
+    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let proxy = Proxy::before_aws(&moto).await;
+    let detours = Detours {
+        aws_endpoint: Some(proxy.url()),
+        ..Detours::default()
+    };
+    let world = World::install(cluster, moto, detours).await;
+    let looks = || {
+        proxy
+            .calls()
+            .iter()
+            .filter(|call| *call == "DescribeDBInstances")
+            .count()
+    };
+    let looks_again = async |times: usize| {
+        let before = looks();
+        let again = eventually("RDS being looked at", async || {
+            (looks() >= before + times).then_some(())
+        });
+        again
+            .await
+            .unwrap_or_else(|error| world.fail(&error.to_string()));
+    };
+
+    proxy.report(Some("creating"));
+    world.kubectl_apply(&database("orders")).expect("stored");
+    let ready = world.condition("orders", "Ready", "False").await;
+    assert_eq!(ready.message, "RDS reports the instance as 'creating'");
+    looks_again(3).await;
+    world.condition("orders", "Ready", "False").await;
+    let creations = proxy
+        .calls()
+        .iter()
+        .filter(|call| *call == "CreateDBInstance")
+        .count();
+    assert_eq!(creations, 1, "{:?}", proxy.calls());
+
+    // A state that is not known here passes; one in which clients are served is ready.
+    proxy.report(Some("rebooting"));
+    looks_again(2).await;
+    world.condition("orders", "Ready", "False").await;
+    proxy.report(Some("backing-up"));
+    world.condition("orders", "Ready", "True").await;
+
+    proxy.report(Some("deleting"));
+    world
+        .kubectl(&["delete", "cdb/orders", "--wait=false"])
+        .expect("deletion begins");
+    looks_again(3).await;
+    assert!(
+        world
+            .databases()
+            .get_opt("orders")
+            .await
+            .expect("an answer")
+            .is_some(),
+        "it went before its instance"
+    );
+    proxy.report(None);
+    world
+        .kubectl(&["wait", "--for=delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|e| world.fail(&e));
+    assert_eq!(world.instances().await.len(), 0);
+}
