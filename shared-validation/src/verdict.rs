@@ -16,7 +16,7 @@ pub struct Violation {
     pub error: FieldError,
 }
 
-/// What [`Ruleset::check`](crate::Ruleset::check) returns.
+/// What [`Judge::check`](crate::Judge::check) returns.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The object with its defaults filled.
