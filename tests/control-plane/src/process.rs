@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::Error;
 use crate::wait::LOOK_EVERY;
@@ -110,11 +111,21 @@ pub(crate) fn run(command: &mut Command) -> Result<String, Error> {
     })
 }
 
-/// A TCP port that nobody listens on just now.
+/// Below the ports that the system gives to outgoing connections: one of those could else take a port
+/// between its choice and its use.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// A TCP port that nobody listens on just now, given to nobody else in this process.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");
-    listener
-        .local_addr()
-        .expect("a bound listener has an address")
-        .port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Processes begin at different places.
+    let start = std::process::id().wrapping_mul(97);
+    loop {
+        let turn = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let offset = turn % u32::from(PORTS.end - PORTS.start);
+        let port = PORTS.start + u16::try_from(offset).unwrap_or_default();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
