@@ -10,14 +10,17 @@ use tokio::sync::oneshot;
 use crate::proxy::{Proxy, Sprung, Step, Trap, When};
 use crate::world::{Detours, World, condition, database};
 
-async fn trapped() -> (World, Trap) {
+async fn trapped(settle: &str) -> (World, Trap) {
     let trap = Trap::default();
     let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     let detours = Detours {
         aws_endpoint: Some(Proxy::trapped_before_aws(&moto, trap.clone()).await.url()),
         // No look at RDS comes between that is not a step of its own.
-        controller_args: vec!["--rds-resync=10m".to_owned()],
+        controller_args: vec![
+            "--rds-resync=10m".to_owned(),
+            format!("--rds-settle={settle}"),
+        ],
         controller_server: Some(
             Proxy::trapped_before_apiserver(&cluster, trap.clone())
                 .await
@@ -110,7 +113,7 @@ async fn kill_in_trap(world: &mut World, step: &Step, mut sprung: Sprung, trap: 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
-    let (mut world, trap) = trapped().await;
+    let (mut world, trap) = trapped("200ms").await;
     let (creating, deleting) = steps(&world, &trap).await;
     assert!(
         has(&creating, "CreateDBInstance") && has(&creating, "PATCH clouddatabases"),
@@ -165,7 +168,7 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
-    let (world, trap) = trapped().await;
+    let (world, trap) = trapped("200ms").await;
     let (creating, _) = steps(&world, &trap).await;
     assert!(has(&creating, "CreateDBInstance"), "{creating:?}");
     let step = Step {
@@ -199,5 +202,54 @@ async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
         creations >= 2,
         "the answer was not lost: {:?}",
         trap.calls()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_creation_that_lands_after_the_deletion_has_begun_leaves_no_orphan() {
+    let (mut world, trap) = trapped("10m").await;
+    let step = Step {
+        call: "CreateDBInstance".to_owned(),
+        nth: 0,
+    };
+    let mut sprung = trap.arm(&step, When::Late);
+    create(&world, "orders").await;
+    let land = sprung_at(&step, &mut sprung).await;
+    world.installation.controller().kill();
+    delete(&world, "orders").await;
+    world
+        .installation
+        .start_controller()
+        .expect("a new controller");
+    // It has looked more than once and found nothing; that is no proof yet.
+    let looks = || {
+        trap.calls()
+            .iter()
+            .filter(|call| *call == "DescribeDBInstances")
+            .count()
+    };
+    let before = looks();
+    let looked = eventually("RDS being looked at", async || {
+        (looks() >= before + 3).then_some(())
+    });
+    looked
+        .await
+        .unwrap_or_else(|error| world.fail(&error.to_string()));
+    assert!(
+        world
+            .databases()
+            .get_opt("orders")
+            .await
+            .expect("an answer")
+            .is_some(),
+        "it took one look for a proof"
+    );
+
+    land.send(()).expect("the creation is still on its way");
+    gone(&world, "orders").await;
+    assert_eq!(world.instances().await.len(), 0, "an orphan");
+    assert!(
+        trap.calls().iter().any(|call| call == "DeleteDBInstance"),
+        "it never landed"
     );
 }

@@ -21,6 +21,8 @@ pub enum When {
     Before,
     /// The server has done it, and nobody has heard of it.
     After,
+    /// The call reaches its server only once it is let go, when its caller may be long gone.
+    Late,
 }
 
 /// Which calls count, under which name.
@@ -187,13 +189,17 @@ async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Respon
         wait_for_release(spring).await;
         return cut_off();
     }
-    let answer = upstream
-        .client
-        .send(http::Request::from_parts(
-            parts,
-            kube::client::Body::from(body.to_vec()),
-        ))
-        .await;
+    let call = http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()));
+    if let Some((When::Late, spring)) = trap {
+        // On its own: this very future ends with its caller's connection.
+        let late = tokio::spawn(async move {
+            wait_for_release(&spring).await;
+            let _ = upstream.client.send(call).await;
+        });
+        let _ = late.await;
+        return cut_off();
+    }
+    let answer = upstream.client.send(call).await;
     if let Some((When::After, spring)) = &trap {
         wait_for_release(spring).await;
         return cut_off();
