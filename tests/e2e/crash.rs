@@ -236,12 +236,7 @@ async fn a_creation_that_lands_after_the_deletion_has_begun_leaves_no_orphan() {
         .await
         .unwrap_or_else(|error| world.fail(&error.to_string()));
     assert!(
-        world
-            .databases()
-            .get_opt("orders")
-            .await
-            .expect("an answer")
-            .is_some(),
+        world.has_database("orders").await,
         "it took one look for a proof"
     );
 

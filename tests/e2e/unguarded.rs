@@ -2,22 +2,15 @@
 
 use std::time::Duration;
 
-use control_plane::{Cluster, Moto, eventually, stays};
+use control_plane::{eventually, stays};
 use serde_json::{Value, json};
 
 use crate::proxy::Proxy;
-use crate::world::{Detours, World, check, database};
+use crate::world::{World, check, database};
 
 /// A world without a gate, and a proxy that sees every call to AWS.
 async fn unguarded() -> (World, Proxy) {
-    let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
-    let proxy = Proxy::before_aws(&moto).await;
-    let detours = Detours {
-        aws_endpoint: Some(proxy.url()),
-        ..Detours::default()
-    };
-    let world = World::install(cluster, moto, detours).await;
+    let (world, proxy) = World::start_behind_proxy().await;
     world
         .installation
         .remove_gate(&world.cluster)

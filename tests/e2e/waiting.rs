@@ -1,20 +1,12 @@
 //! RDS takes its time, and the object waits for it.
 
-use control_plane::{Cluster, Moto, eventually};
+use control_plane::eventually;
 
-use crate::proxy::Proxy;
-use crate::world::{Detours, World, database};
+use crate::world::{World, database};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_waits_for_its_instance_to_come_and_to_go() {
-    let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
-    let proxy = Proxy::before_aws(&moto).await;
-    let detours = Detours {
-        aws_endpoint: Some(proxy.url()),
-        ..Detours::default()
-    };
-    let world = World::install(cluster, moto, detours).await;
+    let (world, proxy) = World::start_behind_proxy().await;
     let looks = || {
         proxy
             .calls()
@@ -58,12 +50,7 @@ async fn an_object_waits_for_its_instance_to_come_and_to_go() {
         .expect("deletion begins");
     looks_again(3).await;
     assert!(
-        world
-            .databases()
-            .get_opt("orders")
-            .await
-            .expect("an answer")
-            .is_some(),
+        world.has_database("orders").await,
         "it went before its instance"
     );
     proxy.report(None);

@@ -14,6 +14,8 @@ use kube::core::GroupVersionKind;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
+use crate::proxy::Proxy;
+
 /// The namespace that tests work in.
 pub const NAMESPACE: &str = "default";
 
@@ -44,6 +46,24 @@ impl World {
         let cluster = Cluster::start().await.expect("a cluster");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
         Self::install(cluster, moto, Detours::default()).await
+    }
+
+    /// The same, with a proxy that sees every call to AWS.
+    pub async fn start_behind_proxy() -> (Self, Proxy) {
+        let cluster = Cluster::start().await.expect("a cluster");
+        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let proxy = Proxy::before_aws(&moto).await;
+        let detours = Detours {
+            aws_endpoint: Some(proxy.url()),
+            ..Detours::default()
+        };
+        (Self::install(cluster, moto, detours).await, proxy)
+    }
+
+    /// Whether the API server knows a database.
+    pub async fn has_database(&self, name: &str) -> bool {
+        let found = self.databases().get_opt(name).await;
+        found.expect("an answer").is_some()
     }
 
     /// Lockstep in a cluster that stands.

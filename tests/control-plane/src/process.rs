@@ -5,9 +5,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::error::Error;
-use crate::wait::LOOK_EVERY;
+use crate::wait::eventually_within;
 
 /// A running process, its output in a file.
 #[derive(Debug)]
@@ -59,9 +60,7 @@ impl Process {
 
     /// Resolves once the process has ended by itself.
     pub async fn ended(&mut self) {
-        while self.exit_status().is_none() {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+        let _ = eventually_within(Duration::MAX, "its end", async || self.exit_status()).await;
     }
 
     /// Ends the process at once, as SIGKILL does, and waits until it is gone.

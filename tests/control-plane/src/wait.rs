@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 
 /// How often a condition is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Generous: a busy machine with two cores must not fail a test.
 const DEADLINE: Duration = Duration::from_mins(1);
