@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use shared_validation::{Candidate, Rulesets, Verdict, Violation};
+use shared_validation::{Candidate, Verdict, Violation};
 
 use crate::desk::document::{self, Document, Place};
-use crate::desk::sources;
+use crate::desk::kinds::Kinds;
+use crate::desk::{jsonl, sources};
 use crate::kinds;
 
 #[derive(clap::Args)]
@@ -16,6 +17,13 @@ pub(crate) struct Args {
     /// Files, folders, or - for standard input. YAML and JSON, also several documents in one file.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Judges objects of other kinds too, by the `CustomResourceDefinition`s in this file or folder.
+    #[arg(long = "crd", value_name = "FILE")]
+    crds: Vec<PathBuf>,
+    /// Reads `{"id","op","object","old"}` a line, with the objects as JSON text, and writes a verdict
+    /// a line.
+    #[arg(long)]
+    jsonl: bool,
     /// The object as it was: judges the change instead of a new object. Takes one document.
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
@@ -43,7 +51,7 @@ struct Tally {
 
 /// What every document is judged with.
 struct Desk {
-    rulesets: Rulesets,
+    kinds: Kinds,
     old: Option<Value>,
     output: Output,
     tally: Tally,
@@ -54,12 +62,19 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(rulesets) => rulesets,
         Err(error) => return unusable(&format!("{error:#}")),
     };
+    let kinds = match Kinds::new(rulesets, &args.crds) {
+        Ok(kinds) => kinds,
+        Err(error) => return unusable(&error),
+    };
+    if args.jsonl {
+        return jsonl(&kinds, &args.files);
+    }
     let old = match args.old.as_ref().map(read_one).transpose() {
         Ok(old) => old,
         Err(error) => return unusable(&error),
     };
     let mut desk = Desk {
-        rulesets,
+        kinds,
         old,
         output: args.output,
         tally: Tally::default(),
@@ -83,6 +98,31 @@ impl Tally {
             Self { invalid: 1.., .. } => ExitCode::from(1),
             _ => ExitCode::SUCCESS,
         }
+    }
+}
+
+/// Judges the lines of one file, or of standard input.
+fn jsonl(kinds: &Kinds, files: &[PathBuf]) -> ExitCode {
+    let [file] = files else {
+        return unusable("--jsonl takes one file, or - for standard input");
+    };
+    let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
+    let count = if file.as_os_str() == "-" {
+        jsonl::run(kinds, std::io::stdin().lock(), out)
+    } else {
+        match std::fs::File::open(file) {
+            Ok(opened) => jsonl::run(kinds, std::io::BufReader::new(opened), out),
+            Err(error) => return unusable(&format!("{}: {error}", file.display())),
+        }
+    };
+    match count.and_then(|count| out.flush().map(|()| count)) {
+        Ok(jsonl::Count {
+            unreadable: 1.., ..
+        }) => ExitCode::from(2),
+        Ok(jsonl::Count { invalid: 1.., .. }) => ExitCode::from(1),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => unusable(&format!("cannot read or print: {error}")),
     }
 }
 
@@ -149,21 +189,22 @@ impl Desk {
             return Ok(());
         }
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
-        let (group, version) = api_version.split_once('/').unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
-        let Some(ruleset) = self.rulesets.get(group, kind) else {
-            self.tally.skipped += 1;
-            return Ok(());
-        };
-        if version != ruleset.version() {
+        let Some(ruleset) = self.kinds.find(api_version, kind) else {
+            let served = self.kinds.versions(api_version, kind);
+            if served.is_empty() {
+                self.tally.skipped += 1;
+                return Ok(());
+            }
             self.tally.unreadable += 1;
             let Place { line, column } = document.locate("apiVersion");
-            let served = ruleset.version();
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             eprintln!(
-                "{file}:{line}:{column}: apiVersion: `{version}` is not served; use {group}/{served}"
+                "{file}:{line}:{column}: apiVersion: `{version}` is not served; use {group}/{}",
+                served.join(" or ")
             );
             return Ok(());
-        }
+        };
         if let Some(old) = &self.old
             && let Some(difference) = identity_difference(old, &object)
         {

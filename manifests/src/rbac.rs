@@ -103,7 +103,7 @@ fn binding(kind: &str, name: &str, namespace: Option<&str>, role_kind: &str) -> 
     })
 }
 
-fn kinds<'a>(install: &'a Install<'_>) -> impl Iterator<Item = (&'static str, &'a Value)> {
+fn kinds<'a>(install: &'a Install<'_>) -> impl Iterator<Item = (&'a str, &'a Value)> {
     install
         .rulesets
         .iter()

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::accepted::Accepted;
+use crate::field_path::FieldPath;
 
 /// What is being done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Candidate<'a> {
     pub accepted: Option<&'a Accepted>,
     /// What an unknown field is.
     pub unknown_fields: UnknownFields,
+    /// Fields that stand more than once in the text that the object was read from.
+    pub duplicates: &'a [FieldPath],
 }
 
 impl<'a> Candidate<'a> {
@@ -48,6 +51,7 @@ impl<'a> Candidate<'a> {
             old: None,
             accepted: None,
             unknown_fields: UnknownFields::Ignore,
+            duplicates: &[],
         }
     }
 
@@ -74,6 +78,12 @@ impl<'a> Candidate<'a> {
             unknown_fields: UnknownFields::Refuse,
             ..self
         }
+    }
+
+    /// The same, with fields that stand more than once refused.
+    #[must_use]
+    pub fn repeating(self, duplicates: &'a [FieldPath]) -> Self {
+        Self { duplicates, ..self }
     }
 
     /// Whether this only changes the metadata of an object that is being deleted. Such a change is

@@ -1,97 +1,152 @@
 //! Layer 2: the `x-kubernetes-validations` of the CRD, evaluated as the API server evaluates them.
 
-mod convert;
+mod budget;
+mod check;
+mod field_path;
 mod library;
 mod rule;
+mod value;
 
-use std::sync::Arc;
-
-use ::cel::{Context, Env};
 use serde_json::Value;
 
+use crate::cel::budget::Budget;
+use crate::cel::rule::{Answer, Question};
 use crate::field_path::Cursor;
 use crate::rule::Layer;
 use crate::ruleset::{Case, LayerJudge, Report};
 use crate::schema::Schema;
-use crate::transition::Pair;
+use crate::transition::{Correlation, Ratchet, counterpart};
 use crate::verdict::Violation;
 
 pub(crate) use rule::CelRule;
 
 /// Judges by the CEL rules that the schema carries.
-pub(crate) struct Cel {
-    environment: Arc<Env>,
+pub(crate) struct Cel;
+
+impl LayerJudge for Cel {
+    fn judge(&self, case: &Case<'_>, report: &mut Report) {
+        let root = case
+            .old
+            .map(|old| Correlation::new(case.schema, case.object, old));
+        let mut walk = Walk {
+            case,
+            report,
+            budget: Budget::new(),
+            exhausted: false,
+        };
+        let place = Place {
+            schema: case.schema,
+            value: case.object,
+            before: case.before,
+            ratchet: Ratchet::new(root),
+        };
+        walk.node(place, Cursor::Root);
+    }
 }
 
-impl Cel {
-    pub(crate) fn new() -> Self {
-        Self {
-            environment: library::environment(),
-        }
-    }
+struct Walk<'a, 'r> {
+    case: &'a Case<'a>,
+    report: &'r mut Report,
+    budget: Budget,
+    exhausted: bool,
+}
 
-    fn node(&self, schema: &Schema, pair: Pair<'_>, at: Cursor<'_>, report: &mut Report) {
+/// A value with its schema and its past.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    schema: &'a Schema,
+    value: &'a Value,
+    /// What `oldSelf` is.
+    before: Option<&'a Value>,
+    ratchet: Ratchet<'a>,
+}
+
+impl<'a> Walk<'a, '_> {
+    fn node(&mut self, place: Place<'a>, at: Cursor<'_>) {
         // A rule judges values that are there; whether a nullable one is null is its parent's matter.
-        if pair.new.is_null() {
+        if place.value.is_null() || !place.schema.has_rules || self.exhausted {
             return;
         }
-        if !schema.rules.is_empty() {
-            self.rules(schema, pair, at, report);
-        }
-        match pair.new {
+        self.rules(place, at);
+        match place.value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let Some(child) = schema.field(name) else {
-                        continue;
-                    };
-                    if matches!((at, name.as_str()), (Cursor::Root, "metadata" | "status")) {
+                    let is_root = matches!(at, Cursor::Root);
+                    if is_root && name == "status" && self.case.has_status_subresource {
                         continue;
                     }
-                    let below = if schema.properties.contains_key(name) {
+                    let own = place.schema.properties.get(name);
+                    let Some(schema) = own.or_else(|| place.schema.additional()) else {
+                        continue;
+                    };
+                    let below = Place {
+                        schema,
+                        value,
+                        before: place
+                            .before
+                            .and_then(|before| before.as_object()?.get(name)),
+                        ratchet: if is_root && matches!(name.as_str(), "apiVersion" | "kind") {
+                            Ratchet::new(None)
+                        } else {
+                            place.ratchet.field(name)
+                        },
+                    };
+                    let at = if own.is_some() {
                         at.child(name)
                     } else {
                         at.key(name)
                     };
-                    self.node(child, pair.field(name, value), below, report);
+                    self.node(below, at);
                 }
             }
             Value::Array(items) => {
-                let Some(child) = &schema.items else { return };
-                for (index, item) in items.iter().enumerate() {
-                    self.node(child, pair.item(schema, item), at.index(index), report);
+                let Some(schema) = place.schema.items.as_deref() else {
+                    return;
+                };
+                for (index, value) in items.iter().enumerate() {
+                    let below = Place {
+                        schema,
+                        value,
+                        before: place
+                            .before
+                            .and_then(|before| counterpart(place.schema, value, before)),
+                        ratchet: place.ratchet.item(index),
+                    };
+                    self.node(below, at.index(index));
                 }
             }
             _ => {}
         }
     }
 
-    fn rules(&self, schema: &Schema, pair: Pair<'_>, at: Cursor<'_>, report: &mut Report) {
-        let before = pair.before.filter(|before| !before.is_null());
-        let mut context = Context::with_env(Arc::clone(&self.environment));
-        context.add_variable_from_value("self", convert::value(schema, pair.new));
-        if let Some(before) = before {
-            context.add_variable_from_value("oldSelf", convert::value(schema, before));
-        }
-        for rule in &schema.rules {
-            // A transition rule says nothing about a value that was not there before.
-            if rule.uses_old_self && before.is_none() {
-                continue;
+    fn rules(&mut self, place: Place<'a>, at: Cursor<'_>) {
+        let question = Question {
+            schema: place.schema,
+            value: place.value,
+            before: place.before,
+            is_resource: matches!(at, Cursor::Root),
+        };
+        for rule in &place.schema.rules {
+            let (error, may_be_inherited) = match rule.ask(&question, at, &mut self.budget) {
+                Answer::Holds => continue,
+                Answer::Broken(error) => (error, !rule.uses_old_self),
+                Answer::Failed(error) => (error, false),
+                Answer::Exhausted(error) => {
+                    self.exhausted = true;
+                    (error, false)
+                }
+            };
+            let violation = Violation {
+                rule: rule.id.clone(),
+                layer: Layer::Cel,
+                at: error.path.clone(),
+                error,
+            };
+            let inherited = may_be_inherited && place.ratchet.is_unchanged();
+            self.report.add(violation, inherited);
+            if self.exhausted {
+                return;
             }
-            if let Some(error) = rule.judge(&context, pair.new, at) {
-                let violation = Violation {
-                    rule: rule.id.clone(),
-                    layer: Layer::Cel,
-                    error,
-                };
-                report.add(violation, !rule.uses_old_self && pair.is_unchanged());
-            }
         }
-    }
-}
-
-impl LayerJudge for Cel {
-    fn judge(&self, case: &Case<'_>, report: &mut Report) {
-        let pair = Pair::new(case.object, case.old, case.before);
-        self.node(case.schema, pair, Cursor::Root, report);
     }
 }

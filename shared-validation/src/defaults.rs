@@ -1,7 +1,7 @@
 //! Defaults only add: they fill what the author left out and never change what he wrote.
 
 use json_patch::jsonptr::{Assign, PointerBuf};
-use json_patch::{AddOperation, PatchOperation};
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::Value;
 
 use crate::pointer;
@@ -15,28 +15,31 @@ pub struct DynamicDefault {
     pub value: fn(&Value) -> Option<Value>,
 }
 
-/// Fills the defaults that stand in the schema and returns what was added, as operations on the
-/// object as it was. Nulls that the schema does not allow are dropped, as the API server drops them.
+/// Fills the defaults that stand in the schema and returns what was done, as operations on the object
+/// as it was. Nulls that the schema does not allow count as left out: they are removed, or replaced by
+/// the default, as the API server does before anyone else sees the object.
 ///
 /// # Guarantees
 ///
 /// Idempotent: filling twice adds nothing. Lossless: fields that the schema does not know stay.
-pub(crate) fn fill_static(object: &mut Value, schema: &Schema) -> Vec<PatchOperation> {
-    drop_nulls(object, schema);
-    let mut additions = Vec::new();
-    for (name, child) in &schema.properties {
-        // The API server defaults neither metadata nor, for the author, status.
-        if name != "metadata" && name != "status" {
-            field(
-                object,
-                name,
-                child,
-                &PointerBuf::root(),
-                Some(&mut additions),
-            );
-        }
-    }
-    additions
+/// Applying the operations to the object as it was gives the object as it is.
+pub(crate) fn fill_static(
+    object: &mut Value,
+    schema: &Schema,
+    has_status_subresource: bool,
+) -> Vec<PatchOperation> {
+    let mut filling = Filling {
+        operations: Vec::new(),
+        // The API server defaults neither metadata nor a status that is not the author's.
+        left_out: if has_status_subresource {
+            &["metadata", "status"]
+        } else {
+            &["metadata"]
+        },
+    };
+    filling.drop_nulls(object, schema, &PointerBuf::root());
+    filling.below(object, schema, &PointerBuf::root(), true);
+    filling.operations
 }
 
 /// Fills the defaults that depend on other fields, once the static ones are there.
@@ -85,85 +88,122 @@ fn record(object: &mut Value, at: &PointerBuf, value: Value, additions: &mut Vec
     drop(object.assign(at, value));
 }
 
-/// Drops the nulls that the schema does not allow: they count as left out.
-fn drop_nulls(value: &mut Value, schema: &Schema) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|name, value| {
-                !value.is_null() || schema.field(name).is_none_or(|child| child.nullable)
-            });
-            for (name, value) in fields {
-                if let Some(child) = schema.field(name) {
-                    drop_nulls(value, child);
+struct Filling {
+    operations: Vec<PatchOperation>,
+    left_out: &'static [&'static str],
+}
+
+impl Filling {
+    /// Drops the nulls that the schema does not allow and has no default for.
+    fn drop_nulls(&mut self, value: &mut Value, schema: &Schema, at: &PointerBuf) {
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|name, value| {
+                    let drops = value.is_null()
+                        && schema
+                            .field(name)
+                            .is_some_and(|child| !child.nullable && child.default.is_none());
+                    if drops {
+                        let path = step(at, name.as_str());
+                        self.operations
+                            .push(PatchOperation::Remove(RemoveOperation { path }));
+                    }
+                    !drops
+                });
+                for (name, value) in fields {
+                    if let Some(child) = schema.field(name) {
+                        self.drop_nulls(value, child, &step(at, name.as_str()));
+                    }
                 }
             }
-        }
-        Value::Array(items) => {
-            if let Some(child) = &schema.items {
-                for item in items {
-                    drop_nulls(item, child);
+            Value::Array(items) => {
+                if let Some(child) = &schema.items {
+                    for (index, item) in items.iter_mut().enumerate() {
+                        self.drop_nulls(item, child, &step(at, index));
+                    }
                 }
             }
+            _ => {}
         }
-        _ => {}
+    }
+
+    /// Fills what lies below a value. What lies within a default that was just added is part of that
+    /// addition and not `recorded` again.
+    fn below(&mut self, value: &mut Value, schema: &Schema, at: &PointerBuf, recorded: bool) {
+        match value {
+            Value::Object(fields) => {
+                for (name, child) in &schema.properties {
+                    if at.is_root() && self.left_out.contains(&name.as_str()) {
+                        continue;
+                    }
+                    let at = step(at, name.as_str());
+                    match (fields.get_mut(name), &child.default) {
+                        (Some(value), Some(default)) if value.is_null() && !child.nullable => {
+                            *value = default.clone();
+                            self.added(value, child, at, recorded);
+                        }
+                        (Some(value), _) => self.below(value, child, &at, recorded),
+                        (None, Some(default)) => {
+                            let value = fields.entry(name).or_insert_with(|| default.clone());
+                            self.added(value, child, at, recorded);
+                        }
+                        (None, None) => {}
+                    }
+                }
+                let Some(child) = schema.additional() else {
+                    return;
+                };
+                for (name, value) in fields.iter_mut() {
+                    if schema.properties.contains_key(name) {
+                        continue;
+                    }
+                    let at = step(at, name.as_str());
+                    match &child.default {
+                        Some(default) if value.is_null() && !child.nullable => {
+                            *value = default.clone();
+                            self.added(value, child, at, recorded);
+                        }
+                        _ => self.below(value, child, &at, recorded),
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(child) = &schema.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    let at = step(at, index);
+                    match &child.default {
+                        Some(default) if item.is_null() && !child.nullable => {
+                            *item = default.clone();
+                            self.below(item, child, &at, false);
+                            if recorded {
+                                let value = item.clone();
+                                self.operations
+                                    .push(PatchOperation::Replace(ReplaceOperation {
+                                        path: at,
+                                        value,
+                                    }));
+                            }
+                        }
+                        _ => self.below(item, child, &at, recorded),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn added(&mut self, value: &mut Value, schema: &Schema, at: PointerBuf, recorded: bool) {
+        self.below(value, schema, &at, false);
+        if recorded {
+            self.operations.push(add(at, value.clone()));
+        }
     }
 }
 
-fn field(
-    parent: &mut Value,
-    name: &str,
-    schema: &Schema,
-    at: &PointerBuf,
-    additions: Option<&mut Vec<PatchOperation>>,
-) {
-    let Some(fields) = parent.as_object_mut() else {
-        return;
-    };
+fn step<'t>(at: &PointerBuf, token: impl Into<json_patch::jsonptr::Token<'t>>) -> PointerBuf {
     let mut at = at.clone();
-    at.push_back(name);
-    if let Some(value) = fields.get_mut(name) {
-        return below(value, schema, &at, additions);
-    }
-    let Some(default) = &schema.default else {
-        return;
-    };
-    let mut value = default.clone();
-    below(&mut value, schema, &at, None);
-    if let Some(additions) = additions {
-        additions.push(add(at, value.clone()));
-    }
-    fields.insert(name.to_owned(), value);
-}
-
-fn below(
-    value: &mut Value,
-    schema: &Schema,
-    at: &PointerBuf,
-    mut additions: Option<&mut Vec<PatchOperation>>,
-) {
-    for (name, child) in &schema.properties {
-        field(value, name, child, at, additions.as_deref_mut());
-    }
-    match (value, &schema.additional, &schema.items) {
-        (Value::Object(fields), Some(child), _) => {
-            for (name, value) in fields
-                .iter_mut()
-                .filter(|(name, _)| !schema.properties.contains_key(*name))
-            {
-                let mut at = at.clone();
-                at.push_back(name.as_str());
-                below(value, child, &at, additions.as_deref_mut());
-            }
-        }
-        (Value::Array(items), _, Some(child)) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                let mut at = at.clone();
-                at.push_back(index);
-                below(item, child, &at, additions.as_deref_mut());
-            }
-        }
-        _ => {}
-    }
+    at.push_back(token);
+    at
 }
 
 fn add(path: PointerBuf, value: Value) -> PatchOperation {

@@ -67,6 +67,8 @@ pub(crate) enum Cursor<'a> {
     Child(&'a Cursor<'a>, &'a str),
     Index(&'a Cursor<'a>, usize),
     Key(&'a Cursor<'a>, &'a str),
+    /// A map entry where the API server prints it like a field: in structural errors.
+    Entry(&'a Cursor<'a>, &'a str),
 }
 
 impl<'a> Cursor<'a> {
@@ -82,17 +84,37 @@ impl<'a> Cursor<'a> {
         Cursor::Key(self, key)
     }
 
+    pub(crate) fn entry(&'a self, key: &'a str) -> Cursor<'a> {
+        Cursor::Entry(self, key)
+    }
+
     pub(crate) fn to_path(self) -> FieldPath {
         let mut out = String::new();
         self.print(&mut out);
         FieldPath(out)
     }
 
+    /// The schema node that this place belongs to: `spec.sinks[].labels[*]`.
+    pub(crate) fn to_pattern(self) -> String {
+        match self {
+            Cursor::Root => String::new(),
+            Cursor::Printed(text) => text.to_owned(),
+            Cursor::Child(parent, name) => match parent.to_pattern() {
+                parent if parent.is_empty() => name.to_owned(),
+                parent => format!("{parent}.{name}"),
+            },
+            Cursor::Index(parent, _) => format!("{}[]", parent.to_pattern()),
+            Cursor::Key(parent, _) | Cursor::Entry(parent, _) => {
+                format!("{}[*]", parent.to_pattern())
+            }
+        }
+    }
+
     fn print(self, out: &mut String) {
         match self {
             Cursor::Root => {}
             Cursor::Printed(text) => out.push_str(text),
-            Cursor::Child(parent, name) => {
+            Cursor::Child(parent, name) | Cursor::Entry(parent, name) => {
                 parent.print(out);
                 if !out.is_empty() {
                     out.push('.');

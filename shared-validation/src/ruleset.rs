@@ -1,20 +1,17 @@
 //! Everything compiled for one kind, and the judgement itself.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use serde_json::Value;
 
-use crate::candidate::{Candidate, Operation, UnknownFields};
-use crate::cel::Cel;
-use crate::defaults::{self, DynamicDefault};
-use crate::field_error::{ErrorType, FieldError};
+use crate::candidate::{Candidate, Operation};
+use crate::custom_resource::{Beyond, CustomResource};
+use crate::defaults::DynamicDefault;
+use crate::field_error::ErrorType;
 use crate::kind::Kind;
 use crate::schema::Schema;
-use crate::structural::Structural;
 use crate::typed::Typed;
-use crate::unknown_fields;
 use crate::verdict::{Verdict, Violation};
 
 /// Why a ruleset does not compile. It stops the start, never a request.
@@ -56,6 +53,8 @@ pub(crate) trait LayerJudge: Send + Sync {
 pub(crate) struct Case<'a> {
     pub(crate) operation: Operation,
     pub(crate) schema: &'a Schema,
+    /// Whether the status is changed through a subresource of its own, and not with the object.
+    pub(crate) has_status_subresource: bool,
     /// The object, defaults filled.
     pub(crate) object: &'a Value,
     /// The object it replaces, defaults filled: errors that it has too are inherited.
@@ -89,8 +88,13 @@ impl Report {
         !self.errors.is_empty()
     }
 
+    /// What was found: errors and warnings.
+    pub(crate) fn into_parts(self) -> (Vec<Violation>, Vec<Violation>) {
+        (self.errors, self.warnings)
+    }
+
     /// Whether the API server would not evaluate CEL rules on this object any more.
-    fn blocks_cel(&self) -> bool {
+    pub(crate) fn blocks_cel(&self) -> bool {
         self.errors.iter().any(|violation| {
             matches!(
                 violation.error.error_type,
@@ -107,11 +111,11 @@ impl Report {
 /// What can judge objects of one kind, whatever its Rust type.
 pub trait Judge: Send + Sync {
     /// The API group.
-    fn group(&self) -> &'static str;
+    fn group(&self) -> &str;
     /// The API version that is judged.
-    fn version(&self) -> &'static str;
+    fn version(&self) -> &str;
     /// The kind.
-    fn kind(&self) -> &'static str;
+    fn kind(&self) -> &str;
     /// The `CustomResourceDefinition`.
     fn crd(&self) -> &Value;
     /// The fields to remember of an accepted object.
@@ -122,12 +126,9 @@ pub trait Judge: Send + Sync {
 
 /// Everything compiled for one kind: structural schema, CEL rules, Rust rules, defaults.
 pub struct Ruleset<K> {
-    crd: Value,
-    schema: Schema,
+    resource: CustomResource,
     dynamic_defaults: Vec<DynamicDefault>,
     transition_fields: BTreeSet<String>,
-    structural: Structural,
-    cel: Cel,
     typed: Box<dyn LayerJudge>,
     kind: PhantomData<fn() -> K>,
 }
@@ -140,8 +141,15 @@ impl<K: Kind> Ruleset<K> {
     /// When the schema or a CEL rule uses something that would be judged differently here than by
     /// the API server.
     pub fn compile() -> Result<Self, CompileError> {
-        let crd = K::crd();
-        let schema = Schema::of_crd(&crd, K::VERSION)?;
+        let resource = CustomResource::compile(&K::crd(), K::VERSION)?;
+        if !resource.schema.rules.is_empty() {
+            // A metadata change alone would bring such a rule back to life and block the removal of
+            // a finalizer.
+            return Err(CompileError::Schema {
+                at: "the root".to_owned(),
+                problem: "a CEL rule must not sit at the root of an object".to_owned(),
+            });
+        }
         let mut transition_fields: BTreeSet<String> = K::remembered_fields()
             .iter()
             .map(|s| (*s).to_owned())
@@ -154,48 +162,36 @@ impl<K: Kind> Ruleset<K> {
                 .iter()
                 .map(|default| default.field.to_owned()),
         );
-        schema.visit_named("", &mut |name, node| {
-            let is_scalar =
-                node.properties.is_empty() && node.additional.is_none() && node.items.is_none();
-            if is_scalar && node.rules.iter().any(|rule| rule.uses_old_self) {
+        resource.schema.visit_named("", &mut |name, node| {
+            if node.is_scalar() && node.rules.iter().any(|rule| rule.uses_old_self) {
                 transition_fields.insert(name.to_owned());
             }
         });
         Ok(Self {
-            crd,
-            schema,
+            resource,
             dynamic_defaults,
             transition_fields,
-            structural: Structural,
-            cel: Cel::new(),
             typed: Box::new(Typed { rules: K::rules() }),
             kind: PhantomData,
         })
     }
-
-    fn filled<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
-        let mut filled = object.clone();
-        let mut additions = defaults::fill_static(&mut filled, &self.schema);
-        defaults::fill_dynamic(&mut filled, None, &self.dynamic_defaults, &mut additions);
-        Cow::Owned(filled)
-    }
 }
 
 impl<K: Kind> Judge for Ruleset<K> {
-    fn group(&self) -> &'static str {
+    fn group(&self) -> &str {
         K::GROUP
     }
 
-    fn version(&self) -> &'static str {
+    fn version(&self) -> &str {
         K::VERSION
     }
 
-    fn kind(&self) -> &'static str {
+    fn kind(&self) -> &str {
         K::KIND
     }
 
     fn crd(&self) -> &Value {
-        &self.crd
+        self.resource.crd()
     }
 
     fn transition_fields(&self) -> &BTreeSet<String> {
@@ -203,69 +199,13 @@ impl<K: Kind> Judge for Ruleset<K> {
     }
 
     fn check(&self, candidate: &Candidate<'_>) -> Verdict {
-        let mut object = candidate.object.clone();
-        if candidate.only_finalizes() {
-            return Verdict {
-                object,
-                additions: json_patch::Patch::default(),
-                errors: vec![],
-                warnings: vec![],
-            };
-        }
-        let old = candidate.old.map(|old| self.filled(old));
-        let mut additions = defaults::fill_static(&mut object, &self.schema);
-        let before = match candidate.accepted {
-            Some(accepted) => {
-                let base = old.as_deref().unwrap_or(&object);
-                Some(Cow::Owned(accepted.overlay(base, &self.transition_fields)))
-            }
-            None => old.as_deref().map(Cow::Borrowed),
-        };
-        defaults::fill_dynamic(
-            &mut object,
-            before.as_deref(),
-            &self.dynamic_defaults,
-            &mut additions,
-        );
-        let additions = json_patch::Patch(additions);
-        let case = Case {
-            operation: candidate.operation,
-            schema: &self.schema,
-            object: &object,
-            old: old.as_deref(),
-            before: before.as_deref(),
-        };
-        let mut report = Report::default();
-        if candidate.unknown_fields == UnknownFields::Refuse {
-            unknown_fields::report(candidate.object, &self.schema, &mut report);
-        }
-        self.structural.judge(&case, &mut report);
-        if !report.blocks_cel() {
-            self.cel.judge(&case, &mut report);
-        }
-        self.typed.judge(&case, &mut report);
-        let Report {
-            mut errors,
-            mut warnings,
-        } = report;
-        errors.sort_by(order);
-        warnings.sort_by(order);
-        Verdict {
-            object,
-            additions,
-            errors,
-            warnings,
-        }
+        self.resource.judge(
+            candidate,
+            &Beyond {
+                dynamic_defaults: &self.dynamic_defaults,
+                transition_fields: &self.transition_fields,
+                typed: Some(self.typed.as_ref()),
+            },
+        )
     }
-}
-
-fn order(a: &Violation, b: &Violation) -> std::cmp::Ordering {
-    let key = |v: &Violation| (v.error.path.clone(), v.layer);
-    key(a)
-        .cmp(&key(b))
-        .then_with(|| message(&a.error).cmp(&message(&b.error)))
-}
-
-fn message(error: &FieldError) -> String {
-    error.body()
 }

@@ -30,6 +30,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 let violation = Violation {
                     rule: "readable".to_owned(),
                     layer: Layer::Rust,
+                    at: error.path.clone(),
                     error,
                 };
                 // An update that is refused for what it did not change would freeze a stored object.
@@ -81,6 +82,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 let violation = Violation {
                     rule: rule.id.to_owned(),
                     layer: Layer::Rust,
+                    at: error.path.clone(),
                     error,
                 };
                 match rule.severity {

@@ -4,59 +4,103 @@ use serde_json::Value;
 
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
-use crate::rule::Layer;
+use crate::metadata;
 use crate::ruleset::Report;
-use crate::schema::Schema;
-use crate::verdict::Violation;
+use crate::schema::{Additional, Schema};
+
+/// Fields that are every object's own.
+const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Reports every field that the API server would call unknown under `fieldValidation=Strict`.
 pub(crate) fn report(object: &Value, schema: &Schema, report: &mut Report) {
-    for (name, value) in object.as_object().into_iter().flatten() {
-        if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
-            field(schema, name, value, Cursor::Root.child(name), report);
-        }
-    }
+    walk(Some(schema), true, object, Cursor::Root, report);
 }
 
-fn field(parent: &Schema, name: &str, value: &Value, at: Cursor<'_>, report: &mut Report) {
-    match parent.field(name) {
-        Some(schema) => walk(schema, value, at, report),
-        None if parent.preserves_unknown => {}
-        None => {
-            let path = at.to_path();
-            let mut known = parent.properties.keys().map(String::as_str);
-            let detail = match known.find(|candidate| candidate.eq_ignore_ascii_case(name)) {
-                Some(candidate) => format!("unknown field; did you mean `{candidate}`?"),
-                None => "unknown field; the API server would drop it".to_owned(),
-            };
-            let rule = format!("{}/unknown", path.as_str());
-            let error = FieldError::forbidden(path, detail);
-            report.add(
-                Violation {
-                    rule,
-                    layer: Layer::Structural,
-                    error,
-                },
-                false,
-            );
-        }
-    }
+/// The same for a part of an object.
+pub(crate) fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report) {
+    walk(Some(schema), false, value, at, report);
 }
 
-fn walk(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report) {
+/// Walks as the API server prunes. Where there is no schema any more every field is unknown.
+fn walk(
+    schema: Option<&Schema>,
+    resource: bool,
+    value: &Value,
+    at: Cursor<'_>,
+    report: &mut Report,
+) {
+    let preserves = schema.is_some_and(|schema| schema.preserves_unknown);
+    let resource = resource || schema.is_some_and(|schema| schema.embedded);
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                field(schema, name, value, at.child(name), report);
-            }
-        }
-        Value::Array(items) => {
-            if let Some(schema) = &schema.items {
-                for (index, item) in items.iter().enumerate() {
-                    walk(schema, item, at.index(index), report);
+                if resource && TYPE_AND_METADATA.contains(&name.as_str()) {
+                    continue;
+                }
+                let Some(schema) = schema else {
+                    unknown(None, name, at, report);
+                    continue;
+                };
+                match (schema.properties.get(name), &schema.additional) {
+                    (Some(child), _) => walk(Some(child), false, value, at.child(name), report),
+                    (None, Additional::Of(child)) => {
+                        walk(Some(child), false, value, at.child(name), report)
+                    }
+                    (None, Additional::Any | Additional::Forbidden) => {
+                        walk(None, false, value, at.child(name), report);
+                    }
+                    (None, Additional::Unstated) if preserves => {}
+                    (None, Additional::Unstated) => unknown(Some(schema), name, at, report),
                 }
             }
         }
+        Value::Array(items) => {
+            let child = schema.and_then(|schema| schema.items.as_deref());
+            if child.is_none() && preserves {
+                return;
+            }
+            for (index, item) in items.iter().enumerate() {
+                walk(child, false, item, at.index(index), report);
+            }
+        }
         _ => {}
+    }
+}
+
+fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Report) {
+    let below = at.child(name);
+    let known = parent
+        .into_iter()
+        .flat_map(|parent| parent.properties.keys());
+    let detail = match nearest(name, known.map(String::as_str)) {
+        Some(candidate) => format!("unknown field; did you mean `{candidate}`?"),
+        None => "unknown field; the API server would drop it".to_owned(),
+    };
+    let error = FieldError::forbidden(below.to_path(), detail);
+    metadata::report(report, "unknown", below, error);
+}
+
+/// The known name that was probably meant: the same in other case, or a slip or two away.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let distance =
+        |candidate: &&str| strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+    let allowed = 1 + name.chars().count() / 5;
+    known
+        .filter(|candidate| distance(candidate) <= allowed.min(3))
+        .min_by_key(|candidate| distance(candidate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_another_name() {
+        let known = ["storage", "engine", "size"];
+        assert_eq!(nearest("Storage", known.into_iter()), Some("storage"));
+        assert_eq!(nearest("sotrage", known.into_iter()), Some("storage"));
+        assert_eq!(nearest("colour", known.into_iter()), None);
+        assert_eq!(nearest("si", known.into_iter()), None);
     }
 }

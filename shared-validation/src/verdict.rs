@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::field_error::{FieldError, aggregate};
+use crate::field_path::FieldPath;
 use crate::rule::Layer;
 
 /// One rule broken at one place.
@@ -12,7 +13,10 @@ pub struct Violation {
     pub rule: String,
     /// The layer that the rule is written in.
     pub layer: Layer,
-    /// What is wrong, where.
+    /// Where it is. The same as the error's path, except where the API server names no field in
+    /// errors of this kind.
+    pub at: FieldPath,
+    /// What is wrong.
     pub error: FieldError,
 }
 

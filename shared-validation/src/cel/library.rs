@@ -1,14 +1,98 @@
-//! What CEL rules may call here: the functions that mean the same in this process and in the API
-//! server. A rule that calls another one stops the start.
+//! What CEL rules may call here: CEL's own library and Kubernetes' functions on top of it.
+//! <https://kubernetes.io/docs/reference/using-api/cel/>.
 
-use std::sync::Arc;
+mod format;
+mod ip;
+mod lists;
+mod macros;
+mod opaque;
+mod quantity;
+mod regex;
+mod semver;
+mod sets;
+mod strings;
+mod url;
 
-use ::cel::{Env, extensions};
+use std::sync::{Arc, LazyLock};
 
-/// Operators and functions whose meaning is the API server's own.
-///
-/// `matches` is left out: RE2 and Rust's expressions differ in their character classes.
-const KNOWN: &[&str] = &[
+use ::cel::common::value::{CowVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError, extensions};
+
+pub(super) use regex::compile as compile_regex;
+pub(super) use strings::{BOUNDED_REPLACE, SPELLED, TIMESTAMP};
+
+use crate::cel::budget;
+
+/// Whether a function of this name, called on a value or in a namespace, is known here.
+pub(super) fn has_function(name: &str) -> bool {
+    OPERATORS.contains(&name) || FUNCTIONS.contains(&name)
+}
+
+/// Whether a name that is no variable is known here: a type, or the namespace of functions.
+pub(super) fn has_name(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
+/// The environment that rules are compiled and run in, built once.
+pub(super) fn environment() -> Arc<Env> {
+    static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
+        Arc::new(build().expect("every function is declared once, which a test shows"))
+    });
+    Arc::clone(&ENVIRONMENT)
+}
+
+fn build() -> Result<Env, DeclarationError> {
+    let mut environment = Env::stdlib();
+    environment.set_error_on_duplicate_map_keys(true);
+    environment.add_extension(extensions::strings)?;
+    environment.add_extension(extensions::lists)?;
+    for declare in [
+        budget::declare,
+        format::declare,
+        ip::declare,
+        lists::declare,
+        macros::declare,
+        quantity::declare,
+        regex::declare,
+        semver::declare,
+        sets::declare,
+        strings::declare,
+        url::declare,
+    ] {
+        environment.add_extension(declare)?;
+    }
+    Ok(environment)
+}
+
+/// An error that a function ends with.
+fn failed(function: &str, problem: impl ToString) -> ExecutionError {
+    ExecutionError::function_error(function, problem)
+}
+
+/// The values of a list, whatever kind of list it is.
+fn items<'b, 'v>(
+    list: &'b (dyn Val + 'v),
+    function: &str,
+) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
+    let mut iterator = list
+        .as_iterable()
+        .ok_or_else(|| failed(function, "no such overload"))?
+        .iter();
+    Ok(std::iter::from_fn(move || iterator.next()).collect())
+}
+
+/// The argument at a place; overloads are chosen by the number of arguments, so it is there.
+fn argument<'a, 'b, 'v>(
+    arguments: &'a [CowVal<'b, 'v>],
+    index: usize,
+    function: &str,
+) -> Result<&'a CowVal<'b, 'v>, ExecutionError> {
+    arguments
+        .get(index)
+        .ok_or_else(|| failed(function, "no such overload"))
+}
+
+const OPERATORS: &[&str] = &[
     "_&&_",
     "_||_",
     "!_",
@@ -26,36 +110,241 @@ const KNOWN: &[&str] = &[
     "-_",
     "_?_:_",
     "_[_]",
+    "_[?_]",
+    "_?._",
     "@in",
     "_in_",
     "@not_strictly_false",
-    "size",
+];
+
+/// Every function that Kubernetes 1.36 offers to the rules of a CRD, the authorizer's aside: there is
+/// none in a CRD.
+const FUNCTIONS: &[&str] = &[
+    // CEL
+    "bool",
+    "bytes",
     "contains",
-    "startsWith",
+    "double",
+    "duration",
+    "dyn",
     "endsWith",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getFullYear",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getSeconds",
     "int",
+    "matches",
+    "size",
+    "startsWith",
     "string",
+    "timestamp",
+    "type",
+    "uint",
+    // optional values
+    "hasValue",
+    "none",
+    "of",
+    "ofNonZeroValue",
+    "optional.none",
+    "optional.of",
+    "optional.ofNonZeroValue",
+    "or",
+    "orValue",
+    "value",
+    // strings
     "charAt",
+    "format",
     "indexOf",
-    "lastIndexOf",
     "join",
+    "lastIndexOf",
     "lowerAscii",
-    "upperAscii",
+    "quote",
     "replace",
     "split",
     "substring",
     "trim",
+    "upperAscii",
+    // lists
+    "@sortByAssociatedKeys",
+    "distinct",
+    "first",
+    "flatten",
+    "isSorted",
+    "last",
+    "max",
+    "min",
+    "range",
+    "reverse",
+    "slice",
+    "sort",
+    "sum",
+    // regular expressions
+    "find",
+    "findAll",
+    // sets
+    "equivalent",
+    "intersects",
+    // addresses
+    "getEscapedPath",
+    "getHost",
+    "getHostname",
+    "getPort",
+    "getQuery",
+    "getScheme",
+    "isURL",
+    "url",
+    "cidr",
+    "containsCIDR",
+    "containsIP",
+    "family",
+    "ip",
+    "isCIDR",
+    "isCanonical",
+    "isGlobalUnicast",
+    "isIP",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isLoopback",
+    "isUnspecified",
+    "masked",
+    "prefixLength",
+    // quantities and versions
+    "add",
+    "asApproximateFloat",
+    "asInteger",
+    "compareTo",
+    "isGreaterThan",
+    "isInteger",
+    "isLessThan",
+    "isQuantity",
+    "quantity",
+    "sign",
+    "sub",
+    "isSemver",
+    "major",
+    "minor",
+    "patch",
+    "semver",
+    // formats
+    "byte",
+    "date",
+    "datetime",
+    "dns1035Label",
+    "dns1035LabelPrefix",
+    "dns1123Label",
+    "dns1123LabelPrefix",
+    "dns1123Subdomain",
+    "dns1123SubdomainPrefix",
+    "labelValue",
+    "named",
+    "qualifiedName",
+    "uri",
+    "uuid",
+    "validate",
+    // what macros become
+    "@entries",
+    "@to_map",
+    "@merge",
 ];
 
-/// The environment that rules are compiled and run in.
-pub(super) fn environment() -> Arc<Env> {
-    let mut environment = Env::stdlib();
-    environment
-        .add_extension(extensions::strings)
-        .expect("the extension is added once, to an environment without it");
-    Arc::new(environment)
-}
+const NAMES: &[&str] = &[
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "string",
+    "type",
+    "uint",
+    "google",
+    "optional",
+    "optional_type",
+    "strings",
+    "lists",
+    "sets",
+    "ip",
+    "cidr",
+    "format",
+    "net",
+    "kubernetes",
+];
 
-pub(super) fn is_known(function: &str) -> bool {
-    KNOWN.contains(&function)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::cel::{Context, Value};
+
+    /// What an expression comes to, in the environment of rules.
+    pub(super) fn evaluate(source: &str) -> Result<Value, String> {
+        let mut expression = environment()
+            .parser()
+            .parse(source)
+            .map_err(|error| error.to_string())?;
+        budget::instrument(&mut expression);
+        let context = Context::with_env(environment());
+        let outcome = budget::Budget::new().spend(|| Value::resolve(&expression, &context));
+        outcome
+            .ok_or("out of budget")?
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_functions_of_kubernetes_mean_what_they_mean_there() {
+        for source in [
+            // The first examples of each page of the documentation, and the edges found since.
+            "[1, 2, 3].sum() == 6 && [1.5].sum() == 1.5 && [duration('1s')].sum() == duration('1s')",
+            "[3, 1].min() == 1 && ['b', 'a'].max() == 'b' && [1, 2].isSorted() && ![2, 1].isSorted()",
+            "[1, 2, 2].indexOf(2) == 1 && [1, 2, 2].lastIndexOf(2) == 2 && [1].indexOf(9) == -1",
+            "[1].first().value() == 1 && ![].last().hasValue()",
+            "'abc 123'.find('[0-9]+') == '123' && 'abc'.find('x') == ''",
+            "'a b c'.findAll('[a-z]', 2) == ['a', 'b'] && 'a b'.findAll('[a-z]') == ['a', 'b'] && 'ab'.findAll('a', 0) == []",
+            "isURL('https://a.b/c?d=e') && !isURL('a/b') && url('https://u@a.b:80/p?k=v').getHost() == 'a.b:80'",
+            "url('/p?k=v&k=w').getQuery() == {'k': ['v', 'w']}",
+            "isQuantity('1.5Gi') && !isQuantity('1.5x') && quantity('1Ki').asInteger() == 1024",
+            "quantity('500m').add(quantity('500m')) == quantity('1') && quantity('1').sub(2).isLessThan(quantity('0'))",
+            "quantity('1.5').isInteger() == false && quantity('200k').compareTo(quantity('0.2M')) == 0 && sign(quantity('-1')) == -1",
+            "isIP('10.0.0.1') && !isIP('::ffff:10.0.0.1') && ip('::1').isLoopback() && ip('127.0.0.1').family() == 4",
+            "ip.isCanonical('::1') && !ip.isCanonical('0::1') && string(ip('0::1')) == '::1' && ip('10.0.0.1').isGlobalUnicast()",
+            "cidr('10.0.0.0/8').containsIP('10.1.2.3') && cidr('10.0.0.0/8').containsCIDR(cidr('10.1.0.0/16'))",
+            "cidr('10.1.2.3/8').masked() == cidr('10.0.0.0/8') && string(cidr('10.0.0.0/8')) == '10.0.0.0/8' && type(ip('::1')) == net.IP",
+            "semver('1.2.3').isLessThan(semver('1.2.3+b')) == false && isSemver('v01.2', true) && !isSemver('v1.2.3')",
+            "semver('1.0.0-rc.1').compareTo(semver('1.0.0')) == -1 && semver('1.2.3').minor() == 2",
+            "sets.contains([1, 2], [2]) && sets.equivalent([1, 1], [1]) && !sets.intersects([1], [2])",
+            "!format.dns1123Label().validate('abc').hasValue() && format.named('labelValue').value().validate('-').hasValue() && !format.named('x').hasValue()",
+            "{'a': 1}.all(k, v, k == 'a' && v == 1) && [5].exists(i, v, i == 0 && v == 5) && [5, 6].existsOne(i, v, v == 5)",
+            "{'a': 1}.transformMap(k, v, v + 1) == {'a': 2} && {'a': 1}.transformMap(k, v, v > 1, v) == {}",
+            "{'a': 1}.transformMapEntry(k, v, {v: k}) == {1: 'a'} && [1, 2].transformList(i, v, i > 0, v * 2) == [4]",
+            "optional.of(1).optMap(x, x + 1).value() == 2 && optional.of(1).optFlatMap(x, optional.none()).hasValue() == false",
+            "'%s-%d'.format(['a', 5]) == 'a-5' && strings.quote('a') == '\"a\"' && 'abc'.replace('', '_') == '_a_b_c_'",
+            "'a'.matches('^\\\\pL$') && !'é'.matches('^\\\\w$')",
+            "timestamp('2024-01-01T00:00:00Z').getHours('America/New_York') == 19 && timestamp('2024-01-01T01:00:00+01:00').getHours() == 0",
+            "'%s %s'.format([['a', 1], {'k': 1.5}]) == '[\"a\", 1] {\"k\":1.500000}' && timestamp(0) == timestamp('1970-01-01T00:00:00Z')",
+        ] {
+            assert_eq!(evaluate(source), Ok(Value::Bool(true)), "{source}");
+        }
+    }
+
+    #[test]
+    fn what_fails_there_fails_here() {
+        for source in [
+            "[].min() == 1",
+            "url('a/b').getHost() == ''",
+            "quantity('x') == quantity('1')",
+            "ip('x') == ip('::1')",
+            "'a'.matches('(')",
+            "quantity('1.5').asInteger() == 1",
+            "semver('1') == semver('1.0.0')",
+            "{'a': 1, 'b': 1}.transformMapEntry(k, v, {v: k}) == {}",
+        ] {
+            assert!(evaluate(source).is_err(), "{source}");
+        }
+    }
 }

@@ -1,22 +1,39 @@
 //! One CEL rule, compiled.
 
-use ::cel::{Context, Program, Value as CelValue};
+use std::sync::Arc;
+
+use ::cel::Context;
+use ::cel::ExecutionError;
+use ::cel::common::ast::IdedExpr;
+use ::cel::common::types::{CelBool, CelOptional, CelString};
+use ::cel::common::value::Val;
+use ::cel::objects::Value as CelValue;
 use serde_json::Value;
 
-use crate::cel::library;
+use crate::cel::budget::Budget;
+use crate::cel::value::Broken;
+use crate::cel::{budget, check, field_path, library, value};
 use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
 use crate::ruleset::CompileError;
+use crate::schema::{JsonType, Schema};
+
+/// The longest message that an expression may come to.
+const MESSAGE_MAX_BYTES: usize = 5 << 10;
 
 /// One entry of `x-kubernetes-validations`, compiled.
 pub(crate) struct CelRule {
     pub(crate) id: String,
+    pub(crate) source: String,
+    pub(crate) message: String,
     pub(crate) uses_old_self: bool,
-    program: Program,
-    source: String,
-    message: String,
+    /// Whether the rule is asked, with an empty `oldSelf`, also where there was nothing before.
+    optional_old_self: bool,
+    uses_self: bool,
+    expression: IdedExpr,
+    message_expression: Option<IdedExpr>,
     reason: Reason,
-    /// Below the node that carries the rule, in printed form: `.maxSizeGib`.
+    /// Below the node that carries the rule: `maxSizeGib`.
     field_path: Option<String>,
 }
 
@@ -28,38 +45,81 @@ enum Reason {
     Duplicate,
 }
 
+/// What a rule is asked of.
+pub(super) struct Question<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) value: &'a Value,
+    pub(super) before: Option<&'a Value>,
+    pub(super) is_resource: bool,
+}
+
+/// What became of a rule.
+pub(super) enum Answer {
+    Holds,
+    /// Broken; an update inherits it when the value is what it was.
+    Broken(FieldError),
+    /// It could not be evaluated. That is an error, and never inherited.
+    Failed(FieldError),
+    /// The budget is used up: no further rule is asked.
+    Exhausted(FieldError),
+}
+
 impl CelRule {
     /// Compiles a rule that sits at the schema node `at`.
-    pub(crate) fn compile(rule: &Value, at: &str, index: usize) -> Result<Self, CompileError> {
+    pub(crate) fn compile(
+        rule: &Value,
+        schema: &Schema,
+        at: &str,
+        index: usize,
+    ) -> Result<Self, CompileError> {
         let source = rule["rule"].as_str().unwrap_or_default().to_owned();
         let fail = |problem: String| CompileError::Cel {
-            at: at.to_owned(),
+            at: if at.is_empty() {
+                "the root".to_owned()
+            } else {
+                at.to_owned()
+            },
             problem,
             rule: source.clone(),
         };
         for (keyword, value) in rule.as_object().into_iter().flatten() {
             let known = matches!(
                 keyword.as_str(),
-                "rule" | "message" | "reason" | "fieldPath"
+                "rule"
+                    | "message"
+                    | "messageExpression"
+                    | "reason"
+                    | "fieldPath"
+                    | "optionalOldSelf"
             );
             if !known && !value.is_null() {
                 return Err(fail(format!("`{keyword}` is not supported")));
             }
         }
-        let environment = library::environment();
-        let program = environment
-            .compile(&source)
-            .map_err(|error| fail(error.to_string()))?;
-        let references = program.references();
-        if let Some(unknown) = references
-            .functions()
-            .into_iter()
-            .find(|name| !library::is_known(name))
+        let optional_old_self = rule["optionalOldSelf"] == true;
+        let scope = check::Scope {
+            schema,
+            is_resource: at.is_empty() || schema.embedded,
+            optional_old_self,
+        };
+        let expression = expression(&source, &scope).map_err(fail)?;
+        let message_expression = match rule["messageExpression"]
+            .as_str()
+            .filter(|text| !text.is_empty())
         {
-            return Err(fail(format!("function `{unknown}` is not supported")));
-        }
-        let uses_old_self = references.has_variable("oldSelf");
-        let message = match rule["message"].as_str() {
+            Some(text) => Some(
+                self::expression(text, &scope)
+                    .map_err(|problem| fail(format!("messageExpression: {problem}")))?,
+            ),
+            None => None,
+        };
+        let uses_old_self = expression.references().has_variable("oldSelf");
+        let uses_self = expression.references().has_variable("self");
+        let message = match rule["message"]
+            .as_str()
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+        {
             Some(message) => message.to_owned(),
             None => format!("failed rule: {}", source.trim()),
         };
@@ -71,57 +131,202 @@ impl CelRule {
             Some(other) => return Err(fail(format!("unknown reason `{other}`"))),
         };
         let id = bracketed_id(&message).map_or_else(|| format!("{at}/cel-{index}"), String::from);
-        let field_path = rule["fieldPath"].as_str().map(String::from);
+        let field_path = match rule["fieldPath"].as_str().filter(|path| !path.is_empty()) {
+            Some(path) => Some(
+                field_path::normalized(path, schema)
+                    .map_err(|problem| fail(format!("fieldPath: {problem}")))?,
+            ),
+            None => None,
+        };
         Ok(Self {
             id,
-            uses_old_self,
-            program,
             source,
             message,
+            uses_old_self,
+            optional_old_self,
+            uses_self,
+            expression,
+            message_expression,
             reason,
             field_path,
         })
     }
 
-    /// What is wrong with the value, if anything.
-    pub(super) fn judge(
+    /// Asks the rule.
+    pub(super) fn ask(
         &self,
-        context: &Context<'_, '_>,
-        value: &Value,
+        question: &Question<'_>,
         at: Cursor<'_>,
-    ) -> Option<FieldError> {
-        let shown = value.is_object() || value.is_array();
-        let invalid = |path: FieldPath, detail: String| {
-            if shown {
-                FieldError::invalid_hidden(path, detail)
-            } else {
-                FieldError::invalid(path, value.clone(), detail)
-            }
-        };
-        match self.program.execute(context) {
-            Ok(CelValue::Bool(true)) => None,
-            Ok(_) => {
-                let mut path = at.to_path();
-                if let Some(below) = &self.field_path {
-                    path = FieldPath::new(format!("{}{below}", path.as_str()));
-                }
-                let detail = self.message.clone();
-                Some(match self.reason {
-                    Reason::Invalid => invalid(path, detail),
-                    Reason::Forbidden => FieldError::forbidden(path, detail),
-                    Reason::Required => FieldError::required(path, detail),
-                    Reason::Duplicate => FieldError {
-                        detail,
-                        ..FieldError::duplicate(path, value.clone())
-                    },
-                })
-            }
-            // A rule that cannot be evaluated refuses, as in the API server.
-            Err(error) => Some(invalid(
-                at.to_path(),
-                format!("{error} evaluating rule: {}", self.source),
-            )),
+        budget: &mut Budget,
+    ) -> Answer {
+        // A transition rule says nothing about a value that was not there before.
+        let before = question.before.filter(|before| !before.is_null());
+        if self.uses_old_self && before.is_none() && !self.optional_old_self {
+            return Answer::Holds;
         }
+        let own = question.as_cel(question.value);
+        if self.uses_self && own.downcast_ref::<Broken>().is_some() {
+            return Answer::Failed(self.failed(
+                question,
+                at,
+                "invalid data, expected int, got float64",
+            ));
+        }
+        let mut context = Context::with_env(library::environment());
+        context.add_variable_as_val("self", own);
+        if self.uses_old_self || self.message_expression.is_some() {
+            let old = before.map(|before| question.as_cel(before));
+            match (self.optional_old_self, old) {
+                (true, old) => {
+                    context.add_variable_as_val("oldSelf", Box::new(CelOptional::from(old)))
+                }
+                (false, Some(old)) => context.add_variable_as_val("oldSelf", old),
+                (false, None) => {}
+            }
+        }
+        let outcome = budget.spend(|| {
+            CelValue::resolve_val(&self.expression, &context).map(|value| {
+                value
+                    .downcast_ref::<CelBool>()
+                    .is_some_and(|holds| *holds.inner())
+            })
+        });
+        match outcome {
+            None => {
+                Answer::Exhausted(self.invalid(question, at.to_path(), OUT_OF_BUDGET.to_owned()))
+            }
+            Some(Ok(true)) => Answer::Holds,
+            Some(Ok(false)) => Answer::Broken(self.broken(question, at, &context, budget)),
+            Some(Err(error)) => Answer::Failed(self.failed(question, at, &as_go(&error))),
+        }
+    }
+
+    fn broken(
+        &self,
+        question: &Question<'_>,
+        at: Cursor<'_>,
+        context: &Context<'_, '_>,
+        budget: &mut Budget,
+    ) -> FieldError {
+        let path = match &self.field_path {
+            Some(below) => at.child(below).to_path(),
+            None => at.to_path(),
+        };
+        let spoken = self.message_expression.as_ref().and_then(|expression| {
+            let outcome = budget.spend(|| {
+                let value = CelValue::resolve_val(expression, context).ok()?;
+                Some(value.downcast_ref::<CelString>()?.inner().trim().to_owned())
+            });
+            let usable = |text: &String| {
+                !text.is_empty() && text.len() <= MESSAGE_MAX_BYTES && !text.contains('\n')
+            };
+            outcome.flatten().filter(usable)
+        });
+        let detail = spoken.unwrap_or_else(|| self.message.clone());
+        match self.reason {
+            Reason::Invalid => self.invalid(question, path, detail),
+            Reason::Forbidden => FieldError::forbidden(path, detail),
+            Reason::Required => FieldError::required(path, detail),
+            // The API server prints no message here.
+            Reason::Duplicate => FieldError {
+                error_type: crate::ErrorType::Duplicate,
+                ..self.invalid(question, path, String::new())
+            },
+        }
+    }
+
+    fn invalid(&self, question: &Question<'_>, path: FieldPath, detail: String) -> FieldError {
+        let _ = self;
+        match question.schema.json_type {
+            Some(JsonType::Object | JsonType::Array) => FieldError::invalid_hidden(path, detail),
+            _ => FieldError::invalid(path, question.value.clone(), detail),
+        }
+    }
+
+    /// A rule that cannot be evaluated refuses, as in the API server, which shows the type here.
+    fn failed(&self, question: &Question<'_>, at: Cursor<'_>, problem: &str) -> FieldError {
+        let kind = question.schema.json_type.map_or("", JsonType::as_str);
+        let about = self
+            .message
+            .strip_prefix("failed rule: ")
+            .unwrap_or(&self.message);
+        let detail = if problem == NO_SUCH_OVERLOAD {
+            format!(
+                "'{problem}': call arguments did not match a supported operator, function or macro signature for rule: {about}"
+            )
+        } else {
+            format!("{problem} evaluating rule: {about}")
+        };
+        FieldError::invalid(at.to_path(), kind, detail)
+    }
+}
+
+impl<'a> Question<'a> {
+    fn as_cel(&self, value: &'a Value) -> Box<dyn Val + 'a> {
+        if self.is_resource {
+            value::of_resource(self.schema, value)
+        } else {
+            value::of(self.schema, value)
+        }
+    }
+}
+
+const NO_SUCH_OVERLOAD: &str = "no such overload";
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// Parses and checks an expression, and makes it count its steps.
+fn expression(source: &str, scope: &check::Scope<'_>) -> Result<IdedExpr, String> {
+    check::size(source)?;
+    let environment: Arc<::cel::Env> = library::environment();
+    let mut expression = environment
+        .parser()
+        .parse(source)
+        .map_err(|error| error.to_string())?;
+    check::expression(&expression, scope)?;
+    budget::instrument(&mut expression);
+    Ok(expression)
+}
+
+/// An error of evaluation as cel-go words it.
+fn as_go(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::IndexOutOfBounds(index) => format!("index out of bounds: {}", plain(index)),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::FunctionError { function, message } => match conversion(function) {
+            Some(kind) => format!("type conversion error from 'string' to '{kind}'"),
+            None => message.clone(),
+        },
+        ExecutionError::NoSuchOverload(_)
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnexpectedType { .. } => NO_SUCH_OVERLOAD.to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The type that a function of this name converts to.
+fn conversion(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "bool" => "bool",
+        "bytes" => "bytes",
+        "double" => "double",
+        "duration" => "google.protobuf.Duration",
+        "int" => "int",
+        "timestamp" => "google.protobuf.Timestamp",
+        "uint" => "uint",
+        _ => return None,
+    })
+}
+
+fn plain(value: &CelValue) -> String {
+    match value {
+        CelValue::Int(index) => index.to_string(),
+        CelValue::UInt(index) => index.to_string(),
+        other => format!("{other:?}"),
     }
 }
 
@@ -140,8 +345,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn compile(rule: &Value) -> Result<CelRule, CompileError> {
-        CelRule::compile(rule, "spec", 0)
+    fn problem(rule: &Value) -> String {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "object", "additionalProperties": {"type": "string"}}},
+        });
+        let schema = Schema::compile(&schema, "spec").expect("valid");
+        CelRule::compile(rule, &schema, "spec", 0)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     }
 
     #[test]
@@ -155,20 +368,41 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_not_here_stops_the_start() {
-        let problem = |rule| {
-            compile(&json!({"rule": rule}))
-                .err()
-                .map(|error| error.to_string())
-                .unwrap_or_default()
-        };
-        assert!(
-            problem("quantity(self).isGreaterThan(quantity('1'))").contains("is not supported")
-        );
-        assert!(problem("self.matches('a')").contains("`matches` is not supported"));
-        assert!(problem("self ==").contains("CEL rule at spec"));
+    fn a_rule_that_could_not_be_judged_here_does_not_compile() {
+        for (rule, expected) in [
+            (
+                json!({"rule": "self.a.nope()"}),
+                "function `nope` is not supported",
+            ),
+            (json!({"rule": "self.a.matches('(')"}), "unclosed group"),
+            (json!({"rule": "self =="}), "CEL rule at spec"),
+            (json!({"rule": "self.c == 1"}), "undefined field `c`"),
+            (
+                json!({"rule": "other == 1"}),
+                "undeclared reference to `other`",
+            ),
+            (
+                json!({"rule": "self.a == 1", "fieldPath": ".c"}),
+                "fieldPath",
+            ),
+            (
+                json!({"rule": "self.a == 1", "surprise": 1}),
+                "`surprise` is not supported",
+            ),
+            (
+                json!({"rule": "self.a == 1", "reason": "Because"}),
+                "unknown reason",
+            ),
+            (
+                json!({"rule": format!("{}1{}", "(".repeat(300), ")".repeat(300))}),
+                "nested",
+            ),
+        ] {
+            let problem = problem(&rule);
+            assert!(problem.contains(expected), "{rule}: {problem}");
+        }
         assert_eq!(
-            problem("self.a == 1 && self.b.all(k, k.startsWith('x'))"),
+            problem(&json!({"rule": "self.a == 1 && self.b.all(k, self.b[k].startsWith('x'))"})),
             ""
         );
     }

@@ -1,0 +1,121 @@
+//! Candidates a line, verdicts a line: for programs that have many.
+
+use std::io::{BufRead, Write};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{Candidate, Judge, ReadJson, Verdict, Violation};
+
+use crate::desk::kinds::Kinds;
+
+/// One line: what is being done, and the objects as raw JSON text.
+#[derive(Deserialize)]
+struct Line {
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    op: Operation,
+    object: String,
+    #[serde(default)]
+    old: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Operation {
+    #[default]
+    Create,
+    Update,
+}
+
+/// How many lines were judged, and how many of them could not be, or were refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) judged: usize,
+    pub(crate) invalid: usize,
+    pub(crate) unreadable: usize,
+}
+
+/// Judges every line and writes its verdict, in the order of the lines.
+pub(crate) fn run(
+    kinds: &Kinds,
+    input: impl BufRead,
+    out: &mut impl Write,
+) -> std::io::Result<Count> {
+    let mut count = Count::default();
+    for line in input.lines() {
+        let line = line?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let answer = match serde_json::from_str::<Line>(&line) {
+            Ok(line) => answer(kinds, &line, &mut count),
+            Err(error) => {
+                count.unreadable += 1;
+                unreadable(
+                    &Value::Null,
+                    &format!("the line is not a candidate: {error}"),
+                )
+            }
+        };
+        writeln!(out, "{answer}")?;
+    }
+    Ok(count)
+}
+
+fn answer(kinds: &Kinds, line: &Line, count: &mut Count) -> Value {
+    match judge(kinds, line) {
+        Ok(verdict) => {
+            count.judged += 1;
+            count.invalid += usize::from(!verdict.is_valid());
+            json!({
+                "id": line.id,
+                "valid": verdict.is_valid(),
+                "errors": verdict.errors.iter().map(finding).collect::<Vec<_>>(),
+                "warnings": verdict.warnings.iter().map(finding).collect::<Vec<_>>(),
+            })
+        }
+        Err(problem) => {
+            count.unreadable += 1;
+            unreadable(&line.id, &problem)
+        }
+    }
+}
+
+fn judge(kinds: &Kinds, line: &Line) -> Result<Verdict, String> {
+    let object =
+        ReadJson::new(&line.object).map_err(|error| format!("`object` is not JSON: {error}"))?;
+    let old = match (&line.old, line.op) {
+        (Some(old), Operation::Update) => Some(
+            ReadJson::new(old)
+                .map_err(|error| format!("`old` is not JSON: {error}"))?
+                .value,
+        ),
+        (None, Operation::Update) => {
+            return Err("`op` is `update`, so `old` must say what the object was".into());
+        }
+        (_, Operation::Create) => None,
+    };
+    let ruleset: &dyn Judge = kinds.of(&object.value)?;
+    let candidate = match &old {
+        Some(old) => Candidate::update(&object.value, old),
+        None => Candidate::create(&object.value),
+    };
+    Ok(ruleset.check(&candidate.strict().repeating(&object.duplicates)))
+}
+
+fn finding(violation: &Violation) -> Value {
+    json!({
+        "type": violation.error.error_type.as_str(),
+        "field": violation.error.path.to_string(),
+        "detail": violation.error.detail,
+        "rule": violation.rule,
+    })
+}
+
+/// An object that cannot be read does not stand, whatever its rules are.
+fn unreadable(id: &Value, problem: &str) -> Value {
+    let error =
+        json!({"type": "InternalError", "field": "<nil>", "detail": problem, "rule": "readable"});
+    json!({"id": id, "valid": false, "errors": [error], "warnings": []})
+}

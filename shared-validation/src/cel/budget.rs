@@ -1,0 +1,247 @@
+//! What a rule may cost, so that no rule and no object can keep the judge busy.
+//!
+//! The limit counts steps and bytes, never time: the same object gets the same verdict on every
+//! machine. Rules are instrumented when they are compiled: each step of a comprehension asks first,
+//! and what it collects is weighed.
+
+use std::cell::Cell;
+
+use ::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
+};
+use ::cel::common::types::{CelBool, CelString, DYN_TYPE, Kind};
+use ::cel::common::value::{CowVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError};
+
+use crate::cel::library::{BOUNDED_REPLACE, SPELLED, TIMESTAMP};
+
+/// What one rule may take on one value. The API server allows a million units of cost, of which each
+/// step takes several: <https://pkg.go.dev/k8s.io/apiserver/pkg/apis/cel#pkg-constants>.
+const PER_RULE: usize = 1_000_000;
+/// What all rules may take on one object.
+const PER_OBJECT: usize = 10_000_000;
+/// How much text weighs as much as a step.
+pub(super) const BYTES_PER_UNIT: usize = 64;
+
+const STEP: &str = "@step";
+const WEIGHED: &str = "@weighed";
+
+thread_local! {
+    static LEFT: Cell<usize> = const { Cell::new(PER_RULE) };
+    static EXHAUSTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What is left for an object.
+pub(crate) struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Self {
+        Self { left: PER_OBJECT }
+    }
+
+    /// Evaluates one rule. `None` when it, or all before it, took too much.
+    pub(super) fn spend<T>(&mut self, evaluate: impl FnOnce() -> T) -> Option<T> {
+        let allowed = self.left.min(PER_RULE);
+        LEFT.set(allowed);
+        EXHAUSTED.set(allowed == 0);
+        let result = evaluate();
+        self.left -= allowed - LEFT.get();
+        (!EXHAUSTED.get()).then_some(result)
+    }
+}
+
+/// Takes from the budget of the rule that is being evaluated; false when it is not enough.
+pub(super) fn take(units: usize) -> bool {
+    match LEFT.get().checked_sub(units) {
+        Some(left) if !EXHAUSTED.get() => {
+            LEFT.set(left);
+            true
+        }
+        _ => {
+            EXHAUSTED.set(true);
+            false
+        }
+    }
+}
+
+pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    cel::add_overload!(env, fn step: () -> CelBool, name = STEP)?;
+    env.add_overload(WEIGHED, "weighed", vec![DYN_TYPE], weighed)
+}
+
+fn step() -> CelBool {
+    take(1).into()
+}
+
+fn weighed<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let value = arguments
+        .pop()
+        .ok_or_else(|| ExecutionError::function_error(WEIGHED, "no value"))?;
+    if weigh(value.as_ref()) {
+        Ok(value)
+    } else {
+        Err(ExecutionError::function_error(
+            WEIGHED,
+            "the budget is used up",
+        ))
+    }
+}
+
+fn weigh(value: &dyn Val) -> bool {
+    match value.get_type().kind() {
+        Kind::String => value
+            .downcast_ref::<CelString>()
+            .is_none_or(|text| take(text.inner().len() / BYTES_PER_UNIT)),
+        Kind::List | Kind::Map => {
+            let Some(iterable) = value.as_iterable() else {
+                return true;
+            };
+            let indexer = (value.get_type().kind() == Kind::Map)
+                .then(|| value.as_indexer())
+                .flatten();
+            let mut items = iterable.iter();
+            while let Some(item) = items.next() {
+                let value = indexer.and_then(|indexer| indexer.get(item).ok());
+                if !take(1) || !weigh(item) || !value.is_none_or(|value| weigh(value.as_ref())) {
+                    return false;
+                }
+            }
+            true
+        }
+        _ => true,
+    }
+}
+
+/// Makes every comprehension of an expression ask before each step, and calls of functions that differ
+/// here reach ours.
+pub(super) fn instrument(expression: &mut IdedExpr) {
+    match &mut expression.expr {
+        Expr::Call(call) => {
+            call.target.iter_mut().for_each(|target| instrument(target));
+            call.args.iter_mut().for_each(instrument);
+            match (
+                call.func_name.as_str(),
+                call.target.is_some(),
+                call.args.as_mut_slice(),
+            ) {
+                ("replace", true, _) => BOUNDED_REPLACE.clone_into(&mut call.func_name),
+                ("timestamp", false, _) => TIMESTAMP.clone_into(&mut call.func_name),
+                ("format", true, [arguments]) => wrap(arguments, SPELLED),
+                _ => {}
+            }
+        }
+        Expr::Comprehension(comprehension) => {
+            let ComprehensionExpr {
+                iter_range,
+                accu_init,
+                loop_cond,
+                loop_step,
+                result,
+                ..
+            } = &mut **comprehension;
+            for part in [iter_range, accu_init, loop_cond, &mut *loop_step, result] {
+                instrument(part);
+            }
+            guard(loop_step);
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(instrument),
+        Expr::Map(map) => map
+            .entries
+            .iter_mut()
+            .for_each(|entry| match &mut entry.expr {
+                EntryExpr::MapEntry(entry) => {
+                    instrument(&mut entry.key);
+                    instrument(&mut entry.value);
+                }
+                EntryExpr::StructField(field) => instrument(&mut field.value),
+            }),
+        Expr::Select(select) => instrument(&mut select.operand),
+        Expr::Struct(fields) => fields
+            .entries
+            .iter_mut()
+            .for_each(|entry| match &mut entry.expr {
+                EntryExpr::MapEntry(entry) => instrument(&mut entry.value),
+                EntryExpr::StructField(field) => instrument(&mut field.value),
+            }),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    }
+}
+
+/// Guards one step. The shapes are those that macros make; what a step comes to when the budget is
+/// used up ends the comprehension, or does nothing until it ends.
+fn guard(step: &mut IdedExpr) {
+    let Expr::Call(call) = &mut step.expr else {
+        return;
+    };
+    match (call.func_name.as_str(), call.args.as_mut_slice()) {
+        (operators::LOGICAL_AND, [_, predicate]) => ask(predicate, false),
+        (operators::LOGICAL_OR, [_, predicate]) => ask(predicate, true),
+        (operators::CONDITIONAL, [condition, taken, _]) => {
+            ask(condition, false);
+            if let Expr::Call(call) = &mut taken.expr {
+                collected(&mut call.args).into_iter().for_each(weigh_first);
+            }
+        }
+        (operators::ADD, args) => {
+            if let Some(element) = collected(args) {
+                weigh_first(element);
+                ask(element, false);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What `@result + [e]` adds to the result.
+fn collected(args: &mut [IdedExpr]) -> Option<&mut IdedExpr> {
+    match args {
+        [
+            _,
+            IdedExpr {
+                expr: Expr::List(list),
+                ..
+            },
+        ] => list.elements.first_mut(),
+        _ => None,
+    }
+}
+
+/// `e` as `@step() ? e : otherwise`.
+fn ask(expression: &mut IdedExpr, otherwise: bool) {
+    let asked = node(expression.id, call(STEP, vec![]));
+    let otherwise = node(
+        expression.id,
+        Expr::Literal(LiteralValue::Boolean(otherwise.into())),
+    );
+    let id = expression.id;
+    let inner = std::mem::take(expression);
+    *expression = node(
+        id,
+        call(operators::CONDITIONAL, vec![asked, inner, otherwise]),
+    );
+}
+
+fn weigh_first(expression: &mut IdedExpr) {
+    wrap(expression, WEIGHED);
+}
+
+/// `e` as `function(e)`.
+fn wrap(expression: &mut IdedExpr, function: &str) {
+    let id = expression.id;
+    let inner = std::mem::take(expression);
+    *expression = node(id, call(function, vec![inner]));
+}
+
+fn node(id: u64, expr: Expr) -> IdedExpr {
+    IdedExpr { id, expr }
+}
+
+fn call(function: &str, args: Vec<IdedExpr>) -> Expr {
+    Expr::Call(CallExpr {
+        func_name: function.to_owned(),
+        target: None,
+        args,
+    })
+}

@@ -1,0 +1,172 @@
+//! What can be said of an expression before it is ever asked: that its names are known, that its
+//! patterns compile, and that it is not too large to be walked.
+
+use ::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+
+use crate::cel::library;
+use crate::cel::value;
+use crate::schema::Schema;
+
+/// The API server takes a hundred thousand characters; no rule comes near, and a walk must be able to
+/// go as deep as its text is long.
+const MAX_BYTES: usize = 10_000;
+/// How deep brackets may be nested, as in cel-go.
+const MAX_DEPTH: usize = 250;
+
+/// What names an expression may use.
+pub(super) struct Scope<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) is_resource: bool,
+    pub(super) optional_old_self: bool,
+}
+
+/// Refuses a text that would be too large or too deep to walk.
+pub(super) fn size(source: &str) -> Result<(), String> {
+    if source.len() > MAX_BYTES {
+        return Err(format!("longer than {MAX_BYTES} bytes"));
+    }
+    let mut depth = 0_usize;
+    for byte in source.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' | b'?' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks every name in an expression.
+pub(super) fn expression(expression: &IdedExpr, scope: &Scope<'_>) -> Result<(), String> {
+    Walk {
+        scope,
+        variables: vec!["self", "oldSelf"],
+    }
+    .node(expression)
+}
+
+struct Walk<'a> {
+    scope: &'a Scope<'a>,
+    variables: Vec<&'a str>,
+}
+
+impl<'a> Walk<'a> {
+    fn node(&mut self, expression: &'a IdedExpr) -> Result<(), String> {
+        match &expression.expr {
+            Expr::Ident(name) => {
+                if self.variables.contains(&name.as_str()) || library::has_name(name) {
+                    Ok(())
+                } else {
+                    Err(format!("undeclared reference to `{name}`"))
+                }
+            }
+            Expr::Call(call) => {
+                if !library::has_function(&call.func_name) {
+                    return Err(format!("function `{}` is not supported", call.func_name));
+                }
+                if matches!(call.func_name.as_str(), "matches" | "find" | "findAll") {
+                    let pattern = if call.target.is_some() {
+                        call.args.first()
+                    } else {
+                        call.args.get(1)
+                    };
+                    if let Some(IdedExpr {
+                        expr: Expr::Literal(LiteralValue::String(pattern)),
+                        ..
+                    }) = pattern
+                    {
+                        library::compile_regex(pattern.inner())?;
+                    }
+                }
+                call.target
+                    .iter()
+                    .try_for_each(|target| self.node(target))?;
+                call.args
+                    .iter()
+                    .try_for_each(|argument| self.node(argument))
+            }
+            Expr::Comprehension(comprehension) => {
+                self.node(&comprehension.iter_range)?;
+                self.node(&comprehension.accu_init)?;
+                let known = self.variables.len();
+                self.variables.push(&comprehension.accu_var);
+                self.variables.push(&comprehension.iter_var);
+                self.node(&comprehension.loop_cond)?;
+                self.node(&comprehension.loop_step)?;
+                self.node(&comprehension.result)?;
+                self.variables.truncate(known);
+                Ok(())
+            }
+            Expr::List(list) => list
+                .elements
+                .iter()
+                .try_for_each(|element| self.node(element)),
+            Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
+                EntryExpr::MapEntry(entry) => {
+                    self.node(&entry.key)?;
+                    self.node(&entry.value)
+                }
+                EntryExpr::StructField(field) => self.node(&field.value),
+            }),
+            Expr::Select(select) => {
+                self.node(&select.operand)?;
+                self.field(expression)
+            }
+            Expr::Struct(_) => Err("messages are not supported".to_owned()),
+            Expr::Literal(_) | Expr::Unspecified => Ok(()),
+        }
+    }
+
+    /// Checks a field against the schema, where the expression names it by a plain path.
+    fn field(&self, expression: &IdedExpr) -> Result<(), String> {
+        let Some((root, names)) = path(expression) else {
+            return Ok(());
+        };
+        let shadowed = self
+            .variables
+            .iter()
+            .filter(|variable| **variable == root)
+            .count()
+            > 1;
+        let typed = root == "self" || (root == "oldSelf" && !self.scope.optional_old_self);
+        if shadowed || !typed {
+            return Ok(());
+        }
+        let mut node = self.scope.schema;
+        for (depth, name) in names.iter().enumerate() {
+            let own = (depth == 0 && self.scope.is_resource) || node.embedded;
+            if own && matches!(*name, "apiVersion" | "kind" | "metadata") {
+                return Ok(());
+            }
+            let field = value::unescape(name);
+            match node.field(&field) {
+                Some(child) => node = child,
+                None if node.int_or_string => return Ok(()),
+                None => return Err(format!("undefined field `{field}`")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The variable and the fields of `self.a.b`.
+fn path(expression: &IdedExpr) -> Option<(&str, Vec<&str>)> {
+    let mut names = Vec::new();
+    let mut node = expression;
+    loop {
+        match &node.expr {
+            Expr::Ident(root) => {
+                names.reverse();
+                return Some((root, names));
+            }
+            Expr::Select(select) => {
+                names.push(select.field.as_str());
+                node = &select.operand;
+            }
+            _ => return None,
+        }
+    }
+}

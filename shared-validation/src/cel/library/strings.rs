@@ -1,0 +1,153 @@
+//! Functions whose meaning, or whose bounds, are not those of the `cel` crate: rules reach these
+//! instead, under names that no rule can write.
+
+use ::cel::common::types::{
+    CelBool, CelBytes, CelDouble, CelDuration, CelInt, CelList, CelString, CelTimestamp, CelUInt,
+    Kind, LIST_TYPE,
+};
+use ::cel::common::value::{CowVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError};
+
+use crate::cel::budget;
+use crate::cel::library::{argument, failed, items};
+use crate::format::time;
+use crate::go;
+
+/// `replace`, whose result could outgrow every argument.
+pub(in crate::cel) const BOUNDED_REPLACE: &str = "@replace";
+/// `timestamp`, read as Go reads it, and in UTC.
+pub(in crate::cel) const TIMESTAMP: &str = "@timestamp";
+/// The arguments of `format`, with lists and maps spelled as cel-go spells them.
+pub(in crate::cel) const SPELLED: &str = "@spelled";
+
+pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_overload(SPELLED, "spelled", vec![LIST_TYPE], spelled)?;
+    cel::add_overload!(env, fn timestamp: (CelString) -> Result<CelTimestamp>, name = TIMESTAMP)?;
+    cel::add_overload!(env, fn same_timestamp: (CelTimestamp) -> CelTimestamp, name = TIMESTAMP)?;
+    cel::add_overload!(env, fn timestamp_of_seconds: (CelInt) -> Result<CelTimestamp>, name = TIMESTAMP)?;
+    cel::add_member_overload!(env, fn replace: (CelString, CelString, CelString) -> Result<CelString>, name = BOUNDED_REPLACE)?;
+    cel::add_member_overload!(env, fn replace_some: (CelString, CelString, CelString, CelInt) -> Result<CelString>, name = BOUNDED_REPLACE)
+}
+
+fn replace(
+    text: &CelString<'_>,
+    old: &CelString<'_>,
+    new: &CelString<'_>,
+) -> Result<CelString<'static>, ExecutionError> {
+    replace_some(text, old, new, &CelInt::from(-1))
+}
+
+fn replace_some(
+    text: &CelString<'_>,
+    old: &CelString<'_>,
+    new: &CelString<'_>,
+    most: &CelInt,
+) -> Result<CelString<'static>, ExecutionError> {
+    let most = usize::try_from(*most.inner()).unwrap_or(usize::MAX);
+    let (text, old, new) = (text.inner(), old.inner(), new.inner());
+    let times = text.matches(old).count().min(most);
+    let length = text.len().saturating_add(times.saturating_mul(new.len()));
+    if !budget::take(length / budget::BYTES_PER_UNIT) {
+        return Err(failed("replace", "the result is too long"));
+    }
+    Ok(text.replacen(old, new, most).into())
+}
+
+fn timestamp(text: &CelString<'_>) -> Result<CelTimestamp, ExecutionError> {
+    let problem = || failed("timestamp", text.inner());
+    time::rfc3339(text.inner(), false)
+        .map(CelTimestamp::from)
+        .ok_or_else(problem)
+}
+
+fn same_timestamp(moment: &CelTimestamp) -> CelTimestamp {
+    moment.clone()
+}
+
+fn timestamp_of_seconds(seconds: &CelInt) -> Result<CelTimestamp, ExecutionError> {
+    let moment = chrono::DateTime::from_timestamp(*seconds.inner(), 0);
+    let within = moment.filter(|moment| (1..=9999).contains(&chrono::Datelike::year(moment)));
+    let problem = || failed("timestamp", "timestamp overflow");
+    within
+        .map(|moment| CelTimestamp::from(moment.fixed_offset()))
+        .ok_or_else(problem)
+}
+
+fn spelled<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let list = argument(&arguments, 0, SPELLED)?;
+    let mut out: Vec<Box<dyn Val + 'v>> = Vec::new();
+    for item in items(list.as_ref(), SPELLED)? {
+        out.push(match item.get_type().kind() {
+            Kind::List | Kind::Map => Box::new(CelString::from(spell(item)?)),
+            _ => item.clone_as_boxed(),
+        });
+    }
+    Ok(CowVal::owned(CelList::from(out)))
+}
+
+/// A value as it stands within a list or map.
+fn spell(value: &dyn Val) -> Result<String, ExecutionError> {
+    let unknown = || {
+        failed(
+            "format",
+            format!("no formatting function for {}", value.get_type().name()),
+        )
+    };
+    Ok(match value.get_type().kind() {
+        Kind::List => {
+            let spelled: Result<Vec<_>, _> =
+                items(value, "format")?.into_iter().map(spell).collect();
+            format!("[{}]", spelled?.join(", "))
+        }
+        Kind::Map => {
+            let indexer = value.as_indexer().ok_or_else(unknown)?;
+            let mut pairs = Vec::new();
+            for key in items(value, "format")? {
+                pairs.push((spell(key)?, spell(indexer.get(key)?.as_ref())?));
+            }
+            pairs.sort();
+            let pairs: Vec<_> = pairs
+                .into_iter()
+                .map(|(key, value)| format!("{key}:{value}"))
+                .collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        Kind::NullType => "null".to_owned(),
+        _ => scalar(value).ok_or_else(unknown)?,
+    })
+}
+
+fn scalar(value: &dyn Val) -> Option<String> {
+    if let Some(text) = value.downcast_ref::<CelString>() {
+        return Some(go::quote(text.inner()));
+    }
+    if let Some(number) = value.downcast_ref::<CelInt>() {
+        return Some(number.inner().to_string());
+    }
+    if let Some(number) = value.downcast_ref::<CelUInt>() {
+        return Some(number.inner().to_string());
+    }
+    if let Some(number) = value.downcast_ref::<CelDouble>() {
+        return Some(format!("{:.6}", number.inner()));
+    }
+    if let Some(flag) = value.downcast_ref::<CelBool>() {
+        return Some(flag.inner().to_string());
+    }
+    if let Some(bytes) = value.downcast_ref::<CelBytes>() {
+        return Some(format!(
+            "b{}",
+            go::quote(&String::from_utf8_lossy(bytes.inner()))
+        ));
+    }
+    if let Some(moment) = value.downcast_ref::<CelTimestamp>() {
+        let text = moment
+            .inner()
+            .to_utc()
+            .to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true);
+        return Some(format!("timestamp({})", go::quote(&text)));
+    }
+    let seconds = value.downcast_ref::<CelDuration>()?.inner();
+    let seconds = seconds.num_nanoseconds()?;
+    let whole = seconds / 1_000_000_000;
+    Some(format!("duration({})", go::quote(&format!("{whole}s"))))
+}

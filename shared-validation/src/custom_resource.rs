@@ -1,0 +1,234 @@
+//! A kind as its CRD describes it, and the judgement itself.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::candidate::{Candidate, UnknownFields};
+use crate::cel::Cel;
+use crate::defaults::{self, DynamicDefault};
+use crate::field_error::{BadValue, FieldError};
+use crate::field_path::Cursor;
+use crate::metadata;
+use crate::ruleset::{Case, CompileError, Judge, LayerJudge, Report};
+use crate::schema::Schema;
+use crate::structural::Structural;
+use crate::unknown_fields;
+use crate::verdict::{Verdict, Violation};
+
+/// One version of a kind, judged by what its CRD alone says: the structural schema and the CEL rules.
+///
+/// Kinds with Rust rules are a [`Ruleset`](crate::Ruleset); any other CRD is this.
+pub struct CustomResource {
+    crd: Value,
+    group: String,
+    version: String,
+    kind: String,
+    is_namespaced: bool,
+    has_status_subresource: bool,
+    no_fields: BTreeSet<String>,
+    pub(crate) schema: Schema,
+}
+
+/// What a kind may have beyond its CRD.
+pub(crate) struct Beyond<'a> {
+    pub(crate) dynamic_defaults: &'a [DynamicDefault],
+    pub(crate) transition_fields: &'a BTreeSet<String>,
+    pub(crate) typed: Option<&'a dyn LayerJudge>,
+}
+
+impl CustomResource {
+    /// Compiles one version out of a CRD.
+    ///
+    /// # Errors
+    ///
+    /// When the CRD has no such version, or uses something that would be judged differently here than
+    /// by the API server.
+    pub fn compile(crd: &Value, version: &str) -> Result<Self, CompileError> {
+        let schema = Schema::of_crd(crd, version)?;
+        let text = |pointer: &str| {
+            crd.pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+        let definition = versions
+            .into_iter()
+            .flatten()
+            .find(|one| one["name"] == version);
+        Ok(Self {
+            crd: crd.clone(),
+            group: text("/spec/group").to_owned(),
+            version: version.to_owned(),
+            kind: text("/spec/names/kind").to_owned(),
+            is_namespaced: text("/spec/scope") != "Cluster",
+            has_status_subresource: definition
+                .is_some_and(|one| !one["subresources"]["status"].is_null()),
+            no_fields: BTreeSet::new(),
+            schema,
+        })
+    }
+
+    /// Compiles every version that a CRD serves.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile`](Self::compile), and when it serves none.
+    pub fn compile_served(crd: &Value) -> Result<Vec<Self>, CompileError> {
+        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+        let served = versions
+            .into_iter()
+            .flatten()
+            .filter(|version| version["served"] != false);
+        let names: Vec<_> = served
+            .filter_map(|version| version["name"].as_str())
+            .collect();
+        if names.is_empty() {
+            return Err(CompileError::NoSchema {
+                version: "any".to_owned(),
+            });
+        }
+        names
+            .into_iter()
+            .map(|name| Self::compile(crd, name))
+            .collect()
+    }
+
+    fn filled(&self, object: &Value, beyond: &Beyond<'_>) -> Value {
+        let mut filled = object.clone();
+        let mut operations =
+            defaults::fill_static(&mut filled, &self.schema, self.has_status_subresource);
+        defaults::fill_dynamic(&mut filled, None, beyond.dynamic_defaults, &mut operations);
+        filled
+    }
+
+    /// Judges a candidate by every layer that the kind has.
+    pub(crate) fn judge(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Verdict {
+        let mut object = candidate.object.clone();
+        if candidate.only_finalizes() {
+            return Verdict {
+                object,
+                additions: json_patch::Patch::default(),
+                errors: vec![],
+                warnings: vec![],
+            };
+        }
+        let old = candidate.old.map(|old| self.filled(old, beyond));
+        let mut operations =
+            defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
+        let before = match candidate.accepted {
+            Some(accepted) => {
+                let base = old.as_ref().unwrap_or(&object);
+                Some(Cow::Owned(accepted.overlay(base, beyond.transition_fields)))
+            }
+            None => old.as_ref().map(Cow::Borrowed),
+        };
+        defaults::fill_dynamic(
+            &mut object,
+            before.as_deref(),
+            beyond.dynamic_defaults,
+            &mut operations,
+        );
+        let case = Case {
+            operation: candidate.operation,
+            schema: &self.schema,
+            has_status_subresource: self.has_status_subresource,
+            object: &object,
+            old: old.as_ref(),
+            before: before.as_deref(),
+        };
+        let mut report = Report::default();
+        for path in candidate.duplicates {
+            let error = FieldError {
+                bad_value: BadValue::Omitted,
+                detail: "the field stands more than once; keep one".to_owned(),
+                ..FieldError::duplicate(path.clone(), Value::Null)
+            };
+            metadata::report(
+                &mut report,
+                "repeated",
+                Cursor::Printed(path.as_str()),
+                error,
+            );
+        }
+        if candidate.unknown_fields == UnknownFields::Refuse {
+            self.as_written(candidate.object, &mut report);
+        }
+        Structural.judge(&case, &mut report);
+        if !report.blocks_cel() {
+            Cel.judge(&case, &mut report);
+        }
+        if let Some(typed) = beyond.typed {
+            typed.judge(&case, &mut report);
+        }
+        let (mut errors, mut warnings) = report.into_parts();
+        errors.sort_by_cached_key(order);
+        warnings.sort_by_cached_key(order);
+        Verdict {
+            object,
+            additions: json_patch::Patch(operations),
+            errors,
+            warnings,
+        }
+    }
+
+    /// Judges what the API server looks at before it asks the schema: what an author writes and no
+    /// controller ever sees.
+    fn as_written(&self, object: &Value, report: &mut Report) {
+        unknown_fields::report(object, &self.schema, report);
+        let api_version = if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        };
+        for (name, expected) in [("apiVersion", api_version.as_str()), ("kind", &self.kind)] {
+            let written = object.get(name).and_then(Value::as_str).unwrap_or_default();
+            if written != expected {
+                let at = Cursor::Root.child(name);
+                let error =
+                    FieldError::invalid(at.to_path(), written, format!("must be {expected}"));
+                metadata::report(report, "type", at, error);
+            }
+        }
+        metadata::judge(object, self.is_namespaced, report);
+    }
+}
+
+impl Judge for CustomResource {
+    fn group(&self) -> &str {
+        &self.group
+    }
+
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    fn crd(&self) -> &Value {
+        &self.crd
+    }
+
+    fn transition_fields(&self) -> &BTreeSet<String> {
+        &self.no_fields
+    }
+
+    fn check(&self, candidate: &Candidate<'_>) -> Verdict {
+        self.judge(
+            candidate,
+            &Beyond {
+                dynamic_defaults: &[],
+                transition_fields: &self.no_fields,
+                typed: None,
+            },
+        )
+    }
+}
+
+fn order(violation: &Violation) -> (crate::FieldPath, crate::Layer, String) {
+    let error = &violation.error;
+    (violation.at.clone(), violation.layer, error.body())
+}

@@ -1,0 +1,302 @@
+//! `metadata`, which the API server judges by rules of its own and not by the CRD's schema.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::field_error::FieldError;
+use crate::field_path::Cursor;
+use crate::format::name;
+use crate::rule::Layer;
+use crate::ruleset::Report;
+use crate::schema::Schema;
+use crate::structural::type_name;
+use crate::unknown_fields;
+use crate::verdict::Violation;
+
+/// What all annotations together may take: 256 KiB.
+const ANNOTATIONS_MAX_BYTES: usize = 256 << 10;
+
+/// What a name may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Lower-case labels with dots: the name of a custom resource.
+    Subdomains,
+    /// Anything that fits between two slashes: the name of an embedded resource of any kind.
+    Segments,
+}
+
+/// Judges what decoding would refuse: fields of the wrong type, and fields that are none.
+pub(crate) fn judge_shape(metadata: &Value, at: Cursor<'_>, report: &mut Report) {
+    types(&SHAPE, metadata, at, report);
+    unknown_fields::below(&SHAPE, metadata, at, report);
+}
+
+/// Judges what the fields say.
+pub(crate) fn judge_content(metadata: &Value, at: Cursor<'_>, names: Names, report: &mut Report) {
+    let text = |field: &str| {
+        metadata
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let mut invalid = |below: Cursor<'_>, value: &str, detail: &str| {
+        let error = FieldError::invalid(below.to_path(), value, detail);
+        self::report(report, "format", below, error);
+    };
+    for (field, prefix) in [("name", false), ("generateName", true)] {
+        if let Some(value) = text(field)
+            && let Some(problem) = misnamed(value, prefix, names)
+        {
+            invalid(at.child(field), value, &problem);
+        }
+    }
+    if let Some(namespace) = text("namespace").filter(|value| !name::is_dns1123_label(value)) {
+        invalid(at.child("namespace"), namespace, LABEL);
+    }
+    let entries = |field: &str| {
+        metadata
+            .get(field)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    };
+    let labels = at.child("labels");
+    for (key, value) in entries("labels") {
+        if !name::is_qualified_name(key) {
+            invalid(labels, key, QUALIFIED);
+        }
+        if let Some(value) = value.as_str().filter(|value| !name::is_label_value(value)) {
+            invalid(labels, value, LABEL_VALUE);
+        }
+    }
+    let annotations = at.child("annotations");
+    for (key, _) in entries("annotations") {
+        if !name::is_qualified_name(&key.to_lowercase()) {
+            invalid(annotations, key, QUALIFIED);
+        }
+    }
+    let items = |field: &str| {
+        metadata
+            .get(field)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let finalizers = at.child("finalizers");
+    for finalizer in items("finalizers").filter_map(Value::as_str) {
+        if !name::is_qualified_name(finalizer) {
+            invalid(finalizers, finalizer, QUALIFIED);
+        }
+    }
+    let owners = at.child("ownerReferences");
+    for owner in items("ownerReferences") {
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner
+                .get(field)
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
+            {
+                invalid(owners.child(field), "", "must not be empty");
+            }
+        }
+    }
+    let controllers = items("ownerReferences")
+        .filter(|owner| owner["controller"] == true)
+        .count();
+    if controllers > 1 {
+        let detail = "only one owner may have `controller` set to true";
+        report_hidden(report, owners, detail);
+    }
+    let bytes: usize = entries("annotations")
+        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
+        .sum();
+    if bytes > ANNOTATIONS_MAX_BYTES {
+        let error = FieldError::too_long(annotations.to_path(), ANNOTATIONS_MAX_BYTES as u64);
+        self::report(report, "maxLength", annotations, error);
+    }
+}
+
+/// Judges the metadata of a custom resource as its author wrote it.
+pub(crate) fn judge(object: &Value, is_namespaced: bool, report: &mut Report) {
+    let at = Cursor::Root.child("metadata");
+    let empty = json!({});
+    let metadata = object.get("metadata").unwrap_or(&empty);
+    judge_shape(metadata, at, report);
+    judge_content(metadata, at, Names::Subdomains, report);
+    if !is_namespaced && !metadata["namespace"].as_str().is_none_or(str::is_empty) {
+        let below = at.child("namespace");
+        let error = FieldError::forbidden(below.to_path(), "not allowed on this type");
+        self::report(report, "namespace", below, error);
+    }
+    let named = |field: &str| {
+        metadata[field]
+            .as_str()
+            .is_some_and(|name| !name.is_empty())
+    };
+    if !named("name") && !named("generateName") {
+        let below = at.child("name");
+        let error = FieldError::required(below.to_path(), "name or generateName is required");
+        self::report(report, "required", below, error);
+    }
+}
+
+/// Adds an error of the structural layer.
+pub(crate) fn report(report: &mut Report, keyword: &str, at: Cursor<'_>, error: FieldError) {
+    let violation = Violation {
+        rule: format!("{}/{keyword}", at.to_pattern()),
+        layer: Layer::Structural,
+        at: at.to_path(),
+        error,
+    };
+    report.add(violation, false);
+}
+
+fn report_hidden(report: &mut Report, at: Cursor<'_>, detail: &str) {
+    self::report(
+        report,
+        "format",
+        at,
+        FieldError::invalid_hidden(at.to_path(), detail),
+    );
+}
+
+fn misnamed(value: &str, prefix: bool, names: Names) -> Option<String> {
+    match names {
+        Names::Subdomains => {
+            let name = if prefix {
+                name::unprefixed(value)
+            } else {
+                value.to_owned()
+            };
+            (!name::is_dns1123_subdomain(&name)).then(|| SUBDOMAIN.to_owned())
+        }
+        Names::Segments => {
+            if !prefix && matches!(value, "." | "..") {
+                return Some(format!("may not be '{value}'"));
+            }
+            let stray = ['/', '%'].into_iter().find(|c| value.contains(*c));
+            stray.map(|c| format!("may not contain '{c}'"))
+        }
+    }
+}
+
+/// Types alone; decoding takes null for anything.
+fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report) {
+    let expected = schema
+        .json_type
+        .map_or("object", crate::schema::JsonType::as_str);
+    let actual = type_name(value);
+    if value.is_null() {
+        return;
+    }
+    if expected != actual {
+        let path = at.to_path();
+        let detail = format!(
+            "{} in body must be of type {expected}: \"{actual}\"",
+            path.as_str()
+        );
+        let error = FieldError::type_invalid(path, actual, detail);
+        return self::report(report, "type", at, error);
+    }
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(child) = schema.properties.get(name) {
+                    types(child, value, at.child(name), report);
+                } else if let Some(child) = schema.additional() {
+                    types(child, value, at.key(name), report);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                if let Some(child) = &schema.items {
+                    types(child, item, at.index(index), report);
+                }
+            }
+        }
+        Value::String(text) => {
+            if schema.format.is_some_and(|format| !format.holds(text)) {
+                let path = at.to_path();
+                let detail = format!("must be of type {}", schema.format_name);
+                let error = FieldError::type_invalid(path, text.as_str(), detail);
+                self::report(report, "format", at, error);
+            }
+        }
+        _ => {}
+    }
+}
+
+const SUBDOMAIN: &str = "must consist of lower-case letters, digits, '-' and '.', begin and end with a letter or digit, and have at most 253 characters";
+const LABEL: &str = "must consist of lower-case letters, digits and '-', begin and end with a letter or digit, and have at most 63 characters";
+const QUALIFIED: &str = "must consist of at most 63 letters, digits, '-', '_' and '.', begin and end with a letter or digit, with a DNS subdomain and '/' before it or not";
+const LABEL_VALUE: &str = "must be empty, or consist of at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit";
+
+/// `ObjectMeta`: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/>.
+static SHAPE: LazyLock<Schema> = LazyLock::new(|| {
+    let text = || json!({"type": "string"});
+    let flag = || json!({"type": "boolean"});
+    let time = || json!({"type": "string", "format": "date-time"});
+    let texts = || json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let shape = json!({
+        "type": "object",
+        "properties": {
+            "name": text(), "generateName": text(), "namespace": text(), "selfLink": text(),
+            "uid": text(), "resourceVersion": text(),
+            "generation": {"type": "integer"},
+            "creationTimestamp": time(), "deletionTimestamp": time(),
+            "deletionGracePeriodSeconds": {"type": "integer"},
+            "labels": texts(), "annotations": texts(),
+            "finalizers": {"type": "array", "items": text()},
+            "ownerReferences": {"type": "array", "items": {"type": "object", "properties": {
+                "apiVersion": text(), "kind": text(), "name": text(), "uid": text(),
+                "controller": flag(), "blockOwnerDeletion": flag(),
+            }}},
+            "managedFields": {"type": "array", "items": {"type": "object", "properties": {
+                "manager": text(), "operation": text(), "apiVersion": text(), "time": time(),
+                "fieldsType": text(), "subresource": text(),
+                "fieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }}},
+        },
+    });
+    Schema::compile(&shape, "metadata").expect("a literal schema that a test compiles")
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(metadata: &Value) -> Vec<String> {
+        let mut report = Report::default();
+        judge(&json!({"metadata": metadata}), true, &mut report);
+        report
+            .into_parts()
+            .0
+            .into_iter()
+            .map(|v| v.error.path.to_string())
+            .collect()
+    }
+
+    #[test]
+    fn metadata_is_judged_as_decoding_and_validation_do() {
+        assert_eq!(
+            problems(&json!({"name": "a.b", "labels": {"x/y": "Z"}, "creationTimestamp": null})),
+            [""; 0]
+        );
+        assert_eq!(problems(&json!({})), ["metadata.name"]);
+        assert_eq!(problems(&json!({"name": "A"})), ["metadata.name"]);
+        assert_eq!(
+            problems(&json!({"generateName": "a-", "foo": 1})),
+            ["metadata.foo"]
+        );
+        assert_eq!(
+            problems(&json!({"name": "a", "labels": {"a": 5}})),
+            ["metadata.labels[a]"]
+        );
+        assert_eq!(
+            problems(&json!({"name": "a", "labels": {"a b": "-"}})),
+            ["metadata.labels"; 2]
+        );
+    }
+}

@@ -1,0 +1,264 @@
+//! From the JSON of a CRD to a schema that judges.
+
+use serde_json::{Map, Value};
+
+use crate::cel::CelRule;
+use crate::format::Format;
+use crate::re2;
+use crate::ruleset::CompileError;
+use crate::schema::{Additional, Bound, JsonType, ListType, NumberFormat, Pattern, Schema, join};
+
+impl Schema {
+    /// Compiles the schema of `version` out of a CRD.
+    pub(crate) fn of_crd(crd: &Value, version: &str) -> Result<Self, CompileError> {
+        let versions = crd
+            .pointer("/spec/versions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let schema = versions
+            .filter(|candidate| candidate["name"] == version)
+            .find_map(|candidate| candidate.pointer("/schema/openAPIV3Schema"))
+            .ok_or_else(|| CompileError::NoSchema {
+                version: version.to_owned(),
+            })?;
+        Self::compile(schema, "")
+    }
+
+    /// Compiles one node. A keyword that this judge does not know stops the start: ignoring it would
+    /// make the verdict differ from the API server's in silence.
+    pub(crate) fn compile(node: &Value, at: &str) -> Result<Self, CompileError> {
+        let fail = |problem: String| CompileError::Schema {
+            at: printed(at),
+            problem,
+        };
+        let fields = node
+            .as_object()
+            .ok_or_else(|| fail("must be an object".into()))?;
+        let mut schema = Self::default();
+        for (keyword, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+            let known = schema.shape(keyword, value, fields, at)?
+                || schema.bound(keyword, value).map_err(fail)?
+                || schema.alternative(keyword, value, at)?
+                || is_remark(keyword);
+            if !known {
+                return Err(fail(format!("keyword `{keyword}` is not supported")));
+            }
+        }
+        schema.exclusive(fields);
+        schema.read_format(fields).map_err(fail)?;
+        let rules = fields
+            .get("x-kubernetes-validations")
+            .and_then(Value::as_array);
+        for (index, rule) in rules.into_iter().flatten().enumerate() {
+            let rule = CelRule::compile(rule, &schema, at, index)?;
+            schema.rules.push(rule);
+        }
+        schema.has_rules = !schema.rules.is_empty()
+            || schema.properties.values().any(|child| child.has_rules)
+            || schema.additional().is_some_and(|child| child.has_rules)
+            || schema.items.as_ref().is_some_and(|child| child.has_rules);
+        Ok(schema)
+    }
+
+    /// What the value is made of.
+    fn shape(
+        &mut self,
+        keyword: &str,
+        value: &Value,
+        fields: &Map<String, Value>,
+        at: &str,
+    ) -> Result<bool, CompileError> {
+        let fail = |problem: String| CompileError::Schema {
+            at: printed(at),
+            problem,
+        };
+        match keyword {
+            "type" => {
+                let json_type = value.as_str().and_then(JsonType::named);
+                self.json_type =
+                    Some(json_type.ok_or_else(|| fail(format!("unknown type {value}")))?);
+            }
+            "nullable" => self.nullable = value == true,
+            "x-kubernetes-int-or-string" => self.int_or_string = value == true,
+            "x-kubernetes-preserve-unknown-fields" => self.preserves_unknown = value == true,
+            "x-kubernetes-embedded-resource" => self.embedded = value == true,
+            "items" => self.items = Some(Box::new(Self::compile(value, &format!("{at}[]"))?)),
+            "properties" => {
+                for (name, property) in value.as_object().into_iter().flatten() {
+                    let child = Self::compile(property, &join(at, name))?;
+                    self.properties.insert(name.clone(), child);
+                }
+            }
+            "additionalProperties" => {
+                self.additional = match value {
+                    Value::Bool(true) => Additional::Any,
+                    Value::Bool(false) => Additional::Forbidden,
+                    schema => Additional::Of(Box::new(Self::compile(schema, &format!("{at}[*]"))?)),
+                };
+            }
+            "default" => self.default = Some(value.clone()),
+            "x-kubernetes-list-type" => {
+                self.list_type = match value.as_str() {
+                    Some("set") => ListType::Set,
+                    Some("map") => ListType::Map(strings(&fields["x-kubernetes-list-map-keys"])),
+                    _ => ListType::Atomic,
+                };
+            }
+            // Read last: a rule is checked against the fields that it names.
+            "x-kubernetes-validations" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// How much of it there may be.
+    fn bound(&mut self, keyword: &str, value: &Value) -> Result<bool, String> {
+        match keyword {
+            "enum" => self.options = value.as_array().cloned().unwrap_or_default(),
+            "minimum" => self.minimum = bound(value),
+            "maximum" => self.maximum = bound(value),
+            "multipleOf" => self.multiple_of = value.as_f64(),
+            "minLength" => self.min_length = value.as_u64(),
+            "maxLength" => self.max_length = value.as_u64(),
+            "minItems" => self.min_items = value.as_u64(),
+            "maxItems" => self.max_items = value.as_u64(),
+            "uniqueItems" => self.unique_items = value == true,
+            "minProperties" => self.min_properties = value.as_u64(),
+            "maxProperties" => self.max_properties = value.as_u64(),
+            "required" => self.required = strings(value),
+            "pattern" => {
+                let source = value.as_str().unwrap_or_default();
+                if !source.is_empty() {
+                    self.pattern = Some(Pattern {
+                        source: source.to_owned(),
+                        expression: re2::compile(source)
+                            .map_err(|error| format!("pattern {error}"))?,
+                    });
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What else it must, or must not, be.
+    fn alternative(
+        &mut self,
+        keyword: &str,
+        value: &Value,
+        at: &str,
+    ) -> Result<bool, CompileError> {
+        let compile = |value: &Value| {
+            let schema = Self::compile(value, at)?;
+            if schema.has_rules {
+                return Err(CompileError::Schema {
+                    at: printed(at),
+                    problem: format!("`x-kubernetes-validations` must not stand in `{keyword}`"),
+                });
+            }
+            Ok(schema)
+        };
+        let all = || -> Result<Vec<_>, _> {
+            value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(compile)
+                .collect()
+        };
+        match keyword {
+            "allOf" => self.all_of = all()?,
+            "anyOf" => self.any_of = all()?,
+            "oneOf" => self.one_of = all()?,
+            "not" => self.not = Some(Box::new(compile(value)?)),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn exclusive(&mut self, fields: &Map<String, Value>) {
+        for (keyword, bound) in [
+            ("exclusiveMinimum", &mut self.minimum),
+            ("exclusiveMaximum", &mut self.maximum),
+        ] {
+            if let Some(bound) = bound {
+                bound.exclusive = fields.get(keyword).is_some_and(|value| value == true);
+            }
+        }
+    }
+
+    /// A format means something for strings and, another one, for numbers.
+    fn read_format(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
+        let Some(name) = fields.get("format").filter(|format| !format.is_null()) else {
+            return Ok(());
+        };
+        let name = name.as_str().ok_or("`format` must be a string")?;
+        match self.json_type {
+            _ if self.int_or_string => {}
+            Some(JsonType::Integer) => {
+                self.number_format = match name {
+                    "int32" => Some(NumberFormat::Int32),
+                    "int64" => Some(NumberFormat::Int64),
+                    _ => None,
+                };
+            }
+            Some(JsonType::Number) => {
+                self.number_format = match name {
+                    "float" => Some(NumberFormat::Float),
+                    "double" => Some(NumberFormat::Double),
+                    _ => None,
+                };
+            }
+            None | Some(JsonType::String) => self.format = Format::named(name),
+            Some(_) => {}
+        }
+        if self.format.is_some() || self.number_format.is_some() {
+            name.clone_into(&mut self.format_name);
+        }
+        Ok(())
+    }
+}
+
+/// Keywords that say nothing about what is valid, or that are read together with another one.
+fn is_remark(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "description"
+            | "title"
+            | "example"
+            | "externalDocs"
+            | "format"
+            | "exclusiveMinimum"
+            | "exclusiveMaximum"
+            | "x-kubernetes-map-type"
+            | "x-kubernetes-list-map-keys"
+    )
+}
+
+fn printed(at: &str) -> String {
+    if at.is_empty() {
+        "the root".to_owned()
+    } else {
+        at.to_owned()
+    }
+}
+
+fn bound(value: &Value) -> Option<Bound> {
+    match value {
+        Value::Number(value) => Some(Bound {
+            value: value.clone(),
+            exclusive: false,
+        }),
+        _ => None,
+    }
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item.as_str().map(String::from))
+        .collect()
+}

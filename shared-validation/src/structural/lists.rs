@@ -1,0 +1,118 @@
+//! Lists whose items must be unique: sets, and maps by their keys.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::field_error::FieldError;
+use crate::field_path::Cursor;
+use crate::go;
+use crate::rule::Layer;
+use crate::ruleset::{Case, Report};
+use crate::schema::{ListType, Schema};
+use crate::verdict::Violation;
+
+/// Reports duplicates, unless the old object had any: then none counts, as in the API server.
+pub(super) fn judge(case: &Case<'_>, report: &mut Report) {
+    let mut found = Vec::new();
+    below(case.schema, case.object, Cursor::Root, &mut found);
+    if found.is_empty() {
+        return;
+    }
+    let mut before = Vec::new();
+    if let Some(old) = case.old {
+        below(case.schema, old, Cursor::Root, &mut before);
+    }
+    for violation in found {
+        report.add(violation, !before.is_empty());
+    }
+}
+
+fn below(schema: &Schema, value: &Value, at: Cursor<'_>, found: &mut Vec<Violation>) {
+    match value {
+        Value::Array(items) => {
+            match &schema.list_type {
+                ListType::Atomic => {}
+                ListType::Set => {
+                    let identities: Vec<_> = items.iter().map(|item| Some(item.clone())).collect();
+                    duplicates(&identities, at, found);
+                }
+                ListType::Map(keys) => map_list(keys, items, at, found),
+            }
+            if let Some(child) = &schema.items {
+                for (index, item) in items.iter().enumerate() {
+                    below(child, item, at.index(index), found);
+                }
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(child) = schema.additional() {
+                    below(child, value, at.key(name), found);
+                }
+                if let Some(child) = schema.properties.get(name) {
+                    below(child, value, at.child(name), found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn map_list(keys: &[String], items: &[Value], at: Cursor<'_>, found: &mut Vec<Violation>) {
+    let stray = items
+        .iter()
+        .position(|item| !item.is_object() && !item.is_null());
+    if let Some(index) = stray {
+        let below = at.index(index);
+        let detail = "must be an object for an array of list-type map";
+        let error = FieldError::invalid(below.to_path(), items[index].clone(), detail);
+        return push(below, error, found);
+    }
+    let identities: Vec<_> = items
+        .iter()
+        .map(|item| {
+            let stated = keys
+                .iter()
+                .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+            Some(Value::Object(stated.collect::<Map<_, _>>()))
+        })
+        .collect();
+    duplicates(&identities, at, found);
+}
+
+/// An identity is reported once, at its second occurrence.
+fn duplicates(identities: &[Option<Value>], at: Cursor<'_>, found: &mut Vec<Violation>) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, identity) in identities.iter().enumerate() {
+        let Some(identity) = identity else { continue };
+        let times = seen.entry(printed(identity)).or_default();
+        *times += 1;
+        if *times == 2 {
+            let below = at.index(index);
+            push(
+                below,
+                FieldError::duplicate(below.to_path(), identity.clone()),
+                found,
+            );
+        }
+    }
+}
+
+/// What tells items apart: a whole float is not the integer, unless within an object, where both are
+/// written the same.
+fn printed(identity: &Value) -> String {
+    match identity {
+        Value::Number(number) if number.as_i64().is_none() => format!("float {number}"),
+        other => go::json(other),
+    }
+}
+
+fn push(at: Cursor<'_>, error: FieldError, found: &mut Vec<Violation>) {
+    found.push(Violation {
+        rule: format!("{}/x-kubernetes-list-type", at.to_pattern()),
+        layer: Layer::Structural,
+        at: at.to_path(),
+        error,
+    });
+}
