@@ -1,6 +1,7 @@
 //! Layer 2: the `x-kubernetes-validations` of the CRD, evaluated as the API server evaluates them.
 
 mod budget;
+mod careful;
 mod check;
 mod field_path;
 mod library;

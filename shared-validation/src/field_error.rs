@@ -158,6 +158,12 @@ impl FieldError {
         Self::new(ErrorType::Forbidden, path, BadValue::Omitted, detail)
     }
 
+    /// A requested value does not exist.
+    pub fn not_found(path: FieldPath, value: impl Into<Value>) -> Self {
+        let value = BadValue::Value(value.into());
+        Self::new(ErrorType::NotFound, path, value, "")
+    }
+
     /// Two values that must differ are equal.
     pub fn duplicate(path: FieldPath, value: impl Into<Value>) -> Self {
         Self::new(
@@ -193,6 +199,17 @@ impl FieldError {
             BadValue::Omitted,
             format!("may not be more than {max} {unit}"),
         )
+    }
+
+    /// A text shorter than allowed.
+    pub fn too_short(path: FieldPath, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::TooShort, path, BadValue::Omitted, detail)
+    }
+
+    /// A list or map of `actual` items, fewer than allowed.
+    pub fn too_few(path: FieldPath, actual: usize, detail: impl Into<String>) -> Self {
+        let actual = BadValue::Value(actual.into());
+        Self::new(ErrorType::TooFew, path, actual, detail)
     }
 
     /// A list or map of `actual` items where at most `max` are allowed.

@@ -1,5 +1,8 @@
 //! Printing as Go prints it: error texts are compared byte for byte with the API server's.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::{Number, Value};
 
 /// `strconv.Quote`: double quotes, with everything that Go does not consider printable escaped.
@@ -27,16 +30,14 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space, which is
-/// what Rust's debug escaping leaves alone behind a first character (in front it also escapes marks).
+/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
 fn is_printable(c: char) -> bool {
-    let mut probe = String::from("a");
-    probe.push(c);
-    !probe
-        .escape_debug()
-        .skip(1)
-        .collect::<String>()
-        .starts_with("\\u")
+    static PRINTABLE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"^[[\p{L}\p{M}\p{N}\p{P}\p{S}]&&\p{age:15.0}]$")
+            .expect("a literal expression that a test compiles")
+    });
+    let ascii = c == ' ' || c.is_ascii_graphic();
+    ascii || (!c.is_ascii() && PRINTABLE.is_match(c.encode_utf8(&mut [0; 4])))
 }
 
 /// `encoding/json.Marshal`: sorted keys, `<`, `>`, `&` and the line separators escaped.
@@ -90,25 +91,27 @@ fn json_string(text: &str) -> String {
 
 /// A number as `encoding/json` writes it: the shortest form, an exponent below 1e-6 and from 1e21.
 pub(crate) fn json_number(number: &Number) -> String {
-    number_text(number, 1e-6)
+    number_text(number, 1e-6, 1e21)
 }
 
-/// A number as `%v` prints it: the shortest form, an exponent below 1e-4 and from 1e21.
+/// A number as `%v` prints it: the shortest form, an exponent of two digits below 1e-4 and from 1e6.
 pub(crate) fn plain_number(number: &Number) -> String {
-    let text = number_text(number, 1e-4);
-    // `%v` pads the exponent to two digits, JSON does not.
-    match text.split_once("e-") {
-        Some((mantissa, exponent)) if exponent.len() == 1 => format!("{mantissa}e-0{exponent}"),
+    let text = number_text(number, 1e-4, 1e6);
+    match text.split_once('e') {
+        Some((mantissa, exponent)) if exponent.len() == 2 => {
+            let (sign, digit) = exponent.split_at(1);
+            format!("{mantissa}e{sign}0{digit}")
+        }
         _ => text,
     }
 }
 
-fn number_text(number: &Number, smallest: f64) -> String {
-    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
+fn number_text(number: &Number, smallest: f64, largest: f64) -> String {
+    let Some(float) = number.as_f64().filter(|_| number.as_i64().is_none()) else {
         return number.to_string();
     };
     let magnitude = float.abs();
-    if magnitude != 0.0 && (magnitude < smallest || magnitude >= 1e21) {
+    if magnitude != 0.0 && (magnitude < smallest || magnitude >= largest) {
         let text = format!("{float:e}");
         return match text.split_once('e') {
             Some((mantissa, exponent)) if !exponent.starts_with('-') => {
@@ -146,6 +149,8 @@ mod tests {
         let number = |f: f64| Number::from_f64(f).expect("finite");
         assert_eq!(plain_number(&number(1.5)), "1.5");
         assert_eq!(plain_number(&number(1e21)), "1e+21");
+        assert_eq!(plain_number(&number(1_234_567.0)), "1.234567e+06");
+        assert_eq!(json_number(&number(1_234_567.0)), "1234567");
         assert_eq!(plain_number(&number(0.000_01)), "1e-05");
         assert_eq!(json_number(&number(0.000_01)), "0.00001");
         assert_eq!(json_number(&number(1e-7)), "1e-7");

@@ -25,6 +25,9 @@ fn last_line(error: &str) -> &str {
     error.lines().last().unwrap_or(error)
 }
 
+/// The version of Unicode in the tables of the Go that the API server is built with.
+const UNICODE_AGE: &str = "15.0";
+
 struct Translation<'a> {
     rest: &'a str,
     out: String,
@@ -79,8 +82,8 @@ impl<'a> Translation<'a> {
                 self.out.push_str(&regex::escape(literal));
                 self.rest = rest;
             }
-            ('A' | 'z', Within::Expression)
-            | ('a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x' | 'p' | 'P', _) => {
+            ('p' | 'P', _) => self.property(c)?,
+            ('A' | 'z', Within::Expression) | ('a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x', _) => {
                 self.out.push('\\');
                 self.out.push(c);
             }
@@ -91,6 +94,32 @@ impl<'a> Translation<'a> {
             }
             _ => return Err(format!("invalid escape sequence `\\{c}`")),
         }
+        Ok(())
+    }
+
+    /// `\pL`, `\p{Greek}`, `\P{^Greek}`: only characters that Go's Unicode tables have.
+    fn property(&mut self, sign: char) -> Result<(), String> {
+        let name = match self.rest.strip_prefix('{') {
+            Some(rest) => {
+                let (name, behind) = rest
+                    .split_once('}')
+                    .ok_or("invalid character class range")?;
+                self.rest = behind;
+                name.to_owned()
+            }
+            None => self
+                .next()
+                .ok_or("invalid character class range")?
+                .to_string(),
+        };
+        let (inverted, name) = match name.strip_prefix('^') {
+            Some(name) => (true, name),
+            None => (false, name.as_str()),
+        };
+        let caret = if (sign == 'P') == inverted { "" } else { "^" };
+        self.out.push_str(&format!(
+            "[{caret}[\\p{{{name}}}&&\\p{{age:{UNICODE_AGE}}}]]"
+        ));
         Ok(())
     }
 
@@ -211,7 +240,9 @@ mod tests {
         assert!(matches(r"^[\d\s]+$", "1 "));
         assert!(matches(r"^[^\S]$", " "));
         assert!(matches(r"\bé\b", "aéa"));
-        assert!(matches(r"^\PL\pL$", "1é"));
+        assert!(matches(r"^\PL\pL[\p{Greek}\P{^L}]$", "1éα"));
+        // A letter of Unicode 16.
+        assert!(!matches(r"^\pL$", "\u{10d60}"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 pub(super) use regex::compile as compile_regex;
 pub(super) use strings::{BOUNDED_REPLACE, SPELLED, TIMESTAMP};
 
-use crate::cel::budget;
+use crate::cel::{budget, careful};
 
 /// Whether a function of this name, called on a value or in a namespace, is known here.
 pub(super) fn has_function(name: &str) -> bool {
@@ -48,6 +48,7 @@ fn build() -> Result<Env, DeclarationError> {
     environment.add_extension(extensions::lists)?;
     for declare in [
         budget::declare,
+        careful::declare,
         format::declare,
         ip::declare,
         lists::declare,
@@ -309,7 +310,7 @@ mod tests {
             "isURL('https://a.b/c?d=e') && !isURL('a/b') && url('https://u@a.b:80/p?k=v').getHost() == 'a.b:80'",
             "url('/p?k=v&k=w').getQuery() == {'k': ['v', 'w']}",
             "isQuantity('1.5Gi') && !isQuantity('1.5x') && quantity('1Ki').asInteger() == 1024",
-            "quantity('500m').add(quantity('500m')) == quantity('1') && quantity('1').sub(2).isLessThan(quantity('0'))",
+            "quantity('k') == quantity('0') && !isQuantity('Ei') && quantity('500m').add(quantity('500m')) == quantity('1') && quantity('1').sub(2).isLessThan(quantity('0'))",
             "quantity('1.5').isInteger() == false && quantity('200k').compareTo(quantity('0.2M')) == 0 && sign(quantity('-1')) == -1",
             "isIP('10.0.0.1') && !isIP('::ffff:10.0.0.1') && ip('::1').isLoopback() && ip('127.0.0.1').family() == 4",
             "ip.isCanonical('::1') && !ip.isCanonical('0::1') && string(ip('0::1')) == '::1' && ip('10.0.0.1').isGlobalUnicast()",

@@ -11,8 +11,8 @@ use ::cel::objects::Value as CelValue;
 use serde_json::Value;
 
 use crate::cel::budget::Budget;
-use crate::cel::value::Broken;
-use crate::cel::{budget, check, field_path, library, value};
+use crate::cel::value::Conversion;
+use crate::cel::{budget, careful, check, field_path, library};
 use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
 use crate::ruleset::CompileError;
@@ -24,12 +24,10 @@ const MESSAGE_MAX_BYTES: usize = 5 << 10;
 /// One entry of `x-kubernetes-validations`, compiled.
 pub(crate) struct CelRule {
     pub(crate) id: String,
-    pub(crate) source: String,
     pub(crate) message: String,
     pub(crate) uses_old_self: bool,
     /// Whether the rule is asked, with an empty `oldSelf`, also where there was nothing before.
     optional_old_self: bool,
-    uses_self: bool,
     expression: IdedExpr,
     message_expression: Option<IdedExpr>,
     reason: Reason,
@@ -114,7 +112,6 @@ impl CelRule {
             None => None,
         };
         let uses_old_self = expression.references().has_variable("oldSelf");
-        let uses_self = expression.references().has_variable("self");
         let message = match rule["message"]
             .as_str()
             .map(str::trim)
@@ -140,11 +137,9 @@ impl CelRule {
         };
         Ok(Self {
             id,
-            source,
             message,
             uses_old_self,
             optional_old_self,
-            uses_self,
             expression,
             message_expression,
             reason,
@@ -164,18 +159,12 @@ impl CelRule {
         if self.uses_old_self && before.is_none() && !self.optional_old_self {
             return Answer::Holds;
         }
-        let own = question.as_cel(question.value);
-        if self.uses_self && own.downcast_ref::<Broken>().is_some() {
-            return Answer::Failed(self.failed(
-                question,
-                at,
-                "invalid data, expected int, got float64",
-            ));
-        }
+        let conversion = Conversion::default();
+        let own = question.as_cel(&conversion, question.value);
         let mut context = Context::with_env(library::environment());
         context.add_variable_as_val("self", own);
         if self.uses_old_self || self.message_expression.is_some() {
-            let old = before.map(|before| question.as_cel(before));
+            let old = before.map(|before| question.as_cel(&conversion, before));
             match (self.optional_old_self, old) {
                 (true, old) => {
                     context.add_variable_as_val("oldSelf", Box::new(CelOptional::from(old)))
@@ -184,20 +173,34 @@ impl CelRule {
                 (false, None) => {}
             }
         }
-        let outcome = budget.spend(|| {
-            CelValue::resolve_val(&self.expression, &context).map(|value| {
+        let evaluate = |expression: &IdedExpr| {
+            CelValue::resolve_val(expression, &context).map(|value| {
                 value
                     .downcast_ref::<CelBool>()
                     .is_some_and(|holds| *holds.inner())
             })
-        });
+        };
+        let outcome = if conversion.met_broken() {
+            let careful = careful::expression(&self.expression);
+            budget.spend(|| evaluate(&careful))
+        } else {
+            budget.spend(|| evaluate(&self.expression))
+        };
         match outcome {
             None => {
                 Answer::Exhausted(self.invalid(question, at.to_path(), OUT_OF_BUDGET.to_owned()))
             }
             Some(Ok(true)) => Answer::Holds,
             Some(Ok(false)) => Answer::Broken(self.broken(question, at, &context, budget)),
-            Some(Err(error)) => Answer::Failed(self.failed(question, at, &as_go(&error))),
+            Some(Err(error)) => {
+                // Of two operands that fail, cel-go names the left one.
+                let swapped = careful::swapped(&self.expression, conversion.met_broken());
+                let error = budget
+                    .spend(|| evaluate(&swapped))
+                    .and_then(Result::err)
+                    .unwrap_or(error);
+                Answer::Failed(self.failed(question, at, &as_go(&error)))
+            }
         }
     }
 
@@ -262,11 +265,11 @@ impl CelRule {
 }
 
 impl<'a> Question<'a> {
-    fn as_cel(&self, value: &'a Value) -> Box<dyn Val + 'a> {
+    fn as_cel(&self, conversion: &Conversion, value: &'a Value) -> Box<dyn Val + 'a> {
         if self.is_resource {
-            value::of_resource(self.schema, value)
+            conversion.of_resource(self.schema, value)
         } else {
-            value::of(self.schema, value)
+            conversion.of(self.schema, value)
         }
     }
 }

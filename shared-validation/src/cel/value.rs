@@ -1,5 +1,6 @@
 //! JSON as CEL values, typed by the schema, as the API server types it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use ::cel::ExecutionError;
@@ -10,7 +11,7 @@ use ::cel::common::types::{
 };
 use ::cel::common::value::{CowVal, StaticVal, Val};
 use base64::Engine;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::format::{Format, time};
 use crate::schema::{JsonType, ListType, Schema};
@@ -22,127 +23,208 @@ const UNKNOWN: &str = "@unknown";
 /// and for nothing else.
 const NULLS: &str = "@nulls";
 
-/// A value of this schema, as CEL sees it.
-pub(super) fn of<'v>(schema: &'v Schema, value: &'v Value) -> Box<dyn Val + 'v> {
-    if value.is_null() {
-        return if schema.nullable {
-            Box::new(CelNull)
+/// Makes values, and notes whether some of the data has none.
+#[derive(Default)]
+pub(super) struct Conversion {
+    met_broken: Cell<bool>,
+}
+
+impl Conversion {
+    /// Whether data was met that no CEL value stands for.
+    pub(super) fn met_broken(&self) -> bool {
+        self.met_broken.get()
+    }
+
+    fn broken<'v>(&self, problem: impl Into<String>) -> Box<dyn Val + 'v> {
+        self.met_broken.set(true);
+        Box::new(Broken(problem.into()))
+    }
+}
+
+impl Conversion {
+    /// A value of this schema, as CEL sees it.
+    pub(super) fn of<'v>(&self, schema: &'v Schema, value: &'v Value) -> Box<dyn Val + 'v> {
+        if value.is_null() {
+            return if schema.nullable {
+                Box::new(CelNull)
+            } else {
+                self.broken("invalid data, got null for schema with nullable=false")
+            };
+        }
+        if schema.int_or_string {
+            return match value {
+                Value::String(text) => Box::new(CelString::from(text.as_str())),
+                Value::Number(number) if number.as_i64().is_some() => integer(number),
+                _ => self.broken(
+                    "invalid data, expected XIntOrString value to be either a string or integer",
+                ),
+            };
+        }
+        let expected = match (schema.json_type, value) {
+            (Some(JsonType::Object), Value::Object(fields)) => {
+                return Box::new(self.object(schema, fields));
+            }
+            (Some(JsonType::Array), Value::Array(items)) => {
+                return match &schema.items {
+                    Some(item_schema) => self.list(&schema.list_type, item_schema, items),
+                    None => {
+                        self.broken("invalid array type, expected Items with a non-empty Schema")
+                    }
+                };
+            }
+            (Some(JsonType::String), Value::String(text)) => return self.text(schema.format, text),
+            (Some(JsonType::Number), Value::Number(number)) => {
+                return Box::new(CelDouble::from(number.as_f64().unwrap_or_default()));
+            }
+            (Some(JsonType::Integer), Value::Number(number)) if number.as_i64().is_some() => {
+                return integer(number);
+            }
+            (Some(JsonType::Boolean), Value::Bool(flag)) => return Box::new(CelBool::from(*flag)),
+            (None, value) if schema.preserves_unknown => return Box::new(Preserved(value.clone())),
+            (Some(JsonType::Object), _) => "a map for the provided schema with type=object",
+            (Some(JsonType::Array), _) => "an array for the provided schema with type=array",
+            (Some(JsonType::String), _) => "string, got",
+            (Some(JsonType::Number), _) => "float, got",
+            (Some(JsonType::Integer), _) => "int, got",
+            (Some(JsonType::Boolean), _) => "bool, got",
+            (None, _) => "a type",
+        };
+        let got = if expected.ends_with("got") {
+            go_type(value)
         } else {
-            Box::new(Broken)
+            ""
         };
+        self.broken(format!("invalid data, expected {expected} {got}").trim_end())
     }
-    if schema.int_or_string {
-        return match value {
-            Value::String(text) => Box::new(CelString::from(text.as_str())),
-            Value::Number(number) => integer(number.as_i64()),
-            _ => Box::new(Broken),
-        };
-    }
-    match (schema.json_type, value) {
-        (Some(JsonType::Object), Value::Object(fields)) => Box::new(object(schema, fields)),
-        (Some(JsonType::Array), Value::Array(items)) => match &schema.items {
-            Some(item_schema) => list(&schema.list_type, item_schema, items),
-            None => Box::new(Broken),
-        },
-        (Some(JsonType::String), Value::String(text)) => self::text(schema.format, text),
-        (Some(JsonType::Number), Value::Number(number)) => {
-            Box::new(CelDouble::from(number.as_f64().unwrap_or_default()))
-        }
-        (Some(JsonType::Integer), Value::Number(number)) => integer(number.as_i64()),
-        (Some(JsonType::Boolean), Value::Bool(flag)) => Box::new(CelBool::from(*flag)),
-        (None, value) if schema.preserves_unknown => Box::new(Preserved(value.clone())),
-        _ => Box::new(Broken),
-    }
-}
 
-/// The root of a resource: its type and name are there whatever the schema says.
-pub(super) fn of_resource<'v>(schema: &'v Schema, value: &'v Value) -> Box<dyn Val + 'v> {
-    match value {
-        Value::Object(fields) => {
-            let mut entries = entries(schema, fields);
+    /// The root of a resource: its type and name are there whatever the schema says.
+    pub(super) fn of_resource<'v>(
+        &self,
+        schema: &'v Schema,
+        value: &'v Value,
+    ) -> Box<dyn Val + 'v> {
+        match value {
+            Value::Object(fields) => {
+                let mut entries = self.entries(schema, fields);
+                add_identity(&mut entries, fields);
+                Box::new(CelMap::from(entries))
+            }
+            _ => {
+                self.broken("invalid data, expected a map for the provided schema with type=object")
+            }
+        }
+    }
+
+    fn text<'v>(&self, format: Option<Format>, text: &'v str) -> Box<dyn Val + 'v> {
+        let read: Option<Box<dyn Val>> = match format {
+            Some(Format::Duration) => {
+                time::duration(text).map(|value| Box::new(CelDuration::from(value)) as _)
+            }
+            Some(Format::Date) => {
+                let midnight = time::date(text).map(|date| format!("{date}T00:00:00Z"));
+                let moment = midnight.and_then(|text| time::moment(&text));
+                moment.map(|value| Box::new(CelTimestamp::from(value)) as _)
+            }
+            Some(Format::DateTime) => {
+                time::moment(text).map(|value| Box::new(CelTimestamp::from(value)) as _)
+            }
+            // The API server validates the standard alphabet and then reads the one of URLs.
+            Some(Format::Byte) => base64::engine::general_purpose::URL_SAFE
+                .decode(text)
+                .ok()
+                .map(|bytes| Box::new(CelBytes::from(bytes)) as _),
+            _ => return Box::new(CelString::from(text)),
+        };
+        read.unwrap_or_else(|| self.broken(format!("Invalid formatted string {text}")))
+    }
+
+    fn object<'v>(&self, schema: &'v Schema, fields: &'v Map<String, Value>) -> CelMap<'v> {
+        let mut entries = self.entries(schema, fields);
+        if schema.embedded {
             add_identity(&mut entries, fields);
-            Box::new(CelMap::from(entries))
         }
-        _ => Box::new(Broken),
+        CelMap::from(entries)
+    }
+
+    fn entries<'v>(&self, schema: &'v Schema, fields: &'v Map<String, Value>) -> Entries<'v> {
+        let mut entries = HashMap::with_capacity(fields.len());
+        if let Some(child) = schema.additional().filter(|_| schema.properties.is_empty()) {
+            for (name, field) in fields {
+                entries.insert(CelMapKey::from(name.as_str()), self.of(child, field));
+            }
+            return entries;
+        }
+        let mut unknown = Map::new();
+        let mut nulls = 0;
+        for (name, field) in fields {
+            match schema.properties.get(name) {
+                // A null field counts as absent.
+                Some(_) if field.is_null() => nulls += 1,
+                Some(child) => {
+                    if let Some(key) = escape(name) {
+                        entries.insert(key, self.of(child, field));
+                    }
+                }
+                None => {
+                    unknown.insert(name.clone(), field.clone());
+                }
+            }
+        }
+        if nulls > 0 {
+            entries.insert(CelMapKey::from(NULLS), Box::new(CelInt::from(nulls)));
+        }
+        if !unknown.is_empty() {
+            entries.insert(
+                CelMapKey::from(UNKNOWN),
+                Box::new(Preserved(Value::Object(unknown))),
+            );
+        }
+        entries
+    }
+
+    fn list<'v>(
+        &self,
+        list_type: &'v ListType,
+        item_schema: &'v Schema,
+        items: &'v [Value],
+    ) -> Box<dyn Val + 'v> {
+        let values: Vec<_> = items
+            .iter()
+            .map(|item| self.of(item_schema, item))
+            .collect();
+        let list = CelList::from(values);
+        match list_type {
+            ListType::Atomic => Box::new(list),
+            ListType::Set => Box::new(Keyed { list, keys: None }),
+            ListType::Map(keys) => {
+                let keys = keys.iter().filter_map(|key| escape(key)).collect();
+                Box::new(Keyed {
+                    list,
+                    keys: Some(keys),
+                })
+            }
+        }
     }
 }
 
-/// A number that is no integer is nothing that a rule could work with.
-fn integer<'v>(number: Option<i64>) -> Box<dyn Val + 'v> {
-    match number {
-        Some(number) => Box::new(CelInt::from(number)),
-        None => Box::new(Broken),
-    }
+fn integer<'v>(number: &Number) -> Box<dyn Val + 'v> {
+    Box::new(CelInt::from(number.as_i64().unwrap_or_default()))
 }
 
-fn text(format: Option<Format>, text: &str) -> Box<dyn Val + '_> {
-    let read: Option<Box<dyn Val>> = match format {
-        Some(Format::Duration) => {
-            time::duration(text).map(|value| Box::new(CelDuration::from(value)) as _)
-        }
-        Some(Format::Date) => {
-            let midnight = time::date(text).map(|date| format!("{date}T00:00:00Z"));
-            let moment = midnight.and_then(|text| time::moment(&text));
-            moment.map(|value| Box::new(CelTimestamp::from(value)) as _)
-        }
-        Some(Format::DateTime) => {
-            time::moment(text).map(|value| Box::new(CelTimestamp::from(value)) as _)
-        }
-        // The API server validates the standard alphabet and then reads the one of URLs.
-        Some(Format::Byte) => base64::engine::general_purpose::URL_SAFE
-            .decode(text)
-            .ok()
-            .map(|bytes| Box::new(CelBytes::from(bytes)) as _),
-        _ => return Box::new(CelString::from(text)),
-    };
-    read.unwrap_or_else(|| Box::new(Broken))
-}
-
-fn object<'v>(schema: &'v Schema, fields: &'v Map<String, Value>) -> CelMap<'v> {
-    let mut entries = entries(schema, fields);
-    if schema.embedded {
-        add_identity(&mut entries, fields);
+/// The type of a value in the words of Go.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.as_i64().is_some() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
-    CelMap::from(entries)
 }
 
 type Entries<'v> = HashMap<CelMapKey<'v>, Box<dyn Val + 'v>>;
-
-fn entries<'v>(schema: &'v Schema, fields: &'v Map<String, Value>) -> Entries<'v> {
-    let mut entries = HashMap::with_capacity(fields.len());
-    if let Some(child) = schema.additional().filter(|_| schema.properties.is_empty()) {
-        for (name, field) in fields {
-            entries.insert(CelMapKey::from(name.as_str()), of(child, field));
-        }
-        return entries;
-    }
-    let mut unknown = Map::new();
-    let mut nulls = 0;
-    for (name, field) in fields {
-        match schema.properties.get(name) {
-            // A null field counts as absent.
-            Some(_) if field.is_null() => nulls += 1,
-            Some(child) => {
-                if let Some(key) = escape(name) {
-                    entries.insert(key, of(child, field));
-                }
-            }
-            None => {
-                unknown.insert(name.clone(), field.clone());
-            }
-        }
-    }
-    if nulls > 0 {
-        entries.insert(CelMapKey::from(NULLS), Box::new(CelInt::from(nulls)));
-    }
-    if !unknown.is_empty() {
-        entries.insert(
-            CelMapKey::from(UNKNOWN),
-            Box::new(Preserved(Value::Object(unknown))),
-        );
-    }
-    entries
-}
 
 fn add_identity<'v>(entries: &mut Entries<'v>, fields: &'v Map<String, Value>) {
     for name in ["apiVersion", "kind"] {
@@ -160,26 +242,6 @@ fn add_identity<'v>(entries: &mut Entries<'v>, fields: &'v Map<String, Value>) {
         });
         let names: Entries<'v> = names.collect();
         entries.insert(CelMapKey::from("metadata"), Box::new(CelMap::from(names)));
-    }
-}
-
-fn list<'v>(
-    list_type: &'v ListType,
-    item_schema: &'v Schema,
-    items: &'v [Value],
-) -> Box<dyn Val + 'v> {
-    let values: Vec<_> = items.iter().map(|item| of(item_schema, item)).collect();
-    let list = CelList::from(values);
-    match list_type {
-        ListType::Atomic => Box::new(list),
-        ListType::Set => Box::new(Keyed { list, keys: None }),
-        ListType::Map(keys) => {
-            let keys = keys.iter().filter_map(|key| escape(key)).collect();
-            Box::new(Keyed {
-                list,
-                keys: Some(keys),
-            })
-        }
     }
 }
 
@@ -246,9 +308,9 @@ const RESERVED: &[&str] = &[
     "return",
 ];
 
-/// Data that has no CEL value: every operation on it fails.
+/// Data that has no CEL value, and why: every operation on it fails.
 #[derive(Clone, Debug)]
-pub(super) struct Broken;
+pub(super) struct Broken(pub(super) String);
 
 impl Val for Broken {
     fn get_type(&self) -> &Type {

@@ -87,7 +87,7 @@ fn parse(text: &str, of_request: bool) -> Result<Url, String> {
         return Err("a control character is not allowed".into());
     }
     if text.is_empty() && of_request {
-        return Err("empty".into());
+        return Err("empty url".into());
     }
     let mut url = Url::default();
     if text == "*" {
@@ -104,7 +104,7 @@ fn parse(text: &str, of_request: bool) -> Result<Url, String> {
             return Ok(url);
         }
         if of_request {
-            return Err("neither absolute nor an absolute path".into());
+            return Err("invalid URI for request".into());
         }
         if rest
             .split('/')

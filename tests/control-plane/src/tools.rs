@@ -68,7 +68,10 @@ impl Tools {
 pub(crate) fn moto_server() -> Result<PathBuf, Error> {
     let _lock = lock()?;
     let requirements = source().join("python/requirements.txt");
-    let environment = cache().join(format!("moto-{}", fingerprint(&[&requirements], "")?));
+    let environment = cache().join(format!(
+        "moto-{}",
+        fingerprint(&[requirements.clone()], "")?
+    ));
     let server = environment.join("bin/moto_server");
     let complete = environment.join("complete");
     if !complete.is_file() {
@@ -89,10 +92,20 @@ pub(crate) fn moto_server() -> Result<PathBuf, Error> {
     Ok(server)
 }
 
+/// The program that asks Kubernetes' own libraries.
+pub(crate) fn oracle() -> Result<PathBuf, Error> {
+    let _lock = lock()?;
+    build("kubernetes", "./oracle", "-s -w")
+}
+
 /// Builds one program of one of our Go modules, unless this very version has been built.
 fn build(module: &str, package: &str, ldflags: &str) -> Result<PathBuf, Error> {
     let source = source().join("go").join(module);
-    let key = fingerprint(&[&source.join("go.mod"), &source.join("go.sum")], ldflags)?;
+    let mut made_of = vec![source.join("go.mod"), source.join("go.sum")];
+    if let Some(folder) = package.strip_prefix("./") {
+        made_of.extend(go_files(&source.join(folder))?);
+    }
+    let key = fingerprint(&made_of, ldflags)?;
     let directory = cache().join(format!("{module}-{key}"));
     // `go build` names a program after the last element of its package that is no major version.
     let elements = package
@@ -168,11 +181,23 @@ fn lock() -> Result<File, Error> {
     Ok(file)
 }
 
-fn fingerprint(files: &[&Path], flags: &str) -> Result<String, Error> {
+fn go_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(folder).map_err(Error::file(folder))?;
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension() == Some(OsStr::new("go")))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+fn fingerprint(files: &[PathBuf], flags: &str) -> Result<String, Error> {
     let mut hasher = DefaultHasher::new();
     flags.hash(&mut hasher);
     for file in files {
-        fs::read(file).map_err(Error::file(file))?.hash(&mut hasher);
+        fs::read(file)
+            .map_err(Error::file(file.as_path()))?
+            .hash(&mut hasher);
     }
     Ok(format!("{:016x}", hasher.finish()))
 }

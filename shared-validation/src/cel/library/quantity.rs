@@ -11,6 +11,9 @@ const NANOS: i128 = 1_000_000_000;
 /// Larger ones are cut down to this.
 const MAX: i128 = i64::MAX as i128 * NANOS;
 
+const FORMAT: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
 /// An exact number of billionths; nothing finer is kept.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 struct Quantity {
@@ -48,10 +51,15 @@ impl Quantity {
             .unwrap_or(unsigned.len());
         let (figure, suffix) = unsigned.split_at(end);
         let (whole, fraction) = figure.split_once('.').unwrap_or((figure, ""));
-        if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+        if fraction.contains('.') {
             return None;
         }
         let factor = Factor::of(suffix)?;
+        // A suffix alone is a zero, unless it is so large that Go takes another way.
+        let large = matches!(factor, Factor::Binary(50..));
+        if large && whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
         let magnitude = factor.times(whole, fraction).min(MAX);
         let nanos = if negative { -magnitude } else { magnitude };
         Some(Self { nanos })
@@ -154,7 +162,7 @@ fn is_quantity(text: &CelString<'_>) -> CelBool {
 }
 
 fn quantity(text: &CelString<'_>) -> Result<Quantity, ExecutionError> {
-    let problem = || failed("quantity", format!("`{}` is no quantity", text.inner()));
+    let problem = || failed("quantity", FORMAT);
     Quantity::parse(text.inner()).ok_or_else(problem)
 }
 
@@ -233,9 +241,11 @@ mod tests {
         assert_eq!(nanos("1E-3"), nanos("1m"));
         assert_eq!(nanos(".5"), nanos("0.5"));
         assert_eq!(nanos("1."), nanos("1"));
+        assert_eq!(nanos("-"), Some(0));
+        assert_eq!(nanos("Gi"), Some(0));
         assert_eq!(nanos("0.1n"), Some(1));
         assert_eq!(nanos("9999999999999999999999999E"), Some(MAX));
-        for bad in ["", "-", "1.2.3", "1ki", "Gi", "1e", "1 ", "1e1.5"] {
+        for bad in ["", "1.2.3", "1ki", "Ei", "1e", "1 ", "1e1.5"] {
             assert_eq!(nanos(bad), None, "{bad}");
         }
     }

@@ -39,7 +39,8 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 fn expression(pattern: &CelString<'_>) -> Result<Arc<regex::Regex>, ExecutionError> {
-    compile(pattern.inner()).map_err(|problem| failed("matches", format!("error parsing regexp: {problem}")))
+    compile(pattern.inner())
+        .map_err(|problem| failed("matches", format!("error parsing regexp: {problem}")))
 }
 
 fn matches(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelBool, ExecutionError> {

@@ -9,6 +9,7 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use crate::cel::library::failed;
 use crate::cel::library::opaque::opaque;
 use crate::format::url::Url;
+use crate::go;
 
 opaque!(Url, "kubernetes.URL");
 
@@ -32,7 +33,10 @@ fn url(text: &CelString<'_>) -> Result<Url, ExecutionError> {
     parsed.map_err(|problem| {
         failed(
             "url",
-            format!("URL parse error during conversion from string: {problem}"),
+            format!(
+                "URL parse error during conversion from string: parse {}: {problem}",
+                go::quote(text.inner())
+            ),
         )
     })
 }

@@ -1,0 +1,323 @@
+//! Evaluation of data that partly has no CEL value, and of errors that have two causes.
+//!
+//! The API server makes a value at the moment when an expression reaches for it, and fails then. The
+//! `cel` crate knows no failed values, so where the data holds one, expressions are evaluated in a
+//! form that looks at every value that it reaches for.
+
+use ::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
+};
+use ::cel::common::traits::Sizer;
+use ::cel::common::types::{CelBool, CelOptional, DYN_TYPE, Kind, STRING_TYPE};
+use ::cel::common::value::{CowVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError};
+
+use crate::cel::value::Broken;
+
+const SOUND: &str = "@sound";
+const HAS: &str = "@has";
+const CONTAINS: &str = "@contains";
+const EQUALS: &str = "@equals";
+const EQUALS_COMPUTED: &str = "@equals_computed";
+
+pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_overload(SOUND, "sound", vec![DYN_TYPE], sound)?;
+    env.add_overload(HAS, "has", vec![DYN_TYPE, STRING_TYPE], has)?;
+    env.add_overload(CONTAINS, "contains", vec![DYN_TYPE, DYN_TYPE], contains)?;
+    env.add_overload(EQUALS, "equals", vec![DYN_TYPE, DYN_TYPE], equals)?;
+    env.add_overload(
+        EQUALS_COMPUTED,
+        "equals_computed",
+        vec![DYN_TYPE, DYN_TYPE],
+        equals_computed,
+    )
+}
+
+/// The expression in its careful form.
+pub(super) fn expression(plain: &IdedExpr) -> IdedExpr {
+    let mut careful = plain.clone();
+    each(&mut careful, &mut make_careful);
+    careful
+}
+
+/// The expression with the operands of `&&` and `||` exchanged, which changes nothing but the error
+/// that is reported when both fail.
+pub(super) fn swapped(plain: &IdedExpr, careful: bool) -> IdedExpr {
+    let mut swapped = if careful {
+        expression(plain)
+    } else {
+        plain.clone()
+    };
+    each(&mut swapped, &mut |node| {
+        if let Expr::Call(call) = &mut node.expr
+            && matches!(
+                call.func_name.as_str(),
+                operators::LOGICAL_AND | operators::LOGICAL_OR
+            )
+        {
+            call.args.reverse();
+        }
+    });
+    swapped
+}
+
+fn make_careful(node: &mut IdedExpr) {
+    let wraps = match &mut node.expr {
+        Expr::Ident(name) => !name.starts_with(['@', '#']) && !super::library::has_name(name),
+        Expr::Select(select) if select.test => {
+            let field = LiteralValue::String(std::mem::take(&mut select.field).into());
+            let field = IdedExpr {
+                id: node.id,
+                expr: Expr::Literal(field),
+            };
+            let operand = std::mem::take(&mut *select.operand);
+            node.expr = call(HAS, vec![operand, field]);
+            false
+        }
+        Expr::Select(_) => true,
+        Expr::Call(call) => match call.func_name.as_str() {
+            // The parts of a pair are looked at when its variables are used.
+            operators::INDEX if is_internal(call.args.first()) => false,
+            operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT => true,
+            operators::IN => {
+                CONTAINS.clone_into(&mut call.func_name);
+                false
+            }
+            operators::EQUALS => {
+                equality(&call.args).clone_into(&mut call.func_name);
+                false
+            }
+            operators::NOT_EQUALS => {
+                equality(&call.args).clone_into(&mut call.func_name);
+                wrap(node, operators::LOGICAL_NOT);
+                false
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    if wraps {
+        wrap(node, SOUND);
+    }
+}
+
+/// How two operands are compared: a list of the data fails at its first value that is none, a list
+/// that was computed only where no later item differs.
+fn equality(operands: &[IdedExpr]) -> &'static str {
+    let is_data =
+        |operand: &IdedExpr| matches!(&operand.expr, Expr::Call(call) if call.func_name == SOUND);
+    if operands.first().is_some_and(is_data) {
+        EQUALS
+    } else {
+        EQUALS_COMPUTED
+    }
+}
+
+fn is_internal(operand: Option<&IdedExpr>) -> bool {
+    operand
+        .is_some_and(|operand| matches!(&operand.expr, Expr::Ident(name) if name.starts_with('@')))
+}
+
+fn wrap(node: &mut IdedExpr, function: &str) {
+    let id = node.id;
+    let inner = std::mem::take(node);
+    *node = IdedExpr {
+        id,
+        expr: call(function, vec![inner]),
+    };
+}
+
+fn call(function: &str, args: Vec<IdedExpr>) -> Expr {
+    Expr::Call(CallExpr {
+        func_name: function.to_owned(),
+        target: None,
+        args,
+    })
+}
+
+/// Visits every node, those within first.
+fn each(node: &mut IdedExpr, visit: &mut dyn FnMut(&mut IdedExpr)) {
+    match &mut node.expr {
+        Expr::Call(call) => {
+            if let Some(target) = &mut call.target {
+                each(target, visit);
+            }
+            call.args
+                .iter_mut()
+                .for_each(|argument| each(argument, visit));
+        }
+        Expr::Comprehension(comprehension) => {
+            let ComprehensionExpr {
+                iter_range,
+                accu_init,
+                loop_cond,
+                loop_step,
+                result,
+                ..
+            } = &mut **comprehension;
+            for part in [iter_range, accu_init, loop_cond, loop_step, result] {
+                each(part, visit);
+            }
+        }
+        Expr::List(list) => list
+            .elements
+            .iter_mut()
+            .for_each(|element| each(element, visit)),
+        Expr::Map(map) => map
+            .entries
+            .iter_mut()
+            .for_each(|entry| match &mut entry.expr {
+                EntryExpr::MapEntry(entry) => {
+                    each(&mut entry.key, visit);
+                    each(&mut entry.value, visit);
+                }
+                EntryExpr::StructField(field) => each(&mut field.value, visit),
+            }),
+        Expr::Select(select) => each(&mut select.operand, visit),
+        Expr::Struct(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    }
+    visit(node);
+}
+
+fn sound<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let value = arguments
+        .pop()
+        .ok_or_else(|| ExecutionError::function_error(SOUND, "no value"))?;
+    refuse_broken(value.as_ref())?;
+    Ok(value)
+}
+
+fn refuse_broken(value: &dyn Val) -> Result<(), ExecutionError> {
+    if let Some(Broken(problem)) = value.downcast_ref::<Broken>() {
+        return Err(ExecutionError::function_error(SOUND, problem));
+    }
+    match value
+        .downcast_ref::<CelOptional>()
+        .and_then(|optional| optional.inner())
+    {
+        Some(inner) => refuse_broken(inner),
+        None => Ok(()),
+    }
+}
+
+fn has<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let [operand, field] = arguments.as_slice() else {
+        return Err(ExecutionError::function_error(HAS, "no values"));
+    };
+    let indexer = operand
+        .as_indexer()
+        .ok_or_else(|| ExecutionError::function_error(HAS, "no such overload"))?;
+    let found = indexer.get(field.as_ref());
+    if let Ok(value) = &found {
+        refuse_broken(value.as_ref())?;
+    }
+    Ok(CowVal::owned(CelBool::from(found.is_ok())))
+}
+
+/// `value in container`: a value that is none counts only where no other item is the one.
+fn contains<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let [value, container] = arguments.as_slice() else {
+        return Err(ExecutionError::function_error(CONTAINS, "no values"));
+    };
+    let no_overload = || ExecutionError::function_error(CONTAINS, "no such overload");
+    if container.get_type().kind() != Kind::List {
+        let holds = container
+            .as_container()
+            .ok_or_else(no_overload)?
+            .contains(value.as_ref())?;
+        return Ok(CowVal::owned(CelBool::from(holds)));
+    }
+    let mut items = container.as_iterable().ok_or_else(no_overload)?.iter();
+    let mut failure = None;
+    while let Some(item) = items.next() {
+        match same(item, value.as_ref()) {
+            Ok(true) => return Ok(CowVal::owned(CelBool::from(true))),
+            Ok(false) => {}
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(CowVal::owned(CelBool::from(false))),
+    }
+}
+
+fn equals<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let [a, b] = arguments.as_slice() else {
+        return Err(ExecutionError::function_error(EQUALS, "no values"));
+    };
+    same(a.as_ref(), b.as_ref()).map(|same| CowVal::owned(CelBool::from(same)))
+}
+
+fn equals_computed<'b, 'v>(
+    arguments: Vec<CowVal<'b, 'v>>,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let [a, b] = arguments.as_slice() else {
+        return Err(ExecutionError::function_error(EQUALS, "no values"));
+    };
+    let (Kind::List, Kind::List) = (a.get_type().kind(), b.get_type().kind()) else {
+        return equals(arguments);
+    };
+    let (Some(a), Some(b)) = (a.as_iterable(), b.as_iterable()) else {
+        return equals(arguments);
+    };
+    let (mut a, mut b) = (a.iter(), b.iter());
+    let mut failure = None;
+    let is_same = loop {
+        match (a.next(), b.next()) {
+            (None, None) => break true,
+            (Some(a), Some(b)) => match same(a, b) {
+                Ok(true) => {}
+                Ok(false) => break false,
+                Err(error) => failure = failure.or(Some(error)),
+            },
+            _ => break false,
+        }
+    };
+    match failure {
+        Some(error) if is_same => Err(error),
+        _ => Ok(CowVal::owned(CelBool::from(is_same))),
+    }
+}
+
+/// Equality that fails where it reaches data without a value, and not before.
+fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
+    refuse_broken(a)?;
+    refuse_broken(b)?;
+    match (a.get_type().kind(), b.get_type().kind()) {
+        (Kind::List, Kind::List) => {
+            let sizes = (a.as_sizer().map(Sizer::size), b.as_sizer().map(Sizer::size));
+            let (Some(a), Some(b)) = (a.as_iterable(), b.as_iterable()) else {
+                return Ok(false);
+            };
+            if sizes.0 != sizes.1 {
+                return Ok(false);
+            }
+            let (mut a, mut b) = (a.iter(), b.iter());
+            loop {
+                match (a.next(), b.next()) {
+                    (None, None) => return Ok(true),
+                    (Some(a), Some(b)) if same(a, b)? => {}
+                    _ => return Ok(false),
+                }
+            }
+        }
+        (Kind::Map, Kind::Map) => {
+            let (Some(keys), Some(a), Some(b)) = (a.as_iterable(), a.as_indexer(), b.as_indexer())
+            else {
+                return Ok(false);
+            };
+            let mut keys = keys.iter();
+            while let Some(key) = keys.next() {
+                let Ok(other) = b.get(key) else {
+                    return Ok(false);
+                };
+                if !same(a.get(key)?.as_ref(), other.as_ref())? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        _ => Ok(a.equals(b)),
+    }
+}

@@ -1,0 +1,42 @@
+// Command oracle lets the tests ask Kubernetes' own libraries what they would say.
+//
+//	oracle field-errors  reads a table of errors and prints each as field.Error prints it
+//	oracle rule-costs    reads a CRD and prints what each CEL rule is estimated to cost
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "oracle:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want one of field-errors, rule-costs")
+	}
+	input, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return err
+	}
+	var answer any
+	switch args[0] {
+	case "field-errors":
+		answer, err = fieldErrors(input)
+	case "rule-costs":
+		answer, err = ruleCosts(input)
+	default:
+		return fmt.Errorf("unknown question %q", args[0])
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(answer)
+}

@@ -1,0 +1,15 @@
+//! Whether the rules engine and a real API server say the same.
+//!
+//! [`generate`] makes objects from the schema of a CRD: fitting ones, and ones that break it in every
+//! way. [`Server`] asks an API server what it says to them, by a strict dry run. [`compare`] tells
+//! where that differs from what the engine says.
+
+pub mod answer;
+pub mod case;
+pub mod generate;
+mod samples;
+pub mod server;
+
+pub use answer::{Answer, Difference, compare};
+pub use case::{Case, Operation};
+pub use server::Server;

@@ -1,0 +1,212 @@
+//! A real API server, asked by strict dry runs.
+
+use anyhow::{Context, bail};
+use control_plane::{Cluster, eventually};
+use http::{Method, Request};
+use kube::Client;
+use kube::core::Status;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Cause};
+use crate::case::{Case, Operation};
+
+/// An API server with a CRD.
+pub struct Server {
+    client: Client,
+    crd: Value,
+    version: String,
+    _cluster: Option<Cluster>,
+}
+
+impl Server {
+    /// Starts a cluster and installs the CRD.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster does not start, or refuses the CRD.
+    pub async fn start(crd: &Value, version: &str) -> anyhow::Result<Self> {
+        let cluster = Cluster::start().await?;
+        let mut server = Self::of(cluster.client(), crd, version);
+        server._cluster = Some(cluster);
+        server.install(crd).await?;
+        Ok(server)
+    }
+
+    /// A server that stands and has the CRD.
+    #[must_use]
+    pub fn of(client: Client, crd: &Value, version: &str) -> Self {
+        Self {
+            client,
+            crd: crd.clone(),
+            version: version.to_owned(),
+            _cluster: None,
+        }
+    }
+
+    async fn install(&self, crd: &Value) -> anyhow::Result<()> {
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        self.send(Method::POST, definitions, crd.to_string())
+            .await?
+            .map_err(|status| {
+                anyhow::anyhow!("the API server refuses the CRD: {}", status.message)
+            })?;
+        eventually("the kind to be served", async || {
+            let list = self
+                .send(Method::GET, &self.collection(), String::new())
+                .await
+                .ok()?;
+            list.is_ok().then_some(())
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Stores objects that the schema refuses: takes the schema away, stores them, puts it back.
+    /// Returns those that are stored.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not answer.
+    pub async fn store_unguarded(&self, objects: Vec<Value>) -> anyhow::Result<Vec<Value>> {
+        self.set_schema(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
+            .await?;
+        let mut stored = Vec::new();
+        for object in objects {
+            // Until the API server has taken the schema away, it may refuse.
+            let answer = self
+                .send(Method::POST, &self.collection(), object.to_string())
+                .await?;
+            if let Ok(text) = answer {
+                stored.push(serde_json::from_str(&text)?);
+            }
+        }
+        let versions = self.crd["spec"]["versions"].as_array();
+        let definition = versions
+            .into_iter()
+            .flatten()
+            .find(|one| one["name"] == self.version.as_str());
+        let schema = definition.map_or(Value::Null, |one| one["schema"]["openAPIV3Schema"].clone());
+        self.set_schema(&schema).await?;
+        Ok(stored)
+    }
+
+    async fn set_schema(&self, schema: &Value) -> anyhow::Result<()> {
+        let name = self.crd["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        let versions = self.crd["spec"]["versions"].as_array();
+        let index = versions
+            .into_iter()
+            .flatten()
+            .position(|one| one["name"] == self.version.as_str());
+        let index = index.context("the CRD has no such version")?;
+        let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
+        let patch = json!([{"op": "replace", "path": pointer, "value": schema}]);
+        let request = Request::patch(&path)
+            .header("Content-Type", "application/json-patch+json")
+            .body(patch.to_string().into_bytes())?;
+        self.client.request_text(request).await?;
+        // A field that no schema knows tells which of the two is in force.
+        let stray = json!({
+            "apiVersion": format!("{}/{}", self.group(), self.version),
+            "kind": self.crd["spec"]["names"]["kind"],
+            "metadata": {"name": "probe"},
+            "a-field-that-no-schema-knows": 1,
+        });
+        let strict = schema["x-kubernetes-preserve-unknown-fields"] != true;
+        let case = Case::create("probe", &stray);
+        eventually("the schema to be in force", async || {
+            let answer = self.ask(&case).await.ok()?;
+            (answer.code == 400 || answer.valid != strict)
+                .then_some(())
+                .filter(|()| (answer.code == 400) == strict)
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// What the API server says to a candidate. Nothing is stored.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not answer.
+    pub async fn ask(&self, case: &Case) -> anyhow::Result<Answer> {
+        let strict = "dryRun=All&fieldValidation=Strict";
+        let sent = match case.op {
+            Operation::Create => {
+                self.send(
+                    Method::POST,
+                    &format!("{}?{strict}", self.collection()),
+                    case.object.clone(),
+                )
+                .await?
+            }
+            Operation::Update => {
+                let object: Value = serde_json::from_str(&case.object)?;
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                let path = format!("{}/{name}?{strict}", self.collection());
+                self.send(Method::PUT, &path, case.object.clone()).await?
+            }
+        };
+        Ok(match sent {
+            Ok(_) => Answer {
+                valid: true,
+                code: 200,
+                causes: vec![],
+            },
+            Err(status) => {
+                if !matches!(status.code, 400 | 413 | 422 | 500) {
+                    bail!("{}: {} {}", case.id, status.code, status.message);
+                }
+                let causes = status
+                    .details
+                    .map(|details| details.causes)
+                    .unwrap_or_default();
+                let causes = causes.into_iter().map(|cause| Cause {
+                    reason: cause.reason,
+                    field: cause.field,
+                    message: cause.message,
+                });
+                Answer {
+                    valid: false,
+                    code: status.code,
+                    causes: causes.collect(),
+                }
+            }
+        })
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> anyhow::Result<Result<String, Box<Status>>> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Content-Type", "application/json")
+            .body(body.into_bytes())?;
+        match self.client.request_text(request).await {
+            Ok(text) => Ok(Ok(text)),
+            Err(kube::Error::Api(status)) => Ok(Err(status)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn group(&self) -> &str {
+        self.crd["spec"]["group"].as_str().unwrap_or_default()
+    }
+
+    fn collection(&self) -> String {
+        let plural = self.crd["spec"]["names"]["plural"]
+            .as_str()
+            .unwrap_or_default();
+        let group = self.group();
+        let version = &self.version;
+        if self.crd["spec"]["scope"] == "Cluster" {
+            format!("/apis/{group}/{version}/{plural}")
+        } else {
+            format!("/apis/{group}/{version}/namespaces/default/{plural}")
+        }
+    }
+}

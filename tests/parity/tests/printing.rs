@@ -1,0 +1,220 @@
+//! Errors print, byte for byte, as apimachinery prints them: a table of them goes to the real thing.
+
+use control_plane::oracle;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{FieldError, FieldPath, aggregate};
+
+#[derive(Deserialize)]
+struct Answers {
+    errors: Vec<Printed>,
+    aggregates: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Printed {
+    error: String,
+    body: String,
+}
+
+/// Values of every JSON type, and texts that are printed in some other way than they are written.
+fn values() -> Vec<Value> {
+    let long = "x".repeat(3000);
+    let mut values: Vec<Value> = [
+        "",
+        "plain",
+        "with \"quotes\" and \\",
+        "tab\tnewline\nreturn\r",
+        "bell\u{7}\u{8}\u{b}\u{c}",
+        "nul\u{0}\u{1f}\u{7f}",
+        "é ü 漢字",
+        "e\u{301}",
+        "\u{301}",
+        "😀 👩‍👩‍👧",
+        "\u{200b}\u{feff}\u{2028}\u{2029}",
+        "<a&b>",
+        "\u{a0}\u{ad}\u{85}",
+        "\u{10ffff}\u{e000}",
+        "\u{fffd}",
+        &long,
+    ]
+    .into_iter()
+    .map(Value::from)
+    .collect();
+    values.extend([0, 1, -1, i64::MAX, i64::MIN, 1_000_000].map(Value::from));
+    let floats = [
+        0.5,
+        -0.5,
+        1e20,
+        1e21,
+        1.5e21,
+        1e-4,
+        1e-5,
+        1.5e-5,
+        1e-7,
+        1e100,
+        123_456_789.123,
+        0.1 + 0.2,
+        1e6,
+        3.0,
+        f64::MAX,
+    ];
+    values.extend(floats.map(Value::from));
+    values.push(json!(u64::MAX));
+    values.extend([
+        json!(true),
+        json!(false),
+        json!(null),
+        json!([]),
+        json!({}),
+        json!([1, "a", null, 1.5, {"b": "<&>"}]),
+        json!({"z": 1, "a": {"é": "\u{2028}\"\\"}, "B": [1e21, 1e-7, 3.0]}),
+        json!({"text": "\u{7f}\u{0}\u{8}\u{c}\n\r\t/"}),
+    ]);
+    values
+}
+
+/// The table, as the program reads it, and our own errors.
+fn table() -> (Vec<Value>, Vec<FieldError>) {
+    let mut rows = Vec::new();
+    let mut errors = Vec::new();
+    let mut add = |mut row: Value, path: &[Value], build: &dyn Fn(FieldPath) -> FieldError| {
+        row["path"] = json!(path);
+        rows.push(row);
+        errors.push(build(path_of(path)));
+    };
+    let at = [json!("spec"), json!("a")];
+    for value in values() {
+        add(
+            json!({"type": "Invalid", "value": value, "detail": "no"}),
+            &at,
+            &|p| FieldError::invalid(p, value.clone(), "no"),
+        );
+        add(json!({"type": "Invalid", "value": value}), &at, &|p| {
+            FieldError::invalid(p, value.clone(), "")
+        });
+        add(
+            json!({"type": "TypeInvalid", "value": value, "detail": "no"}),
+            &at,
+            &|p| FieldError::type_invalid(p, value.clone(), "no"),
+        );
+        add(json!({"type": "Duplicate", "value": value}), &at, &|p| {
+            FieldError::duplicate(p, value.clone())
+        });
+        add(json!({"type": "NotFound", "value": value}), &at, &|p| {
+            FieldError::not_found(p, value.clone())
+        });
+        for supported in [
+            vec![],
+            vec!["one".to_owned()],
+            vec!["a\"b".to_owned(), "é\n".to_owned()],
+        ] {
+            let row = json!({"type": "NotSupported", "value": value, "supported": supported});
+            add(row, &at, &|p| {
+                FieldError::not_supported(p, value.clone(), &supported)
+            });
+        }
+    }
+    add(
+        json!({"type": "Invalid", "omit": true, "detail": "no"}),
+        &at,
+        &|p| FieldError::invalid_hidden(p, "no"),
+    );
+    for detail in ["", "because of \"this\""] {
+        add(json!({"type": "Required", "detail": detail}), &at, &|p| {
+            FieldError::required(p, detail)
+        });
+        add(json!({"type": "Forbidden", "detail": detail}), &at, &|p| {
+            FieldError::forbidden(p, detail)
+        });
+        add(json!({"type": "Internal", "detail": detail}), &at, &|p| {
+            FieldError::internal(p, detail)
+        });
+        add(json!({"type": "TooShort", "detail": detail}), &at, &|p| {
+            FieldError::too_short(p, detail)
+        });
+        add(
+            json!({"type": "TooFew", "value": 2, "detail": detail}),
+            &at,
+            &|p| FieldError::too_few(p, 2, detail),
+        );
+    }
+    for max in [0, 1, 2, 262_144] {
+        add(json!({"type": "TooLong", "max": max}), &at, &|p| {
+            FieldError::too_long(p, max)
+        });
+        add(
+            json!({"type": "TooMany", "actual": 7, "max": max}),
+            &at,
+            &|p| FieldError::too_many(p, 7, max),
+        );
+    }
+    let paths: [&[Value]; 5] = [
+        &[],
+        &[json!("spec"), json!("sinks"), json!(2), json!("inputs")],
+        &[
+            json!("metadata"),
+            json!("labels"),
+            json!("[app.kubernetes.io/name]"),
+        ],
+        &[
+            json!("spec"),
+            json!("m"),
+            json!("[a b]"),
+            json!(0),
+            json!(1),
+            json!("[]]"),
+            json!("x.y"),
+        ],
+        &[json!("é")],
+    ];
+    for path in paths {
+        add(json!({"type": "Required"}), path, &|p| {
+            FieldError::required(p, "")
+        });
+    }
+    (rows, errors)
+}
+
+fn path_of(elements: &[Value]) -> FieldPath {
+    elements
+        .iter()
+        .fold(FieldPath::root(), |path, element| match element {
+            Value::Number(index) => {
+                path.index(usize::try_from(index.as_u64().expect("an index")).expect("small"))
+            }
+            Value::String(name) => match name
+                .strip_prefix('[')
+                .and_then(|name| name.strip_suffix(']'))
+            {
+                Some(key) => path.key(key),
+                None => path.child(name),
+            },
+            other => panic!("no path element: {other}"),
+        })
+}
+
+#[test]
+fn errors_print_as_apimachinery_prints_them() {
+    let (rows, errors) = table();
+    let answers: Answers =
+        serde_json::from_value(oracle("field-errors", &json!(rows)).expect("answers"))
+            .expect("their shape");
+    assert_eq!(answers.errors.len(), errors.len());
+    for (row, (theirs, ours)) in rows.iter().zip(answers.errors.iter().zip(&errors)) {
+        let ours = Printed {
+            error: ours.to_string(),
+            body: ours.body(),
+        };
+        assert_eq!(&ours, theirs, "{row}");
+    }
+    let mut aggregates = answers.aggregates.iter();
+    for count in 1..=errors.len() {
+        assert_eq!(
+            &aggregate(&errors[..count]),
+            aggregates.next().expect("one a row")
+        );
+        let twice = [&errors[count - 1], &errors[count - 1]];
+        assert_eq!(&aggregate(twice), aggregates.next().expect("two a row"));
+    }
+}
