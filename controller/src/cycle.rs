@@ -12,7 +12,7 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
-use shared_validation::{Accepted, Candidate, Judge, Verdict, aggregate, decode};
+use shared_validation::{Accepted, Candidate, CurrentPolicy, Judge, Verdict, aggregate, decode};
 
 use crate::announce::{self, Announcer};
 use crate::backoff::{Backoffs, LONGEST_WHILE_DELETING};
@@ -32,6 +32,7 @@ pub(crate) struct Cycle<R> {
     pub(crate) announcer: Announcer,
     pub(crate) backoffs: Backoffs,
     pub(crate) metrics: Metrics,
+    pub(crate) policy: CurrentPolicy,
 }
 
 /// One object in one round.
@@ -128,6 +129,8 @@ impl<R: Reconcile> Round<'_, R> {
 
     async fn keep(&self) -> Result<Action, kube::Error> {
         let verdict = self.check();
+        let kind = self.cycle.ruleset.kind();
+        self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
         let mut status = Status::of(&self.object);
         if !verdict.is_valid() {
             return self
@@ -175,10 +178,8 @@ impl<R: Reconcile> Round<'_, R> {
             "Valid",
             "the object keeps every rule of its kind",
         );
-        status.accept(&Accepted::of(
-            &verdict.object,
-            self.cycle.ruleset.transition_fields(),
-        ));
+        let accepted = Accepted::of(&verdict.object, self.cycle.ruleset.transition_fields());
+        status.accept(&accepted.in_spite_of(&verdict.inherited));
         status.fields(self.cycle.reconciler.identity(&object));
         // What is about to be done outside must be known even if this process does not live to tell.
         if status.memory_differs() {
@@ -210,9 +211,9 @@ impl<R: Reconcile> Round<'_, R> {
         } else {
             Candidate::create(&self.object)
         };
-        self.cycle
-            .ruleset
-            .check(&candidate.since(self.accepted.as_ref()))
+        let policy = self.cycle.policy.get();
+        let candidate = candidate.since(self.accepted.as_ref()).under(&policy);
+        self.cycle.ruleset.check(&candidate)
     }
 
     /// One patch with the defaults to persist and our finalizer, if any of it is missing.
@@ -331,6 +332,7 @@ impl<R: Reconcile> Round<'_, R> {
     fn forget(&self) {
         self.cycle.backoffs.reset(&self.uid);
         self.cycle.announcer.forget(&self.uid);
+        self.cycle.metrics.standing.forget(&self.uid);
     }
 
     fn count_violations(&self) {

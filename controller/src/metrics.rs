@@ -1,10 +1,15 @@
 //! What the loop counts, under controller-runtime's names where it has one.
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use shared_validation::Verdict;
 
 /// The loop's metrics.
 #[derive(Clone)]
@@ -12,6 +17,58 @@ pub struct Metrics {
     pub(crate) reconciles: Family<ResultLabels, Counter>,
     pub(crate) duration: Family<ControllerLabels, Histogram>,
     pub(crate) violations: Family<ViolationLabels, Counter>,
+    pub(crate) standing: Standing,
+}
+
+/// Which rules the stored objects break, whatever their policy does about it.
+#[derive(Clone, Default)]
+pub(crate) struct Standing {
+    broken: Family<StandingLabels, Gauge>,
+    by_object: Arc<Mutex<HashMap<String, BTreeSet<StandingLabels>>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+pub(crate) struct StandingLabels {
+    kind: String,
+    rule: String,
+}
+
+impl Standing {
+    /// Takes what has been found of an object in place of what was known of it.
+    pub(crate) fn set(&self, kind: &str, uid: &str, verdict: &Verdict) {
+        let all = verdict
+            .errors
+            .iter()
+            .chain(&verdict.warnings)
+            .chain(&verdict.audited);
+        let labels = all.map(|violation| StandingLabels {
+            kind: kind.to_owned(),
+            rule: violation.rule.clone(),
+        });
+        self.replace(uid, labels.collect());
+    }
+
+    /// Forgets an object that is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.replace(uid, BTreeSet::new());
+    }
+
+    fn replace(&self, uid: &str, now: BTreeSet<StandingLabels>) {
+        let mut by_object = self
+            .by_object
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = by_object.remove(uid).unwrap_or_default();
+        for labels in before.difference(&now) {
+            self.broken.get_or_create(labels).dec();
+        }
+        for labels in now.difference(&before) {
+            self.broken.get_or_create(labels).inc();
+        }
+        if !now.is_empty() {
+            by_object.insert(uid.to_owned(), now);
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -41,7 +98,13 @@ impl Metrics {
             reconciles: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(BUCKETS_SECONDS)),
             violations: Family::default(),
+            standing: Standing::default(),
         };
+        registry.register(
+            "lockstep_rule_broken_objects",
+            "Stored objects that break a rule, whatever its policy does about it",
+            metrics.standing.broken.clone(),
+        );
         registry.register(
             "controller_runtime_reconcile",
             "Reconciles by result",

@@ -13,7 +13,7 @@ use kube::core::GroupVersionKind;
 use kube::runtime::controller::{Action, Config};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::{Controller, Predicate, PredicateConfig, WatchStreamExt, predicates, watcher};
-use shared_validation::Judge;
+use shared_validation::{CurrentPolicy, Judge};
 use tokio::sync::watch;
 use tracing::Instrument;
 
@@ -45,7 +45,13 @@ pub trait Run: Send {
 
 impl<R: Reconcile> Loop<R> {
     /// A loop for the kind of `ruleset`.
-    pub fn new(client: Client, ruleset: Arc<dyn Judge>, reconciler: R, metrics: Metrics) -> Self {
+    pub fn new(
+        client: Client,
+        ruleset: Arc<dyn Judge>,
+        reconciler: R,
+        metrics: Metrics,
+        policy: CurrentPolicy,
+    ) -> Self {
         let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
         let plural = ruleset.crd()["spec"]["names"]["plural"]
             .as_str()
@@ -61,6 +67,7 @@ impl<R: Reconcile> Loop<R> {
             announcer,
             backoffs,
             metrics,
+            policy,
         };
         Self { cycle }
     }

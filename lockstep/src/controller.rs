@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
 use crate::kinds::{self, OperatorArgs};
-use crate::{admin, logging, serving};
+use crate::{admin, logging, policy, serving};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -41,6 +41,8 @@ pub(crate) struct Args {
     identity: String,
     #[command(flatten)]
     operators: OperatorArgs,
+    #[command(flatten)]
+    policy: policy::Args,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
@@ -59,7 +61,8 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let operators = kinds::Operators::new(&client, &args.operators).await?;
+    let policy = args.policy.follow(&kinds::rulesets()?, &mut registry);
+    let operators = kinds::Operators::new(&client, &args.operators, policy).await?;
     // Standing by is being ready: the readiness of a Pod is the gate's alone.
     admin::serve(args.health_listen, registry, || Ok(())).await?;
     tokio::spawn(keeper(client.clone(), &args).run());

@@ -9,7 +9,7 @@ use cloud_database_rules::CloudDatabase;
 use controller::{Loop, Metrics, Run};
 use kube::Client;
 use serde_json::Value;
-use shared_validation::{Ruleset, Rulesets};
+use shared_validation::{CurrentPolicy, Ruleset, Rulesets};
 
 use crate::serving::duration;
 
@@ -45,13 +45,19 @@ pub(crate) struct Operators {
     instances: Instances,
     timing: Timing,
     database_rules: Arc<Ruleset<CloudDatabase>>,
+    policy: CurrentPolicy,
 }
 
 impl Operators {
     /// Sets up what outlives a term.
-    pub(crate) async fn new(client: &Client, args: &OperatorArgs) -> anyhow::Result<Self> {
+    pub(crate) async fn new(
+        client: &Client,
+        args: &OperatorArgs,
+        policy: CurrentPolicy,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             client: client.clone(),
+            policy,
             instances: Instances::from_environment().await,
             timing: Timing {
                 poll: args.poll,
@@ -73,6 +79,7 @@ impl Operators {
             self.database_rules.clone(),
             databases,
             metrics.clone(),
+            self.policy.clone(),
         ))]
     }
 }

@@ -1,6 +1,7 @@
 //! The one program: the gate, the controller, the desk and the manifests.
 
 mod admin;
+mod audit;
 mod check;
 mod controller;
 mod desk;
@@ -8,6 +9,8 @@ mod dev;
 mod kinds;
 mod logging;
 mod manifests;
+mod policy;
+mod rules;
 mod serving;
 mod webhook;
 
@@ -36,6 +39,11 @@ enum Command {
     Controller(controller::Args),
     /// Write every YAML file that a user applies.
     Manifests(manifests::Args),
+    /// List and explain every rule.
+    Rules(rules::Args),
+    /// Judge every object that a cluster holds, with your kubeconfig. Exit code 0: none would be
+    /// refused; 1: some would; 2: the cluster cannot be read.
+    Audit(audit::Args),
     /// Start a real control plane on this machine with everything in it, and show the examples.
     Dev(dev::Args),
 }
@@ -43,7 +51,9 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(args) => return check::run(&args),
+        Command::Audit(args) => return audit::run(&args),
         Command::Manifests(args) => manifests::run(&args),
+        Command::Rules(args) => rules::run(&args),
         Command::Webhook(args) => webhook::run(args),
         Command::Controller(args) => controller::run(args),
         Command::Dev(args) => dev::run(&args),

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use webhook::{Gate, Metrics, ServingKeys};
 
-use crate::{admin, kinds, logging, serving};
+use crate::{admin, kinds, logging, policy, serving};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -29,6 +29,8 @@ pub(crate) struct Args {
     /// How long to serve on after SIGTERM, until nobody is sent here any more.
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
     shutdown_delay: Duration,
+    #[command(flatten)]
+    policy: policy::Args,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
@@ -39,7 +41,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 async fn serve(args: Args) -> anyhow::Result<()> {
     let stop = serving::stop_signal()?;
     let mut registry = Registry::default();
-    let gate = Gate::new(kinds::rulesets()?, Metrics::register(&mut registry))
+    let rulesets = kinds::rulesets()?;
+    let policy = args.policy.follow(&rulesets, &mut registry);
+    let gate = Gate::new(rulesets, Metrics::register(&mut registry))
+        .under(policy)
         .with_body_limit_bytes(args.body_limit_bytes);
     let keys = ServingKeys::in_directory(&args.tls_directory);
     tokio::spawn(Arc::clone(&keys).keep_fresh());

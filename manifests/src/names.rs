@@ -18,3 +18,5 @@ pub const VALIDATING_WEBHOOK: &str = "validate.lockstep.dev";
 pub const MUTATING_WEBHOOK: &str = "mutate.lockstep.dev";
 /// The Lease that controllers elect their leader by.
 pub const LEASE: &str = "lockstep-controller";
+/// The `ConfigMap` with the policy, if any: its key `policy.yaml`.
+pub const POLICY: &str = "lockstep-policy";

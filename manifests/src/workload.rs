@@ -6,6 +6,8 @@ use crate::names;
 
 /// Where the controller leaves the serving pair for the gate.
 const KEYS: &str = "/run/lockstep/tls";
+/// Where both containers find the policy.
+const POLICY: &str = "/etc/lockstep/policy";
 
 /// Where cluster credentials are projected to; the place that clients look at.
 const CREDENTIALS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -91,6 +93,7 @@ fn webhook_container() -> Value {
             format!("--listen=0.0.0.0:{WEBHOOK_PORT}"),
             format!("--health-listen=0.0.0.0:{WEBHOOK_HEALTH_PORT}"),
             format!("--tls-directory={KEYS}"),
+            format!("--policy={POLICY}/policy.yaml"),
             "--shutdown-delay=10s",
         ],
         "ports": [
@@ -101,7 +104,10 @@ fn webhook_container() -> Value {
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
         "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
         "securityContext": container_security(),
-        "volumeMounts": [{"name": "tls", "mountPath": KEYS, "readOnly": true}],
+        "volumeMounts": [
+            {"name": "tls", "mountPath": KEYS, "readOnly": true},
+            {"name": "policy", "mountPath": POLICY, "readOnly": true},
+        ],
     })
 }
 
@@ -114,6 +120,7 @@ fn controller_container() -> Value {
             "controller",
             format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
             format!("--tls-directory={KEYS}"),
+            format!("--policy={POLICY}/policy.yaml"),
             format!("--tls-secret={}", names::TLS_SECRET),
             format!("--webhook-service={}", names::SERVICE),
             format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
@@ -131,6 +138,7 @@ fn controller_container() -> Value {
         "securityContext": container_security(),
         "volumeMounts": [
             {"name": "tls", "mountPath": KEYS},
+            {"name": "policy", "mountPath": POLICY, "readOnly": true},
             {"name": "cluster-credentials", "mountPath": CREDENTIALS, "readOnly": true},
         ],
     })
@@ -147,6 +155,8 @@ fn container_security() -> Value {
 fn volumes() -> Value {
     json!([
         {"name": "tls", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        // Without one, every rule does what it says itself.
+        {"name": "policy", "configMap": {"name": names::POLICY, "optional": true}},
         {"name": "cluster-credentials", "projected": {"defaultMode": 0o440, "sources": [
             {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},

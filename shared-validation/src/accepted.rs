@@ -1,11 +1,14 @@
 //! What the loop remembers of the last object that stood, so that transitions hold without the gate.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::go;
 use crate::pointer;
+use crate::verdict::Violation;
 
 /// The last accepted value of every field that a transition rule reads: `status.accepted`.
 ///
@@ -20,6 +23,44 @@ pub struct Accepted {
     /// The values by dotted field name; a field that was absent is absent here.
     #[serde(default)]
     pub values: BTreeMap<String, Value>,
+    /// The errors in spite of which it was accepted: a stricter rule came later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherited: Vec<Inherited>,
+}
+
+/// An error that an object had when it was accepted. It stays a warning as long as nothing that it
+/// depends on changes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Inherited {
+    /// The rule's id.
+    pub rule: String,
+    /// Where it is broken.
+    pub at: String,
+    /// A fingerprint of what the error depends on.
+    pub inputs: String,
+}
+
+impl Inherited {
+    pub(crate) fn of(violation: &Violation) -> Option<Self> {
+        Some(Self {
+            rule: violation.rule.clone(),
+            at: violation.at.as_str().to_owned(),
+            inputs: format!("{:016x}", violation.inputs?),
+        })
+    }
+}
+
+/// How many inherited errors are remembered of one object.
+const MAX_INHERITED: usize = 16;
+
+/// A fingerprint of values. It is stored, so it must never change.
+pub(crate) fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
+    let mut hasher = fnv::FnvHasher::default();
+    for value in values {
+        hasher.write(go::json(value).as_bytes());
+        hasher.write_u8(0);
+    }
+    hasher.finish()
 }
 
 impl Accepted {
@@ -34,7 +75,18 @@ impl Accepted {
             .iter()
             .filter_map(|name| Some((name.clone(), pointer::get(object, name)?.clone())))
             .collect();
-        Self { generation, values }
+        Self {
+            generation,
+            values,
+            inherited: Vec::new(),
+        }
+    }
+
+    /// The same, in spite of errors that were there before.
+    #[must_use]
+    pub fn in_spite_of(self, inherited: &[Inherited]) -> Self {
+        let inherited = inherited.iter().take(MAX_INHERITED).cloned().collect();
+        Self { inherited, ..self }
     }
 
     /// What an object's status remembers.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::accepted::Accepted;
 use crate::field_path::FieldPath;
+use crate::policy::Policy;
 
 /// What is being done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct Candidate<'a> {
     pub unknown_fields: UnknownFields,
     /// Fields that stand more than once in the text that the object was read from.
     pub duplicates: &'a [FieldPath],
+    /// What violations of Rust rules do; without one, what the rules say themselves.
+    pub policy: Option<&'a Policy>,
 }
 
 impl<'a> Candidate<'a> {
@@ -52,6 +55,7 @@ impl<'a> Candidate<'a> {
             accepted: None,
             unknown_fields: UnknownFields::Ignore,
             duplicates: &[],
+            policy: None,
         }
     }
 
@@ -76,6 +80,15 @@ impl<'a> Candidate<'a> {
     pub fn strict(self) -> Self {
         Self {
             unknown_fields: UnknownFields::Refuse,
+            ..self
+        }
+    }
+
+    /// The same, under a policy.
+    #[must_use]
+    pub fn under(self, policy: &'a Policy) -> Self {
+        Self {
+            policy: Some(policy),
             ..self
         }
     }

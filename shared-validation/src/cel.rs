@@ -10,6 +10,7 @@ mod value;
 
 use serde_json::Value;
 
+use crate::accepted::fingerprint;
 use crate::cel::budget::Budget;
 use crate::cel::rule::{Answer, Question};
 use crate::field_path::Cursor;
@@ -25,7 +26,7 @@ pub(crate) use rule::CelRule;
 pub(crate) struct Cel;
 
 impl LayerJudge for Cel {
-    fn judge(&self, case: &Case<'_>, report: &mut Report) {
+    fn judge(&self, case: &Case<'_>, report: &mut Report<'_>) {
         let root = case
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));
@@ -45,9 +46,9 @@ impl LayerJudge for Cel {
     }
 }
 
-struct Walk<'a, 'r> {
+struct Walk<'a, 'r, 'k> {
     case: &'a Case<'a>,
-    report: &'r mut Report,
+    report: &'r mut Report<'k>,
     budget: Budget,
     exhausted: bool,
 }
@@ -62,7 +63,7 @@ struct Place<'a> {
     ratchet: Ratchet<'a>,
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a> Walk<'a, '_, '_> {
     fn node(&mut self, place: Place<'a>, at: Cursor<'_>) {
         // A rule judges values that are there; whether a nullable one is null is its parent's matter.
         if place.value.is_null() || !place.schema.has_rules || self.exhausted {
@@ -142,6 +143,7 @@ impl<'a> Walk<'a, '_> {
                 layer: Layer::Cel,
                 at: error.path.clone(),
                 error,
+                inputs: may_be_inherited.then(|| fingerprint([place.value])),
             };
             let inherited = may_be_inherited && place.ratchet.is_unchanged();
             self.report.add(violation, inherited);

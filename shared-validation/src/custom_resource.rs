@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::candidate::{Candidate, UnknownFields};
+use crate::catalogue::{self, RuleEntry};
 use crate::cel::Cel;
 use crate::defaults::{self, DynamicDefault};
 use crate::field_error::{BadValue, FieldError};
@@ -15,7 +16,7 @@ use crate::ruleset::{Case, CompileError, Judge, LayerJudge, Report};
 use crate::schema::Schema;
 use crate::structural::Structural;
 use crate::unknown_fields;
-use crate::verdict::{Verdict, Violation};
+use crate::verdict::Verdict;
 
 /// One version of a kind, judged by what its CRD alone says: the structural schema and the CEL rules.
 ///
@@ -107,12 +108,7 @@ impl CustomResource {
     pub(crate) fn judge(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Verdict {
         let mut object = candidate.object.clone();
         if candidate.only_finalizes() {
-            return Verdict {
-                object,
-                additions: json_patch::Patch::default(),
-                errors: vec![],
-                warnings: vec![],
-            };
+            return Report::default().into_verdict(object, vec![]);
         }
         let old = candidate.old.map(|old| self.filled(old, beyond));
         let mut operations =
@@ -137,8 +133,12 @@ impl CustomResource {
             object: &object,
             old: old.as_ref(),
             before: before.as_deref(),
+            policy: candidate.policy,
         };
-        let mut report = Report::default();
+        let known = candidate
+            .accepted
+            .map_or(&[][..], |accepted| &accepted.inherited);
+        let mut report = Report::new(known);
         for path in candidate.duplicates {
             let error = FieldError {
                 bad_value: BadValue::Omitted,
@@ -162,20 +162,12 @@ impl CustomResource {
         if let Some(typed) = beyond.typed {
             typed.judge(&case, &mut report);
         }
-        let (mut errors, mut warnings) = report.into_parts();
-        errors.sort_by_cached_key(order);
-        warnings.sort_by_cached_key(order);
-        Verdict {
-            object,
-            additions: json_patch::Patch(operations),
-            errors,
-            warnings,
-        }
+        report.into_verdict(object.clone(), operations)
     }
 
     /// Judges what the API server looks at before it asks the schema: what an author writes and no
     /// controller ever sees.
-    fn as_written(&self, object: &Value, report: &mut Report) {
+    fn as_written(&self, object: &Value, report: &mut Report<'_>) {
         unknown_fields::report(object, &self.schema, report);
         let api_version = if self.group.is_empty() {
             self.version.clone()
@@ -212,6 +204,10 @@ impl Judge for CustomResource {
         &self.crd
     }
 
+    fn catalogue(&self) -> Vec<RuleEntry> {
+        catalogue::of_schema(&self.schema, &[])
+    }
+
     fn transition_fields(&self) -> &BTreeSet<String> {
         &self.no_fields
     }
@@ -226,9 +222,4 @@ impl Judge for CustomResource {
             },
         )
     }
-}
-
-fn order(violation: &Violation) -> (crate::FieldPath, crate::Layer, String) {
-    let error = &violation.error;
-    (violation.at.clone(), violation.layer, error.body())
 }

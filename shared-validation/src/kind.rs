@@ -31,6 +31,12 @@ pub trait Kind: DeserializeOwned + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Where the rules of the CRD come from: a page by the id of a CEL rule, or by the beginning of a
+    /// field's path, of which the longest that fits counts. Rust rules name their own.
+    fn sources() -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Fields to remember when an object is accepted, besides those that a CEL rule compares with
     /// `oldSelf`: what Rust rules about transitions read, and what decides over destruction. Dotted
     /// names of scalars; never a secret.

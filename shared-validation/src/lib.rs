@@ -8,6 +8,7 @@
 
 mod accepted;
 mod candidate;
+mod catalogue;
 mod cel;
 mod custom_resource;
 mod defaults;
@@ -19,6 +20,7 @@ mod json;
 mod kind;
 mod metadata;
 mod pointer;
+mod policy;
 mod re2;
 mod registry;
 mod rule;
@@ -30,14 +32,16 @@ mod typed;
 mod unknown_fields;
 mod verdict;
 
-pub use accepted::Accepted;
+pub use accepted::{Accepted, Inherited};
 pub use candidate::{Candidate, Operation, UnknownFields};
+pub use catalogue::RuleEntry;
 pub use custom_resource::CustomResource;
 pub use defaults::DynamicDefault;
 pub use field_error::{BadValue, ErrorType, FieldError, aggregate};
 pub use field_path::FieldPath;
 pub use json::ReadJson;
 pub use kind::Kind;
+pub use policy::{Action, CurrentPolicy, Policy, PolicyError};
 pub use registry::Rulesets;
 pub use rule::{Findings, Layer, Rule, Severity, Subject};
 pub use ruleset::{CompileError, Judge, Ruleset};

@@ -27,13 +27,18 @@ pub(crate) enum Names {
 }
 
 /// Judges what decoding would refuse: fields of the wrong type, and fields that are none.
-pub(crate) fn judge_shape(metadata: &Value, at: Cursor<'_>, report: &mut Report) {
+pub(crate) fn judge_shape(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     types(&SHAPE, metadata, at, report);
     unknown_fields::below(&SHAPE, metadata, at, report);
 }
 
 /// Judges what the fields say.
-pub(crate) fn judge_content(metadata: &Value, at: Cursor<'_>, names: Names, report: &mut Report) {
+pub(crate) fn judge_content(
+    metadata: &Value,
+    at: Cursor<'_>,
+    names: Names,
+    report: &mut Report<'_>,
+) {
     let text = |field: &str| {
         metadata
             .get(field)
@@ -118,7 +123,7 @@ pub(crate) fn judge_content(metadata: &Value, at: Cursor<'_>, names: Names, repo
 }
 
 /// Judges the metadata of a custom resource as its author wrote it.
-pub(crate) fn judge(object: &Value, is_namespaced: bool, report: &mut Report) {
+pub(crate) fn judge(object: &Value, is_namespaced: bool, report: &mut Report<'_>) {
     let at = Cursor::Root.child("metadata");
     let empty = json!({});
     let metadata = object.get("metadata").unwrap_or(&empty);
@@ -142,17 +147,18 @@ pub(crate) fn judge(object: &Value, is_namespaced: bool, report: &mut Report) {
 }
 
 /// Adds an error of the structural layer.
-pub(crate) fn report(report: &mut Report, keyword: &str, at: Cursor<'_>, error: FieldError) {
+pub(crate) fn report(report: &mut Report<'_>, keyword: &str, at: Cursor<'_>, error: FieldError) {
     let violation = Violation {
         rule: format!("{}/{keyword}", at.to_pattern()),
         layer: Layer::Structural,
         at: at.to_path(),
         error,
+        inputs: None,
     };
     report.add(violation, false);
 }
 
-fn report_hidden(report: &mut Report, at: Cursor<'_>, detail: &str) {
+fn report_hidden(report: &mut Report<'_>, at: Cursor<'_>, detail: &str) {
     self::report(
         report,
         "format",
@@ -182,7 +188,7 @@ fn misnamed(value: &str, prefix: bool, names: Names) -> Option<String> {
 }
 
 /// Types alone; decoding takes null for anything.
-fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report) {
+fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     let expected = schema
         .json_type
         .map_or("object", crate::schema::JsonType::as_str);
@@ -271,8 +277,8 @@ mod tests {
         let mut report = Report::default();
         judge(&json!({"metadata": metadata}), true, &mut report);
         report
-            .into_parts()
-            .0
+            .into_verdict(Value::Null, vec![])
+            .errors
             .into_iter()
             .map(|v| v.error.path.to_string())
             .collect()

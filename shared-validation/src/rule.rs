@@ -14,6 +14,18 @@ pub enum Layer {
     Rust,
 }
 
+impl Layer {
+    /// The name, as the desk prints it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Structural => "structural",
+            Self::Cel => "cel",
+            Self::Rust => "rust",
+        }
+    }
+}
+
 /// What a violation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {

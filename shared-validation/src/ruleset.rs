@@ -3,13 +3,19 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
+use json_patch::PatchOperation;
 use serde_json::Value;
 
+use crate::accepted::Inherited;
 use crate::candidate::{Candidate, Operation};
+use crate::catalogue::{self, RuleEntry};
 use crate::custom_resource::{Beyond, CustomResource};
 use crate::defaults::DynamicDefault;
 use crate::field_error::ErrorType;
+use crate::field_path::FieldPath;
 use crate::kind::Kind;
+use crate::policy::Policy;
+use crate::rule::Layer;
 use crate::schema::Schema;
 use crate::typed::Typed;
 use crate::verdict::{Verdict, Violation};
@@ -46,7 +52,7 @@ pub enum CompileError {
 /// One layer of the judgement.
 pub(crate) trait LayerJudge: Send + Sync {
     /// Adds what is wrong with the object to the report.
-    fn judge(&self, case: &Case<'_>, report: &mut Report);
+    fn judge(&self, case: &Case<'_>, report: &mut Report<'_>);
 }
 
 /// What a layer sees of a candidate.
@@ -61,19 +67,37 @@ pub(crate) struct Case<'a> {
     pub(crate) old: Option<&'a Value>,
     /// What transitions are judged against.
     pub(crate) before: Option<&'a Value>,
+    /// What violations of Rust rules do.
+    pub(crate) policy: Option<&'a Policy>,
 }
 
 /// What the layers found.
 #[derive(Default)]
-pub(crate) struct Report {
+pub(crate) struct Report<'a> {
     errors: Vec<Violation>,
     warnings: Vec<Violation>,
+    audited: Vec<Violation>,
+    inherited: Vec<Inherited>,
+    /// Errors in spite of which the object was accepted before.
+    known: &'a [Inherited],
 }
 
-impl Report {
-    /// Adds an error; one that the old object has too is only a warning.
+impl<'a> Report<'a> {
+    pub(crate) fn new(known: &'a [Inherited]) -> Self {
+        Self {
+            known,
+            ..Self::default()
+        }
+    }
+
+    /// Adds an error; one that was there before is only a warning.
     pub(crate) fn add(&mut self, violation: Violation, inherited: bool) {
-        if inherited {
+        let identity = Inherited::of(&violation);
+        let known = identity
+            .as_ref()
+            .is_some_and(|identity| self.known.contains(identity));
+        if inherited || known {
+            self.inherited.extend(identity);
             self.warn(violation);
         } else {
             self.errors.push(violation);
@@ -84,13 +108,33 @@ impl Report {
         self.warnings.push(violation);
     }
 
+    pub(crate) fn audit(&mut self, violation: Violation) {
+        self.audited.push(violation);
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
-    /// What was found: errors and warnings.
-    pub(crate) fn into_parts(self) -> (Vec<Violation>, Vec<Violation>) {
-        (self.errors, self.warnings)
+    /// The verdict, for an object that is as it is now and came to be so by these operations.
+    pub(crate) fn into_verdict(
+        mut self,
+        object: Value,
+        operations: Vec<PatchOperation>,
+    ) -> Verdict {
+        self.errors.sort_by_cached_key(order);
+        self.warnings.sort_by_cached_key(order);
+        self.audited.sort_by_cached_key(order);
+        self.inherited.sort();
+        self.inherited.dedup();
+        Verdict {
+            object,
+            additions: json_patch::Patch(operations),
+            errors: self.errors,
+            warnings: self.warnings,
+            audited: self.audited,
+            inherited: self.inherited,
+        }
     }
 
     /// Whether the API server would not evaluate CEL rules on this object any more.
@@ -108,6 +152,11 @@ impl Report {
     }
 }
 
+fn order(violation: &Violation) -> (FieldPath, Layer, String) {
+    let error = &violation.error;
+    (violation.at.clone(), violation.layer, error.body())
+}
+
 /// What can judge objects of one kind, whatever its Rust type.
 pub trait Judge: Send + Sync {
     /// The API group.
@@ -118,6 +167,8 @@ pub trait Judge: Send + Sync {
     fn kind(&self) -> &str;
     /// The `CustomResourceDefinition`.
     fn crd(&self) -> &Value;
+    /// Every rule, sorted by layer and id.
+    fn catalogue(&self) -> Vec<RuleEntry>;
     /// The fields to remember of an accepted object.
     fn transition_fields(&self) -> &BTreeSet<String>;
     /// Judges a candidate.
@@ -130,6 +181,7 @@ pub struct Ruleset<K> {
     dynamic_defaults: Vec<DynamicDefault>,
     transition_fields: BTreeSet<String>,
     typed: Box<dyn LayerJudge>,
+    catalogue: Vec<RuleEntry>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -167,11 +219,23 @@ impl<K: Kind> Ruleset<K> {
                 transition_fields.insert(name.to_owned());
             }
         });
+        let mut catalogue = catalogue::of_schema(&resource.schema, K::sources());
+        let rules = K::rules();
+        catalogue.extend(rules.iter().map(|rule| RuleEntry {
+            id: rule.id.to_owned(),
+            layer: Layer::Rust,
+            severity: rule.severity,
+            sentence: rule.sentence.to_owned(),
+            source: rule.source.to_owned(),
+            fields: rule.reads.iter().map(|field| (*field).to_owned()).collect(),
+            expression: None,
+        }));
         Ok(Self {
             resource,
             dynamic_defaults,
             transition_fields,
-            typed: Box::new(Typed { rules: K::rules() }),
+            typed: Box::new(Typed { rules }),
+            catalogue,
             kind: PhantomData,
         })
     }
@@ -192,6 +256,10 @@ impl<K: Kind> Judge for Ruleset<K> {
 
     fn crd(&self) -> &Value {
         self.resource.crd()
+    }
+
+    fn catalogue(&self) -> Vec<RuleEntry> {
+        self.catalogue.clone()
     }
 
     fn transition_fields(&self) -> &BTreeSet<String> {

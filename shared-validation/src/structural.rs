@@ -17,7 +17,7 @@ use crate::transition::Correlation;
 pub(crate) struct Structural;
 
 impl LayerJudge for Structural {
-    fn judge(&self, case: &Case<'_>, report: &mut Report) {
+    fn judge(&self, case: &Case<'_>, report: &mut Report<'_>) {
         let correlation = case
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));

@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
+use crate::accepted::fingerprint;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::kind::Kind;
 use crate::pointer;
+use crate::policy::Action;
 use crate::rule::{Findings, Layer, Rule, Severity, Subject};
 use crate::ruleset::{Case, LayerJudge, Report};
 use crate::structural;
@@ -17,7 +19,7 @@ pub(crate) struct Typed<K: Kind> {
 }
 
 impl<K: Kind> LayerJudge for Typed<K> {
-    fn judge(&self, case: &Case<'_>, report: &mut Report) {
+    fn judge(&self, case: &Case<'_>, report: &mut Report<'_>) {
         let object = match decode::<K>(case.object) {
             Ok(object) => object,
             // The structural layer has already said which field has the wrong type.
@@ -32,6 +34,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     layer: Layer::Rust,
                     at: error.path.clone(),
                     error,
+                    inputs: None,
                 };
                 // An update that is refused for what it did not change would freeze a stored object.
                 let was_there = case.old.is_some_and(|old| decode::<K>(old).is_err());
@@ -79,15 +82,28 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     detail: format!("{} [{}]", error.detail, rule.id),
                     ..error
                 };
+                let read = rule
+                    .reads
+                    .iter()
+                    .map(|field| pointer::get(case.object, field));
                 let violation = Violation {
                     rule: rule.id.to_owned(),
                     layer: Layer::Rust,
                     at: error.path.clone(),
                     error,
+                    inputs: Some(fingerprint(read.map(|value| value.unwrap_or(&Value::Null)))),
                 };
-                match rule.severity {
-                    Severity::Error => report.add(violation, was_there),
-                    Severity::Warning => report.warn(violation),
+                let said = match rule.severity {
+                    Severity::Error => Action::Deny,
+                    Severity::Warning => Action::Warn,
+                };
+                let policy = case
+                    .policy
+                    .and_then(|policy| policy.action(K::KIND, rule.id));
+                match policy.unwrap_or(said) {
+                    Action::Deny => report.add(violation, was_there),
+                    Action::Warn => report.warn(violation),
+                    Action::Audit => report.audit(violation),
                 }
             }
         }

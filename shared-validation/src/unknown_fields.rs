@@ -12,12 +12,12 @@ use crate::schema::{Additional, Schema};
 const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Reports every field that the API server would call unknown under `fieldValidation=Strict`.
-pub(crate) fn report(object: &Value, schema: &Schema, report: &mut Report) {
+pub(crate) fn report(object: &Value, schema: &Schema, report: &mut Report<'_>) {
     walk(Some(schema), true, object, Cursor::Root, report);
 }
 
 /// The same for a part of an object.
-pub(crate) fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report) {
+pub(crate) fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     walk(Some(schema), false, value, at, report);
 }
 
@@ -27,7 +27,7 @@ fn walk(
     resource: bool,
     value: &Value,
     at: Cursor<'_>,
-    report: &mut Report,
+    report: &mut Report<'_>,
 ) {
     let preserves = schema.is_some_and(|schema| schema.preserves_unknown);
     let resource = resource || schema.is_some_and(|schema| schema.embedded);
@@ -67,7 +67,7 @@ fn walk(
     }
 }
 
-fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Report) {
+fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Report<'_>) {
     let below = at.child(name);
     let known = parent
         .into_iter()

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::accepted::Inherited;
 use crate::field_error::{FieldError, aggregate};
 use crate::field_path::FieldPath;
 use crate::rule::Layer;
@@ -18,6 +19,9 @@ pub struct Violation {
     pub at: FieldPath,
     /// What is wrong.
     pub error: FieldError,
+    /// A fingerprint of all that the error depends on: while it stays the same, so does the error.
+    /// Absent where an error is never inherited.
+    pub inputs: Option<u64>,
 }
 
 /// What [`Judge::check`](crate::Judge::check) returns.
@@ -31,6 +35,11 @@ pub struct Verdict {
     pub errors: Vec<Violation>,
     /// Advice, and errors that an update inherited from the object it replaces.
     pub warnings: Vec<Violation>,
+    /// Violations that a policy only counts.
+    pub audited: Vec<Violation>,
+    /// Which warnings are errors that were there before: what to remember of an object that is
+    /// accepted in spite of them.
+    pub inherited: Vec<Inherited>,
 }
 
 impl Verdict {

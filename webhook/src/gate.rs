@@ -12,7 +12,7 @@ use axum::routing::post;
 use http_body_util::LengthLimitError;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shared_validation::{Accepted, Candidate, Rulesets, Verdict};
+use shared_validation::{Accepted, Candidate, CurrentPolicy, Rulesets, Verdict};
 
 use crate::metrics::{Metrics, RequestLabels, ViolationLabels, WebhookLabels};
 use crate::refusal::Refusal;
@@ -32,6 +32,7 @@ pub struct Gate {
     rulesets: Rulesets,
     metrics: Metrics,
     body_limit_bytes: usize,
+    policy: CurrentPolicy,
 }
 
 #[derive(Clone, Copy)]
@@ -57,7 +58,14 @@ impl Gate {
             rulesets,
             metrics,
             body_limit_bytes: DEFAULT_BODY_LIMIT_BYTES,
+            policy: CurrentPolicy::default(),
         }
+    }
+
+    /// The same, under a policy that may be replaced at any time.
+    #[must_use]
+    pub fn under(self, policy: CurrentPolicy) -> Self {
+        Self { policy, ..self }
     }
 
     /// The same, refusing bodies of more than `limit` bytes.
@@ -198,7 +206,8 @@ impl Gate {
             Some(old) => Candidate::update(&object, old).since(accepted.as_ref()),
             None => Candidate::create(&object),
         };
-        let verdict = ruleset.check(&candidate);
+        let policy = self.policy.get();
+        let verdict = ruleset.check(&candidate.under(&policy));
         Ok(match door {
             Door::Mutate => Review::additions(&request.uid, &verdict.additions),
             Door::Validate => {
@@ -211,7 +220,7 @@ impl Gate {
 
     /// Counts what fired and logs a refusal: who, what kind, which rules; never the object.
     fn record(&self, request: &Request<'_>, verdict: &Verdict, review: &Review) {
-        for violation in &verdict.errors {
+        for violation in verdict.errors.iter().chain(&verdict.audited) {
             let labels = ViolationLabels {
                 kind: request.kind.kind.clone(),
                 rule: violation.rule.clone(),

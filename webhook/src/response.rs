@@ -79,7 +79,8 @@ impl Review {
 
     /// What the rules say: 422 with one cause for each error, or leave with warnings.
     pub(crate) fn verdict(request: &Request<'_>, verdict: &Verdict) -> Self {
-        let fired = rules(verdict.errors.iter().chain(&verdict.warnings));
+        let all = verdict.errors.iter().chain(&verdict.warnings);
+        let fired = rules(all.chain(&verdict.audited));
         let response = Response {
             warnings: verdict.warnings.iter().map(warning).collect(),
             audit_annotations: (!fired.is_empty()).then(|| json!({ "rules": fired })),

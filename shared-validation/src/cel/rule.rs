@@ -24,6 +24,7 @@ const MESSAGE_MAX_BYTES: usize = 5 << 10;
 /// One entry of `x-kubernetes-validations`, compiled.
 pub(crate) struct CelRule {
     pub(crate) id: String,
+    pub(crate) source: String,
     pub(crate) message: String,
     pub(crate) uses_old_self: bool,
     /// Whether the rule is asked, with an empty `oldSelf`, also where there was nothing before.
@@ -32,7 +33,7 @@ pub(crate) struct CelRule {
     message_expression: Option<IdedExpr>,
     reason: Reason,
     /// Below the node that carries the rule: `maxSizeGib`.
-    field_path: Option<String>,
+    pub(crate) field_path: Option<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -137,6 +138,7 @@ impl CelRule {
         };
         Ok(Self {
             id,
+            source,
             message,
             uses_old_self,
             optional_old_self,

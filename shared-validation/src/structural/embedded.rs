@@ -9,11 +9,11 @@ use crate::ruleset::{Case, Report};
 use crate::schema::Schema;
 
 /// Judges every embedded resource. Their errors are never inherited.
-pub(super) fn judge(case: &Case<'_>, report: &mut Report) {
+pub(super) fn judge(case: &Case<'_>, report: &mut Report<'_>) {
     below(case.schema, case.object, Cursor::Root, report);
 }
 
-fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report) {
+fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     match value {
         Value::Object(fields) => {
             if schema.embedded {
@@ -38,7 +38,7 @@ fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report) {
     }
 }
 
-fn resource(object: &Value, at: Cursor<'_>, report: &mut Report) {
+fn resource(object: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     let is_version = |text: &str| text.split('/').count() <= 2;
     let is_kind = |text: &str| name::is_dns1035_label(&text.to_lowercase());
     let version = "must be a version, or a group and a version with a slash between them";

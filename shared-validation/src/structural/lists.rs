@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::accepted::fingerprint;
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
 use crate::go;
@@ -13,7 +14,7 @@ use crate::schema::{ListType, Schema};
 use crate::verdict::Violation;
 
 /// Reports duplicates, unless the old object had any: then none counts, as in the API server.
-pub(super) fn judge(case: &Case<'_>, report: &mut Report) {
+pub(super) fn judge(case: &Case<'_>, report: &mut Report<'_>) {
     let mut found = Vec::new();
     below(case.schema, case.object, Cursor::Root, &mut found);
     if found.is_empty() {
@@ -31,6 +32,7 @@ pub(super) fn judge(case: &Case<'_>, report: &mut Report) {
 fn below(schema: &Schema, value: &Value, at: Cursor<'_>, found: &mut Vec<Violation>) {
     match value {
         Value::Array(items) => {
+            let known = found.len();
             match &schema.list_type {
                 ListType::Atomic => {}
                 ListType::Set => {
@@ -38,6 +40,9 @@ fn below(schema: &Schema, value: &Value, at: Cursor<'_>, found: &mut Vec<Violati
                     duplicates(&identities, at, found);
                 }
                 ListType::Map(keys) => map_list(keys, items, at, found),
+            }
+            for violation in &mut found[known..] {
+                violation.inputs = Some(fingerprint([value]));
             }
             if let Some(child) = &schema.items {
                 for (index, item) in items.iter().enumerate() {
@@ -114,5 +119,6 @@ fn push(at: Cursor<'_>, error: FieldError, found: &mut Vec<Violation>) {
         layer: Layer::Structural,
         at: at.to_path(),
         error,
+        inputs: None,
     });
 }

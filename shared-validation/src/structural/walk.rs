@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::accepted::fingerprint;
 use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
 use crate::go;
@@ -13,7 +14,7 @@ use crate::transition::Correlation;
 use crate::verdict::Violation;
 
 /// Judges the whole object.
-pub(super) fn root(case: &Case<'_>, correlation: Option<Correlation<'_>>, report: &mut Report) {
+pub(super) fn root(case: &Case<'_>, correlation: Option<Correlation<'_>>, report: &mut Report<'_>) {
     let walk = Walk { case };
     let outcome = walk.node(
         case.schema,
@@ -59,6 +60,7 @@ impl Outcome {
             layer: Layer::Structural,
             at: at.to_path(),
             error,
+            inputs: None,
         });
     }
 
@@ -109,6 +111,10 @@ impl<'a> Walk<'a> {
         ratcheting: Ratcheting,
     ) -> Outcome {
         let mut outcome = self.checks(schema, value, correlation, at);
+        // Those from below have theirs already.
+        for violation in &mut outcome.errors {
+            violation.inputs.get_or_insert_with(|| fingerprint([value]));
+        }
         let unchanged = || correlation.is_some_and(|correlation| correlation.is_unchanged());
         if ratcheting == Ratcheting::Own && !outcome.is_valid() && unchanged() {
             outcome.inherited.append(&mut outcome.errors);

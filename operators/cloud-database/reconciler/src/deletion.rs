@@ -51,6 +51,7 @@ mod tests {
         let accepted = accepted.map(|policy| Accepted {
             generation: 1,
             values: [("spec.deletionPolicy".to_owned(), json!(policy))].into(),
+            ..Accepted::default()
         });
         let object = json!({"spec": {"deletionPolicy": present}});
         policy(&Deleted {
@@ -89,6 +90,7 @@ mod tests {
             let accepted = accepted.map(|protected| Accepted {
                 generation: 1,
                 values: [("spec.deletionProtection".to_owned(), json!(protected))].into(),
+                ..Accepted::default()
             });
             let object = json!({"spec": {"deletionProtection": present}});
             lifts_protection(&Deleted {

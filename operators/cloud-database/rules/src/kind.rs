@@ -7,6 +7,35 @@ use crate::engine::Engine;
 use crate::spec::CloudDatabase;
 use crate::{crd, rules};
 
+const CREATE: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html";
+const STORAGE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html";
+const MODIFY: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_ModifyDBInstance.html";
+const TAGS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_Tagging.html";
+const NAMES: &str = "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/";
+
+/// Where what the CRD demands comes from.
+const SOURCES: &[(&str, &str)] = &[
+    ("spec", CREATE),
+    ("spec.credentials.secretName", NAMES),
+    (
+        "spec.credentials.selectors",
+        "https://kubernetes.io/docs/concepts/configuration/secret/",
+    ),
+    (
+        "spec.deletionPolicy",
+        "Lockstep's own: what becomes of the instance when the object goes",
+    ),
+    ("spec.storage", STORAGE),
+    ("spec.tags", TAGS),
+    (
+        "max-size-above-size",
+        "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html",
+    ),
+    ("storage-only-grows", MODIFY),
+];
+
 /// Everything compiled for CloudDatabase.
 pub fn ruleset() -> Result<Ruleset<CloudDatabase>, CompileError> {
     Ruleset::compile()
@@ -39,6 +68,10 @@ impl Kind for CloudDatabase {
                 value: |object| Some(engine(object)?.default_port().into()),
             },
         ]
+    }
+
+    fn sources() -> &'static [(&'static str, &'static str)] {
+        SOURCES
     }
 
     fn remembered_fields() -> &'static [&'static str] {

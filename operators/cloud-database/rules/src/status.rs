@@ -60,6 +60,26 @@ pub struct AcceptedValues {
     #[serde(default)]
     #[schemars(extend("maxProperties" = 16), schema_with = "crate::crd::accepted_values")]
     pub values: BTreeMap<String, Value>,
+
+    /// Errors in spite of which the generation was accepted: a stricter rule came later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub inherited: Vec<InheritedError>,
+}
+
+/// An error that stays a warning as long as nothing that it depends on changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InheritedError {
+    /// The rule that is broken.
+    #[schemars(length(max = 512))]
+    pub rule: String,
+    /// Where it is broken.
+    #[schemars(length(max = 512))]
+    pub at: String,
+    /// A fingerprint of what the error depends on.
+    #[schemars(length(max = 16))]
+    pub inputs: String,
 }
 
 /// Where clients connect.

@@ -2,7 +2,7 @@
 
 use cloud_database_rules::{CloudDatabase, ruleset};
 use serde_json::{Value, json};
-use shared_validation::{Accepted, Candidate, Judge, Ruleset, Verdict};
+use shared_validation::{Accepted, Candidate, Judge, Policy, Ruleset, Rulesets, Verdict};
 
 fn rules() -> Ruleset<CloudDatabase> {
     ruleset().expect("the ruleset compiles")
@@ -222,4 +222,143 @@ fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
     );
     stored["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
     assert_eq!(errors(&verdict(&stored)), Vec::<String>::new());
+}
+
+/// A database whose windows overlap: what a rule of a later release might find in stored objects.
+fn overlapping(spec: &Value) -> Value {
+    let mut object = database(&json!({
+        "backup": {"window": "04:30-05:30"},
+        "maintenanceWindow": "sun:05:00-sun:06:00",
+    }));
+    json_merge(&mut object["spec"], spec);
+    object
+}
+
+#[test]
+fn what_was_accepted_in_spite_of_an_error_stays_accepted_until_the_error_has_other_reasons() {
+    let rules = rules();
+    let stored = overlapping(&json!({}));
+    // The loop has accepted this generation before the rule came.
+    let accepted = Accepted::of(&stored, rules.transition_fields());
+    let verdict = rules.check(&Candidate::update(&stored, &stored).since(Some(&accepted)));
+    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
+    assert_eq!(verdict.inherited.len(), 1);
+    let accepted = accepted.in_spite_of(&verdict.inherited);
+
+    // An edit that has nothing to do with it, seen by a loop that has no old object.
+    let edited = overlapping(&json!({"multiAz": true}));
+    let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
+    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
+    assert_eq!(verdict.warnings.len(), 1);
+
+    // Another overlap is another error.
+    let worse = overlapping(&json!({"backup": {"window": "05:00-05:30"}}));
+    let verdict = rules.check(&Candidate::create(&worse).since(Some(&accepted)));
+    assert_eq!(verdict.errors.len(), 1);
+}
+
+#[test]
+fn errors_of_the_schema_and_of_cel_are_remembered_in_the_same_way() {
+    let rules = rules();
+    let stored = database(&json!({
+        "instanceClass": "t4g",
+        "tags": {"aws:mine": "x"},
+    }));
+    let accepted = Accepted::of(&stored, rules.transition_fields());
+    let verdict = rules.check(&Candidate::update(&stored, &stored).since(Some(&accepted)));
+    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
+    let accepted = accepted.in_spite_of(&verdict.inherited);
+    assert_eq!(accepted.inherited.len(), 2);
+    let mut edited = stored.clone();
+    edited["spec"]["multiAz"] = json!(true);
+    let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
+    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
+    edited["spec"]["tags"]["team"] = json!("y");
+    let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
+    assert_eq!(verdict.errors.len(), 1, "the tags are others now");
+}
+
+fn registry() -> Rulesets {
+    Rulesets::default().with(std::sync::Arc::new(rules()))
+}
+
+#[test]
+fn a_policy_decides_what_a_rust_rule_does() {
+    let object = overlapping(&json!({}));
+    let outcome = |action: &str| {
+        let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": action}}});
+        let policy = Policy::read(&file, &registry()).expect("a policy");
+        let verdict = rules().check(&Candidate::create(&object).under(&policy));
+        (
+            verdict.errors.len(),
+            verdict.warnings.len(),
+            verdict.audited.len(),
+        )
+    };
+    assert_eq!(outcome("deny"), (1, 0, 0));
+    assert_eq!(outcome("warn"), (0, 1, 0));
+    assert_eq!(outcome("audit"), (0, 0, 1));
+}
+
+#[test]
+fn a_policy_that_names_what_is_not_there_is_not_taken() {
+    let problem = |file: &Value| {
+        Policy::read(file, &registry())
+            .expect_err("no policy")
+            .to_string()
+    };
+    for (file, expected) in [
+        (
+            json!({"rules": {"CloudDatabase": {"no-such": "warn"}}}),
+            "rules.CloudDatabase.no-such: no such rule",
+        ),
+        (
+            json!({"rules": {"CloudDatabase": {"engine-immutable": "warn"}}}),
+            "a cel rule stands in the CRD",
+        ),
+        (
+            json!({"rules": {"CloudDatabase": {"spec.port/maximum": "warn"}}}),
+            "a structural rule",
+        ),
+        (
+            json!({"rules": {"Database": {}}}),
+            "rules.Database: no such kind; the kinds are CloudDatabase",
+        ),
+        (
+            json!({"rules": {"CloudDatabase": {"windows-disjoint": "ignore"}}}),
+            "unknown variant `ignore`",
+        ),
+        (json!({"rulez": {}}), "unknown field `rulez`"),
+        (json!([]), "a policy is `rules:`"),
+    ] {
+        assert!(
+            problem(&file).contains(expected),
+            "{file}: {}",
+            problem(&file)
+        );
+    }
+    assert_eq!(
+        Policy::read(&Value::Null, &registry()).expect("empty"),
+        Policy::default()
+    );
+}
+
+#[test]
+fn every_rule_is_explained_and_has_a_source() {
+    let catalogue = rules().catalogue();
+    assert!(catalogue.len() > 80, "{} rules", catalogue.len());
+    for entry in &catalogue {
+        assert!(
+            entry.source.starts_with("http") || entry.source.starts_with("Lockstep's own"),
+            "{entry:?}"
+        );
+        assert!(
+            entry.sentence.ends_with('.') && !entry.fields.is_empty(),
+            "{entry:?}"
+        );
+    }
+    let mut ids: Vec<_> = catalogue.iter().map(|entry| &entry.id).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), catalogue.len(), "an id stands twice");
 }

@@ -1,0 +1,220 @@
+//! `lockstep audit`: what the rules say to the objects that a cluster holds already.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use shared_validation::{Accepted, Candidate, Judge, Policy, Verdict, Violation};
+
+use crate::{kinds, policy, serving};
+
+/// How many objects the API server is asked for at once.
+const PAGE: u32 = 500;
+
+/// How many objects are named for each rule.
+const NAMED: usize = 5;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only objects of this kind.
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only objects in this namespace.
+    #[arg(long, short)]
+    namespace: Option<String>,
+    /// Judges under this policy: what it would refuse, warn of, or only count.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// How the findings are printed.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Output {
+    /// A table by rule, for people.
+    Text,
+    /// One JSON object, with every object that breaks a rule.
+    Json,
+}
+
+/// What became of one rule.
+#[derive(Default)]
+struct Broken {
+    refused: Vec<String>,
+    warned: Vec<String>,
+    counted: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    // kube brings rustls, and the process decides for a provider; a second decision is no harm.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    match serving::block_on(audit(args)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("lockstep: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn audit(args: &Args) -> anyhow::Result<bool> {
+    let rulesets = kinds::rulesets()?;
+    let policy = match &args.policy {
+        Some(path) => policy::read(path, &rulesets)?,
+        None => Policy::default(),
+    };
+    let client = Client::try_default()
+        .await
+        .context("cannot find a cluster: set KUBECONFIG")?;
+    let mut objects = 0;
+    let mut by_rule: BTreeMap<(String, String), Broken> = BTreeMap::new();
+    for ruleset in rulesets.iter() {
+        if args
+            .kind
+            .as_ref()
+            .is_some_and(|kind| !ruleset.kind().eq_ignore_ascii_case(kind))
+        {
+            continue;
+        }
+        objects += each(
+            &client,
+            ruleset.as_ref(),
+            args.namespace.as_deref(),
+            |name, object| {
+                let accepted = Accepted::read(object);
+                let candidate = Candidate::create(object)
+                    .since(accepted.as_ref())
+                    .under(&policy);
+                let verdict = ruleset.check(&candidate);
+                file(&mut by_rule, ruleset.kind(), name, &verdict);
+            },
+        )
+        .await
+        .with_context(|| format!("cannot list {}", ruleset.kind()))?;
+    }
+    match args.output {
+        Output::Text => print_text(objects, &by_rule),
+        Output::Json => println!("{}", to_json(objects, &by_rule)),
+    }
+    Ok(by_rule.values().all(|broken| broken.refused.is_empty()))
+}
+
+/// Shows every object of a kind, page by page, and returns how many there are.
+async fn each(
+    client: &Client,
+    ruleset: &dyn Judge,
+    namespace: Option<&str>,
+    mut see: impl FnMut(&str, &Value),
+) -> anyhow::Result<usize> {
+    let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
+    let plural = ruleset.crd()["spec"]["names"]["plural"]
+        .as_str()
+        .unwrap_or_default();
+    let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let mut params = ListParams::default().limit(PAGE);
+    let mut count = 0;
+    loop {
+        let page = api.list(&params).await?;
+        for object in &page.items {
+            let namespace = object.namespace().unwrap_or_default();
+            see(
+                &format!("{namespace}/{}", object.name_any()),
+                &serde_json::to_value(object)?,
+            );
+        }
+        count += page.items.len();
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok(count),
+        }
+    }
+}
+
+fn file(
+    by_rule: &mut BTreeMap<(String, String), Broken>,
+    kind: &str,
+    name: &str,
+    verdict: &Verdict,
+) {
+    let mut add = |violations: &[Violation], list: fn(&mut Broken) -> &mut Vec<String>| {
+        for violation in violations {
+            let broken = by_rule
+                .entry((kind.to_owned(), violation.rule.clone()))
+                .or_default();
+            let names = list(broken);
+            if names.last().is_none_or(|last| last != name) {
+                names.push(name.to_owned());
+            }
+        }
+    };
+    add(&verdict.errors, |broken| &mut broken.refused);
+    add(&verdict.warnings, |broken| &mut broken.warned);
+    add(&verdict.audited, |broken| &mut broken.counted);
+}
+
+fn print_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) {
+    for ((kind, rule), broken) in by_rule {
+        println!("{kind} {rule}");
+        for (what, names) in [
+            ("refused", &broken.refused),
+            ("warned", &broken.warned),
+            ("counted", &broken.counted),
+        ] {
+            if names.is_empty() {
+                continue;
+            }
+            let named = names
+                .iter()
+                .take(NAMED)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            let more = names.len().saturating_sub(NAMED);
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            println!("  {what:8} {:>6}  {named}{more}", names.len());
+        }
+    }
+    let refused: std::collections::BTreeSet<_> = by_rule
+        .values()
+        .flat_map(|broken| &broken.refused)
+        .collect();
+    println!(
+        "{objects} objects, {} break {} rules, {} would be refused",
+        by_rule
+            .values()
+            .flat_map(|broken| [&broken.refused, &broken.warned, &broken.counted])
+            .flatten()
+            .collect::<std::collections::BTreeSet<_>>()
+            .len(),
+        by_rule.len(),
+        refused.len()
+    );
+}
+
+fn to_json(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Value {
+    let rules = by_rule.iter().map(|((kind, rule), broken)| {
+        json!({
+            "kind": kind,
+            "rule": rule,
+            "refused": broken.refused,
+            "warned": broken.warned,
+            "counted": broken.counted,
+        })
+    });
+    json!({"objects": objects, "rules": rules.collect::<Vec<_>>()})
+}

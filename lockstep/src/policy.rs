@@ -1,0 +1,104 @@
+//! The policy file: read, checked, and read again when it changes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+use shared_validation::{CurrentPolicy, Policy, Rulesets};
+
+/// How often the file is looked at. The kubelet takes about a minute to bring a changed `ConfigMap`.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A file that sets `deny`, `warn` or `audit` for Rust rules. It is read again when it changes;
+    /// while it is absent, every rule does what it says itself.
+    #[arg(long = "policy", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Reads a policy that must be there.
+pub(crate) fn read(path: &Path, rulesets: &Rulesets) -> anyhow::Result<Policy> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    parse(&text, rulesets).with_context(|| path.display().to_string())
+}
+
+fn parse(text: &str, rulesets: &Rulesets) -> anyhow::Result<Policy> {
+    let file: Value = serde_saphyr::from_str(text).context("not YAML")?;
+    Ok(Policy::read(&file, rulesets)?)
+}
+
+impl Args {
+    /// Puts the policy in force and keeps it fresh. One that cannot be taken leaves the last good one in
+    /// force: a typing error must neither stop the gate nor open it.
+    pub(crate) fn follow(&self, rulesets: &Rulesets, registry: &mut Registry) -> CurrentPolicy {
+        let current = CurrentPolicy::default();
+        let Some(path) = self.file.clone() else {
+            return current;
+        };
+        let valid = Gauge::<i64>::default();
+        registry.register(
+            "lockstep_policy_valid",
+            "Whether the policy file as it is now is in force",
+            valid.clone(),
+        );
+        let mut follower = Follower {
+            path,
+            rulesets: rulesets.clone(),
+            current: current.clone(),
+            valid,
+            seen: None,
+        };
+        follower.look();
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(LOOK_EVERY);
+            loop {
+                ticks.tick().await;
+                follower.look();
+            }
+        });
+        current
+    }
+}
+
+struct Follower {
+    path: PathBuf,
+    rulesets: Rulesets,
+    current: CurrentPolicy,
+    valid: Gauge,
+    /// What was read last.
+    seen: Option<String>,
+}
+
+impl Follower {
+    fn look(&mut self) {
+        let text = match std::fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => format!("\0{error}"),
+        };
+        if self.seen.as_ref() == Some(&text) {
+            return;
+        }
+        let path = self.path.display();
+        let policy = match text.strip_prefix('\0') {
+            Some(error) => Err(anyhow::anyhow!("{error}")),
+            None => parse(&text, &self.rulesets),
+        };
+        match policy {
+            Ok(policy) => {
+                tracing::info!(%path, "the policy is in force");
+                self.current.set(policy);
+                self.valid.set(1);
+            }
+            Err(error) => {
+                tracing::error!(%path, error = format!("{error:#}"), "the policy is not taken; the last good one stays in force");
+                self.valid.set(0);
+            }
+        }
+        self.seen = Some(text);
+    }
+}
