@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     operators: OperatorArgs,
     #[command(flatten)]
-    policy: policy::Args,
+    policy: policy::PolicyArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {

@@ -1,6 +1,9 @@
-//! The desk: reading files and finding one's way in them.
+//! The desk: reading files, judging what is in them, and showing what was found.
 
 pub(crate) mod document;
 pub(crate) mod jsonl;
+pub(crate) mod judge;
 pub(crate) mod kinds;
+pub(crate) mod output;
 pub(crate) mod sources;
+pub(crate) mod stored;

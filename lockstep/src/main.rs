@@ -3,6 +3,7 @@
 mod admin;
 mod audit;
 mod check;
+mod cluster;
 mod controller;
 mod desk;
 mod dev;
@@ -12,6 +13,7 @@ mod manifests;
 mod policy;
 mod rules;
 mod serving;
+mod shell;
 mod webhook;
 
 use std::process::ExitCode;
@@ -44,6 +46,10 @@ enum Command {
     /// Judge every object that a cluster holds, with your kubeconfig. Exit code 0: none would be
     /// refused; 1: some would; 2: the cluster cannot be read.
     Audit(audit::Args),
+    /// Write completions for a shell to standard output.
+    Completions(shell::CompletionsArgs),
+    /// Write manual pages.
+    Man(shell::ManArgs),
     /// Start a real control plane on this machine with everything in it, and show the examples.
     Dev(dev::Args),
 }
@@ -53,6 +59,11 @@ fn main() -> ExitCode {
         Command::Check(args) => return check::run(&args),
         Command::Audit(args) => return audit::run(&args),
         Command::Manifests(args) => manifests::run(&args),
+        Command::Completions(args) => {
+            shell::completions(&args);
+            Ok(())
+        }
+        Command::Man(args) => shell::man(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Webhook(args) => webhook::run(args),
         Command::Controller(args) => controller::run(args),
@@ -64,5 +75,15 @@ fn main() -> ExitCode {
             eprintln!("lockstep: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn no_command_contradicts_itself() {
+        super::Cli::command().debug_assert();
     }
 }

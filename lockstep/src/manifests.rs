@@ -29,8 +29,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             stale.push(file.name);
             continue;
         }
-        fs::create_dir_all(&args.directory)
-            .with_context(|| format!("cannot make {}", args.directory.display()))?;
+        let folder = path.parent().unwrap_or(&args.directory);
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         fs::write(&path, file.content)
             .with_context(|| format!("cannot write {}", path.display()))?;
     }

@@ -13,7 +13,7 @@ use shared_validation::{CurrentPolicy, Policy, Rulesets};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PolicyArgs {
     /// A file that sets `deny`, `warn` or `audit` for Rust rules. It is read again when it changes;
     /// while it is absent, every rule does what it says itself.
     #[arg(long = "policy", value_name = "FILE")]
@@ -31,7 +31,7 @@ fn parse(text: &str, rulesets: &Rulesets) -> anyhow::Result<Policy> {
     Ok(Policy::read(&file, rulesets)?)
 }
 
-impl Args {
+impl PolicyArgs {
     /// Puts the policy in force and keeps it fresh. One that cannot be taken leaves the last good one in
     /// force: a typing error must neither stop the gate nor open it.
     pub(crate) fn follow(&self, rulesets: &Rulesets, registry: &mut Registry) -> CurrentPolicy {

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
     shutdown_delay: Duration,
     #[command(flatten)]
-    policy: policy::Args,
+    policy: policy::PolicyArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! Every YAML file a user applies, written from the Rust types.
 
 mod crds;
+mod editor;
 mod kustomization;
 pub mod names;
 mod rbac;
@@ -8,7 +9,7 @@ mod webhooks;
 mod workload;
 
 use serde_json::Value;
-use shared_validation::Rulesets;
+use shared_validation::{Judge, Rulesets};
 
 /// A kind as the manifests see it.
 pub struct Install<'a> {
@@ -51,7 +52,23 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
     ));
     let kustomization = kustomization::kustomization(&files);
     files.push(file("kustomization.yaml", &[kustomization]));
+    files.extend(
+        install
+            .rulesets
+            .iter()
+            .map(|ruleset| schema(ruleset.as_ref())),
+    );
     files
+}
+
+/// The JSON Schema of a kind, for editors.
+fn schema(ruleset: &dyn Judge) -> File {
+    let (group, version, kind) = (ruleset.group(), ruleset.version(), ruleset.kind());
+    let schema = editor::json_schema(ruleset.crd(), group, version, kind);
+    File {
+        name: format!("schemas/{}_{version}.json", kind.to_lowercase()),
+        content: format!("{schema:#}\n"),
+    }
 }
 
 /// The JSON objects of a file.

@@ -19,11 +19,11 @@ impl Kinds {
     /// ours with the same name.
     pub(crate) fn new(own: Rulesets, crds: &[PathBuf]) -> Result<Self, String> {
         let mut given = Vec::new();
-        for source in sources::read_all(crds) {
+        for source in sources::find(crds) {
             let name = &source.name;
-            let documents = source.text.and_then(|text| document::read(&text));
+            let text = source.read().map_err(|error| format!("{name}: {error}"))?;
             let documents =
-                documents.map_err(|error| format!("{name}: cannot be read: {error}"))?;
+                document::read(&text).map_err(|problem| format!("{name}: {}", problem.message))?;
             let before = given.len();
             for document in documents {
                 let crd = document.to_value();

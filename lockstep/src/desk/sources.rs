@@ -1,45 +1,84 @@
-//! The texts that are to be judged: files, folders, standard input.
+//! The texts that are to be judged: files, folders, patterns, standard input.
 
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A text and where it came from; or why it cannot be read.
+/// The largest text taken. The API server takes objects of at most 1.5 MiB; this is room for thousands
+/// of them in one file, and a bound for what a wrong path may cost.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Where a text is.
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The file's name, or `<stdin>`.
     pub(crate) name: String,
-    pub(crate) text: Result<String, String>,
+    place: Place,
 }
 
-/// Reads what is named: a file, every YAML and JSON file below a folder, or standard input for `-`.
-pub(crate) fn read_all(names: &[PathBuf]) -> Vec<Source> {
+#[derive(Clone, Debug)]
+enum Place {
+    Stdin,
+    File(PathBuf),
+    /// There is nothing to read.
+    Nowhere(String),
+}
+
+/// Finds what is named: a file, every YAML and JSON file below a folder, what a pattern matches, or
+/// standard input for `-`.
+pub(crate) fn find(names: &[PathBuf]) -> Vec<Source> {
     let mut sources = Vec::new();
     for name in names {
         if name.as_os_str() == "-" {
-            let mut text = String::new();
-            let read = std::io::stdin().read_to_string(&mut text);
             sources.push(Source {
                 name: "<stdin>".to_owned(),
-                text: read.map(|_| text).map_err(|e| e.to_string()),
+                place: Place::Stdin,
             });
         } else if name.is_dir() {
-            read_folder(name, &mut sources);
+            below(name, &mut sources);
+        } else if fs::symlink_metadata(name).is_err() && is_pattern(name) {
+            matching(name, &mut sources);
         } else {
-            sources.push(read_file(name));
+            sources.push(Source::file(name));
         }
     }
     sources
 }
 
-fn read_folder(folder: &Path, sources: &mut Vec<Source>) {
+fn is_pattern(name: &Path) -> bool {
+    name.to_string_lossy().contains(['*', '?', '['])
+}
+
+fn matching(pattern: &Path, sources: &mut Vec<Source>) {
+    let name = pattern.display().to_string();
+    let paths = match glob::glob(&pattern.to_string_lossy()) {
+        Ok(paths) => paths,
+        Err(error) => return sources.push(Source::nowhere(&name, &error.to_string())),
+    };
+    let known = sources.len();
+    for path in paths {
+        match path {
+            Ok(path) if path.is_dir() => below(&path, sources),
+            Ok(path) => sources.push(Source::file(&path)),
+            Err(error) => sources.push(Source::nowhere(
+                &error.path().display().to_string(),
+                &error.error().to_string(),
+            )),
+        }
+    }
+    if sources.len() == known {
+        sources.push(Source::nowhere(&name, "the pattern matches no file"));
+    }
+}
+
+fn below(folder: &Path, sources: &mut Vec<Source>) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
-            let name = folder.display().to_string();
-            return sources.push(Source {
-                name,
-                text: Err(error.to_string()),
-            });
+            return sources.push(Source::nowhere(
+                &folder.display().to_string(),
+                &error.to_string(),
+            ));
         }
     };
     let mut paths: Vec<_> = entries
@@ -50,20 +89,63 @@ fn read_folder(folder: &Path, sources: &mut Vec<Source>) {
         let is_document = path
             .extension()
             .is_some_and(|ending| ["json", "yaml", "yml"].iter().any(|e| ending == *e));
-        if path.is_dir() {
-            read_folder(&path, sources);
+        // A link to a folder may lead back up.
+        if path.is_dir() && !path.is_symlink() {
+            below(&path, sources);
         } else if is_document {
-            sources.push(read_file(&path));
+            sources.push(Source::file(&path));
         }
     }
 }
 
-fn read_file(path: &Path) -> Source {
-    let text = fs::read(path)
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned()));
-    Source {
-        name: path.display().to_string(),
-        text,
+impl Source {
+    fn file(path: &Path) -> Self {
+        Self {
+            name: path.display().to_string(),
+            place: Place::File(path.to_owned()),
+        }
     }
+
+    fn nowhere(name: &str, problem: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            place: Place::Nowhere(problem.to_owned()),
+        }
+    }
+
+    /// Reads the text.
+    pub(crate) fn read(&self) -> Result<String, String> {
+        let bytes = match &self.place {
+            Place::Stdin => bounded(io::stdin().lock()),
+            Place::File(path) => File::open(path).and_then(bounded),
+            Place::Nowhere(problem) => return Err(problem.clone()),
+        };
+        let mut bytes = bytes.map_err(|error| match &self.place {
+            Place::File(path) if path.is_symlink() && !path.exists() => {
+                "the link leads nowhere".to_owned()
+            }
+            _ => error.to_string(),
+        })?;
+        // A byte order mark is no part of the text.
+        if bytes.starts_with(b"\xef\xbb\xbf") {
+            bytes.drain(..3);
+        }
+        if bytes.contains(&0) {
+            return Err("not text: it holds a zero byte".to_owned());
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            format!("not UTF-8 text: byte {at} begins no character")
+        })
+    }
+}
+
+fn bounded(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let message = format!("larger than {} MiB; split it", MAX_BYTES >> 20);
+        return Err(io::Error::other(message));
+    }
+    Ok(bytes)
 }

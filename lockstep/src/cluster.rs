@@ -1,0 +1,87 @@
+//! What a cluster holds, for one who only looks.
+
+use anyhow::Context;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use kube::{Client, Config};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+type Fetch = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
+
+/// Fetches the stored object that an object would replace, with the user's kubeconfig.
+pub(crate) fn stored_objects() -> Result<Fetch, String> {
+    // kube brings rustls, and the process decides for a provider; a second decision is no harm.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let runtime = Runtime::new().map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let (client, namespace) = runtime
+        .block_on(connect())
+        .map_err(|error| format!("--against-cluster: {error:#}"))?;
+    Ok(Box::new(move |object| {
+        runtime
+            .block_on(fetch(&client, &namespace, object))
+            .map_err(|error| format!("cannot fetch what the cluster holds: {error}"))
+    }))
+}
+
+async fn connect() -> anyhow::Result<(Client, String)> {
+    let config = Config::infer()
+        .await
+        .context("cannot find a cluster: set KUBECONFIG")?;
+    let namespace = config.default_namespace.clone();
+    Ok((Client::try_from(config)?, namespace))
+}
+
+async fn fetch(
+    client: &Client,
+    default_namespace: &str,
+    object: &Value,
+) -> Result<Option<Value>, kube::Error> {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (group, version) = text("/apiVersion")
+        .split_once('/')
+        .unwrap_or(("", text("/apiVersion")));
+    let gvk = GroupVersionKind::gvk(group, version, text("/kind"));
+    let (resource, capabilities) = match kube::discovery::pinned_kind(client, &gvk).await {
+        Ok(found) => found,
+        // The kind is not installed: whatever is applied is new.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let name = text("/metadata/name");
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let api = api(
+        client,
+        &resource,
+        capabilities.scope == kube::discovery::Scope::Namespaced,
+        default_namespace,
+        text("/metadata/namespace"),
+    );
+    let found = api.get_opt(name).await?;
+    Ok(found.map(|found| serde_json::to_value(found).unwrap_or_default()))
+}
+
+fn api(
+    client: &Client,
+    resource: &ApiResource,
+    namespaced: bool,
+    default_namespace: &str,
+    namespace: &str,
+) -> Api<DynamicObject> {
+    if !namespaced {
+        return Api::all_with(client.clone(), resource);
+    }
+    let namespace = if namespace.is_empty() {
+        default_namespace
+    } else {
+        namespace
+    };
+    Api::namespaced_with(client.clone(), namespace, resource)
+}

@@ -1,0 +1,256 @@
+//! Text → documents → verdicts: what the desk finds in one source.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use shared_validation::{Candidate, FieldError, Layer, Policy, Verdict, Violation};
+
+use crate::desk::document::{self, Document};
+use crate::desk::kinds::Kinds;
+use crate::desk::sources::Source;
+use crate::desk::stored;
+
+/// What every document is judged with.
+pub(crate) struct Desk {
+    pub(crate) kinds: Kinds,
+    pub(crate) policy: Policy,
+    pub(crate) old: Old,
+    /// Whether an object of an unknown kind is an error.
+    pub(crate) refuses_unknown_kinds: bool,
+    /// Whether to show what the cluster would store.
+    pub(crate) shows_stored: bool,
+}
+
+/// What objects were before.
+pub(crate) enum Old {
+    /// They are new.
+    None,
+    /// The one object was this.
+    Given(Value),
+    /// What a cluster holds, by apiVersion, kind, namespace and name.
+    Cluster(Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>),
+}
+
+/// What was found in one source.
+pub(crate) struct FileReport {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) documents: Vec<Judged>,
+    /// Why something in it cannot be read or judged.
+    pub(crate) problems: Vec<Problem>,
+    /// How many objects are of kinds that are not known here.
+    pub(crate) skipped: usize,
+}
+
+/// Something that cannot be judged at all.
+pub(crate) struct Problem {
+    pub(crate) place: Option<Place>,
+    pub(crate) message: String,
+}
+
+/// One object that was judged.
+pub(crate) struct Judged {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) findings: Vec<Finding>,
+    /// What the cluster would store, as a difference to what is written.
+    pub(crate) stored: Option<String>,
+}
+
+impl Judged {
+    pub(crate) fn is_valid(&self) -> bool {
+        self.findings
+            .iter()
+            .all(|finding| finding.level != Level::Error)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Error,
+    Warning,
+    /// A violation that a policy only counts.
+    Audit,
+}
+
+/// One violation, with its place in the text.
+pub(crate) struct Finding {
+    pub(crate) level: Level,
+    pub(crate) rule: String,
+    pub(crate) layer: Layer,
+    pub(crate) error: FieldError,
+    pub(crate) place: Place,
+}
+
+impl Finding {
+    /// The message, without the rule's id that ends some.
+    pub(crate) fn message(&self) -> String {
+        let message = self.error.to_string();
+        let id = format!(" [{}]", self.rule);
+        message
+            .strip_suffix(&id)
+            .map_or(message.clone(), String::from)
+    }
+}
+
+/// A place in a text: line and column count from one, the span counts bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+    pub(crate) span: Range<usize>,
+}
+
+impl Desk {
+    /// Reads a source and judges every object in it.
+    pub(crate) fn judge(&self, source: &Source) -> FileReport {
+        let mut report = FileReport {
+            name: source.name.clone(),
+            text: String::new(),
+            documents: Vec::new(),
+            problems: Vec::new(),
+            skipped: 0,
+        };
+        match source.read() {
+            Ok(text) => report.text = text,
+            Err(message) => {
+                report.problems.push(Problem {
+                    place: None,
+                    message,
+                });
+                return report;
+            }
+        }
+        match document::read(&report.text) {
+            Ok(documents) => {
+                for document in &documents {
+                    self.document(document, &mut report);
+                }
+            }
+            Err(problem) => report.problems.push(problem),
+        }
+        report
+    }
+
+    /// Judges a document, or each item of a list of objects.
+    fn document(&self, document: &Document, report: &mut FileReport) {
+        let object = document.to_value();
+        // A file may begin or end with a separator, and a template may come out empty.
+        if object.is_null() {
+            return;
+        }
+        if !object.is_object() {
+            let message =
+                "an object was expected here: a mapping with apiVersion and kind".to_owned();
+            let place = Some(document.locate("", &report.text));
+            return report.problems.push(Problem { place, message });
+        }
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if kind.ends_with("List") && object["items"].is_array() {
+            for item in document.items() {
+                self.document(&item, report);
+            }
+            return;
+        }
+        self.object(document, &object, report);
+    }
+
+    fn object(&self, document: &Document, object: &Value, report: &mut FileReport) {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let mut problem = |field: &str, message: String| {
+            let place = Some(document.locate(field, &report.text));
+            report.problems.push(Problem { place, message });
+        };
+        let Some(ruleset) = self.kinds.find(api_version, kind) else {
+            let served = self.kinds.versions(api_version, kind);
+            if !served.is_empty() {
+                let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+                let served = served.join(" or ");
+                return problem(
+                    "apiVersion",
+                    format!("apiVersion: `{version}` is not served; use {group}/{served}"),
+                );
+            }
+            if self.refuses_unknown_kinds {
+                return problem(
+                    "kind",
+                    format!(
+                        "no rules are known for kind `{kind}` in `{api_version}`; give its CRD with --crd"
+                    ),
+                );
+            }
+            report.skipped += 1;
+            return;
+        };
+        let old = match &self.old {
+            Old::None => Ok(None),
+            Old::Given(old) => match identity_difference(old, object) {
+                Some(difference) => Err(format!("--old is another object: its {difference}")),
+                None => Ok(Some(old.clone())),
+            },
+            Old::Cluster(fetch) => fetch(object),
+        };
+        let old = match old {
+            Ok(old) => old,
+            Err(message) => return problem("metadata.name", message),
+        };
+        let accepted = old.as_ref().and_then(shared_validation::Accepted::read);
+        let candidate = match &old {
+            Some(old) => Candidate::update(object, old).since(accepted.as_ref()),
+            None => Candidate::create(object),
+        };
+        let verdict = ruleset.check(&candidate.strict().under(&self.policy));
+        let stored = self
+            .shows_stored
+            .then(|| stored::difference(object, &verdict.object));
+        report.documents.push(Judged {
+            kind: kind.to_owned(),
+            name: object["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            findings: findings(document, &report.text, &verdict),
+            stored,
+        });
+    }
+}
+
+fn findings(document: &Document, text: &str, verdict: &Verdict) -> Vec<Finding> {
+    let lists = [
+        (Level::Error, &verdict.errors),
+        (Level::Warning, &verdict.warnings),
+        (Level::Audit, &verdict.audited),
+    ];
+    let finding = |level: Level, violation: &Violation| Finding {
+        level,
+        rule: violation.rule.clone(),
+        layer: violation.layer,
+        error: violation.error.clone(),
+        place: document.locate(violation.at.as_str(), text),
+    };
+    lists
+        .into_iter()
+        .flat_map(|(level, violations)| violations.iter().map(move |violation| (level, violation)))
+        .map(|(level, violation)| finding(level, violation))
+        .collect()
+}
+
+/// In what two objects are not the same one.
+fn identity_difference(old: &Value, new: &Value) -> Option<String> {
+    [
+        "/apiVersion",
+        "/kind",
+        "/metadata/namespace",
+        "/metadata/name",
+    ]
+    .into_iter()
+    .find_map(|field| {
+        let (old, new) = (old.pointer(field), new.pointer(field));
+        let shown = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
+        (old != new).then(|| {
+            let field = field[1..].replace('/', ".");
+            format!("`{field}` is {}, not {}", shown(old), shown(new))
+        })
+    })
+}

@@ -1,0 +1,55 @@
+//! Workflow commands of GitHub:
+//! <https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>.
+
+use std::io::{self, Write};
+
+use crate::desk::judge::{FileReport, Level, Place};
+
+pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
+    let mut command = |what: &str, place: Option<&Place>, title: &str, message: &str| {
+        let file = property(&report.name);
+        let place = place.map_or(String::new(), |Place { line, column, .. }| {
+            format!(",line={line},col={column}")
+        });
+        writeln!(
+            out,
+            "::{what} file={file}{place},title={}::{}",
+            property(title),
+            data(message)
+        )
+    };
+    for document in &report.documents {
+        for finding in &document.findings {
+            let what = match finding.level {
+                Level::Error => "error",
+                Level::Warning => "warning",
+                Level::Audit => "notice",
+            };
+            command(
+                what,
+                Some(&finding.place),
+                &finding.rule,
+                &finding.message(),
+            )?;
+        }
+    }
+    for problem in &report.problems {
+        command(
+            "error",
+            problem.place.as_ref(),
+            "cannot be judged",
+            &problem.message,
+        )?;
+    }
+    Ok(())
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

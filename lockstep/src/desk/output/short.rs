@@ -1,0 +1,34 @@
+//! One line a finding.
+
+use std::io::{self, Write};
+
+use crate::desk::judge::{FileReport, Level, Place};
+
+pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
+    let file = &report.name;
+    for document in &report.documents {
+        for finding in &document.findings {
+            let Place { line, column, .. } = finding.place;
+            let label = match finding.level {
+                Level::Error => "",
+                Level::Warning => "warning: ",
+                Level::Audit => "audit: ",
+            };
+            writeln!(
+                out,
+                "{file}:{line}:{column}: {label}{} [{}]",
+                finding.message(),
+                finding.rule
+            )?;
+        }
+    }
+    for problem in &report.problems {
+        match &problem.place {
+            Some(Place { line, column, .. }) => {
+                writeln!(out, "{file}:{line}:{column}: {}", problem.message)?
+            }
+            None => writeln!(out, "{file}: {}", problem.message)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! Each finding with its line.
+
+use std::io::{self, Write};
+
+use annotate_snippets::{AnnotationKind, Level as Shown, Renderer, Snippet};
+
+use crate::desk::judge::{FileReport, Level, Place};
+
+/// Lines longer than this are cut around the place: a minified document is one line.
+const MAX_LINE_BYTES: usize = 400;
+
+pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) -> io::Result<()> {
+    let renderer = if colours {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    let mut show =
+        |level: Shown<'static>, id: Option<&str>, message: &str, place: Option<&Place>| {
+            let mut title = level.primary_title(message.to_owned());
+            if let Some(id) = id {
+                title = title.id(id.to_owned());
+            }
+            let group = match place {
+                Some(place) => {
+                    let (shown, span) = around(&report.text, place);
+                    let snippet = Snippet::source(shown)
+                        .line_start(usize::try_from(place.line).unwrap_or(1))
+                        .path(report.name.clone())
+                        .annotation(AnnotationKind::Primary.span(span));
+                    title.element(snippet)
+                }
+                None => title.element(annotate_snippets::Origin::path(report.name.clone())),
+            };
+            writeln!(out, "{}\n", renderer.render(&[group]))
+        };
+    for document in &report.documents {
+        for finding in &document.findings {
+            let level = match finding.level {
+                Level::Error => Shown::ERROR,
+                Level::Warning => Shown::WARNING,
+                Level::Audit => Shown::NOTE,
+            };
+            show(
+                level,
+                Some(&finding.rule),
+                &finding.message(),
+                Some(&finding.place),
+            )?;
+        }
+    }
+    for problem in &report.problems {
+        show(Shown::ERROR, None, &problem.message, problem.place.as_ref())?;
+    }
+    Ok(())
+}
+
+/// The line of a place, and where in it the place is.
+fn around<'a>(text: &'a str, place: &Place) -> (&'a str, std::ops::Range<usize>) {
+    let start = floor(text, place.span.start.min(text.len()));
+    let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+    let end = floor(text, place.span.end.clamp(start, line_end));
+    let from = floor(text, line_start.max(start.saturating_sub(MAX_LINE_BYTES)));
+    let to = floor(text, line_end.min(end.max(start) + MAX_LINE_BYTES));
+    let shown = text[from..to].trim_end_matches('\r');
+    let end = (end - from).min(shown.len());
+    (shown, (start - from).min(end)..end)
+}
+
+/// The nearest boundary of a character at or before a byte.
+fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
