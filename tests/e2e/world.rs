@@ -43,9 +43,13 @@ pub struct Detours {
 impl World {
     /// A cluster in which everything runs.
     pub async fn start() -> Self {
+        Self::start_with(Detours::default()).await
+    }
+
+    pub async fn start_with(detours: Detours) -> Self {
         let cluster = Cluster::start().await.expect("a cluster");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
-        Self::install(cluster, moto, Detours::default()).await
+        Self::install(cluster, moto, detours).await
     }
 
     /// The same, with a proxy that sees every call to AWS.
