@@ -21,7 +21,7 @@ use crate::{cluster, kinds, policy};
 pub(crate) struct Args {
     /// Files, folders, patterns, or - for standard input. YAML and JSON, also several documents in one
     /// file, and lists of objects.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "jsonl", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The object as it was: judges the change instead of a new object. Takes one document.
     #[arg(long, value_name = "FILE", conflicts_with = "against_cluster")]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long)]
     show_stored: bool,
     /// Reads `{"id","op","object","old"}` a line, with the objects as JSON text, and writes a verdict
-    /// a line.
+    /// a line. Without files it reads standard input.
     #[arg(long, conflicts_with_all = ["old", "against_cluster", "output", "strict", "show_stored"])]
     jsonl: bool,
     /// How the findings are printed.
@@ -203,16 +203,15 @@ fn read_one(path: &Path) -> Result<Value, String> {
 
 /// Judges the lines of one file, or of standard input.
 fn jsonl(kinds: &Kinds, files: &[PathBuf]) -> Result<ExitCode, String> {
-    let [file] = files else {
-        return Err("--jsonl takes one file, or - for standard input".to_owned());
-    };
     let out = &mut io::BufWriter::new(io::stdout().lock());
-    let count = if file.as_os_str() == "-" {
-        jsonl::run(kinds, io::stdin().lock(), out)
-    } else {
-        let opened =
-            std::fs::File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        jsonl::run(kinds, io::BufReader::new(opened), out)
+    let count = match files {
+        [file] if file.as_os_str() != "-" => {
+            let opened = std::fs::File::open(file)
+                .map_err(|error| format!("{}: {error}", file.display()))?;
+            jsonl::run(kinds, io::BufReader::new(opened), out)
+        }
+        [] | [_] => jsonl::run(kinds, io::stdin().lock(), out),
+        _ => return Err("--jsonl takes one file, or standard input".to_owned()),
     };
     match count.and_then(|count| out.flush().map(|()| count)) {
         Ok(jsonl::Count {

@@ -120,17 +120,22 @@ impl CustomResource {
             }
             None => old.as_ref().map(Cow::Borrowed),
         };
-        defaults::fill_dynamic(
+        let fills = defaults::fill_dynamic(
             &mut object,
             before.as_deref(),
             beyond.dynamic_defaults,
             &mut operations,
         );
+        let stored = if fills && defaults::has_floats(&object) {
+            Cow::Owned(defaults::reread(&object))
+        } else {
+            Cow::Borrowed(&object)
+        };
         let case = Case {
             operation: candidate.operation,
             schema: &self.schema,
             has_status_subresource: self.has_status_subresource,
-            object: &object,
+            object: &stored,
             old: old.as_ref(),
             before: before.as_deref(),
             policy: candidate.policy,
@@ -162,7 +167,7 @@ impl CustomResource {
         if let Some(typed) = beyond.typed {
             typed.judge(&case, &mut report);
         }
-        report.into_verdict(object.clone(), operations)
+        report.into_verdict(object, operations)
     }
 
     /// Judges what the API server looks at before it asks the schema: what an author writes and no

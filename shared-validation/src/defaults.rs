@@ -4,6 +4,7 @@ use json_patch::jsonptr::{Assign, PointerBuf};
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::Value;
 
+use crate::go;
 use crate::pointer;
 use crate::schema::Schema;
 
@@ -45,13 +46,14 @@ pub(crate) fn fill_static(
 /// Fills the defaults that depend on other fields, once the static ones are there.
 ///
 /// A field that an update leaves out keeps the value it had before: a default must not change what
-/// runs.
+/// runs. Returns whether anything was filled.
 pub(crate) fn fill_dynamic(
     object: &mut Value,
     before: Option<&Value>,
     defaults: &[DynamicDefault],
     additions: &mut Vec<PatchOperation>,
-) {
+) -> bool {
+    let mut fills = false;
     for default in defaults {
         let parent = default
             .field
@@ -67,7 +69,36 @@ pub(crate) fn fill_dynamic(
         if let Some(value) = kept.or_else(|| (default.value)(object)) {
             let at = PointerBuf::from_tokens(default.field.split('.'));
             record(object, &at, value, additions);
+            fills = true;
         }
+    }
+    fills
+}
+
+/// Whether a number is written as a float anywhere.
+pub(crate) fn has_floats(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_floats),
+        Value::Object(fields) => fields.values().any(has_floats),
+        _ => false,
+    }
+}
+
+/// The object as the API server has it once a webhook has filled something: it writes and reads it
+/// again, and what was `100.0` is then `100`.
+pub(crate) fn reread(object: &Value) -> Value {
+    match object {
+        Value::Number(number) => match go::json_number(number).parse::<i64>() {
+            Ok(whole) => whole.into(),
+            Err(_) => object.clone(),
+        },
+        Value::Array(items) => items.iter().map(reread).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), reread(value)))
+            .collect(),
+        _ => object.clone(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! loop with the gate removed. The four answers must agree.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::future::Future;
 
@@ -17,14 +18,40 @@ use crate::world::{Detours, World, check, root};
 
 /// One file of the corpus.
 #[derive(Deserialize)]
-struct Case {
+pub struct Case {
     #[serde(skip)]
     name: String,
-    object: Value,
+    pub object: Value,
     #[serde(default)]
     old: Option<Value>,
     #[serde(default)]
     errors: Vec<Expected>,
+}
+
+impl Case {
+    pub fn new(name: String, object: Value, old: Option<Value>) -> Self {
+        Self {
+            name,
+            object,
+            old,
+            errors: Vec::new(),
+        }
+    }
+
+    /// Whether nothing is wrong with the object.
+    pub fn is_valid(&self) -> bool {
+        self.errors.is_empty()
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        // Some are huge.
+        let mut write = |value: &Value| write!(f, " {:.2000}", value["spec"].to_string());
+        write(&self.object)?;
+        self.old.as_ref().map_or(Ok(()), write)
+    }
 }
 
 #[derive(Deserialize)]
@@ -45,17 +72,17 @@ impl Expected {
 }
 
 /// What the desk says: the verdict that the other places are compared with.
-struct Verdict {
+pub struct Verdict {
     findings: Vec<Finding>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Finding {
+pub struct Finding {
     #[serde(rename = "type")]
     error_type: String,
     field: String,
     message: String,
-    rule: String,
+    pub rule: String,
     layer: String,
 }
 
@@ -72,6 +99,18 @@ impl Finding {
 }
 
 impl Verdict {
+    pub fn new(findings: Vec<Finding>) -> Self {
+        Self { findings }
+    }
+
+    pub fn is_valid(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    pub fn has(&self, what: impl Fn(&Finding) -> bool) -> bool {
+        self.findings.iter().any(what)
+    }
+
     fn essences(&self, wanted: impl Fn(&Finding) -> bool) -> BTreeSet<(String, String, String)> {
         self.findings
             .iter()
@@ -81,7 +120,7 @@ impl Verdict {
     }
 
     /// What reaches a user through the API server: it asks the gate only when it has nothing to say.
-    fn through_api_server(&self) -> BTreeSet<(String, String, String)> {
+    pub fn through_api_server(&self) -> BTreeSet<(String, String, String)> {
         let own = self.essences(|finding| finding.layer != "rust");
         if own.is_empty() {
             self.essences(|_| true)
@@ -108,13 +147,19 @@ impl Verdict {
         }
     }
 
-    /// The same for causes, which name no layer: the body counts where the desk says it counts.
-    fn essences_of(&self, causes: &[StatusCause]) -> BTreeSet<(String, String, String)> {
-        let structural = |cause: &StatusCause| {
-            let same = |f: &&Finding| {
-                f.error_type == cause.reason && f.field == cause.field && f.layer == "structural"
+    /// The same for causes, which name no layer: the message does not count where the desk has a
+    /// structural error there, and none that says the same.
+    pub fn essences_of(&self, causes: &[StatusCause]) -> BTreeSet<(String, String, String)> {
+        let at_desk = self.essences(|_| true);
+        let is_own_wording = |cause: &StatusCause| {
+            let essence = |message: &str| {
+                (
+                    cause.reason.clone(),
+                    cause.field.clone(),
+                    message.to_owned(),
+                )
             };
-            self.findings.iter().any(|finding| same(&finding))
+            !at_desk.contains(&essence(&cause.message)) && at_desk.contains(&essence(""))
         };
         causes
             .iter()
@@ -125,7 +170,7 @@ impl Verdict {
                     .contains("some validation rules were not checked")
             })
             .map(|cause| {
-                let body = if structural(cause) {
+                let body = if is_own_wording(cause) {
                     String::new()
                 } else {
                     cause.message.clone()
@@ -136,7 +181,7 @@ impl Verdict {
     }
 }
 
-fn corpus() -> Vec<Case> {
+pub fn corpus() -> Vec<Case> {
     let folder = root().join("tests/cases/cloud-database");
     let mut paths: Vec<_> = fs::read_dir(&folder)
         .expect("the corpus")
@@ -215,18 +260,17 @@ fn at_the_desk(case: &Case) -> Verdict {
             );
         }
     }
-    Verdict { findings }
+    Verdict::new(findings)
 }
 
-async fn at_the_gate(gate: &Gate, case: &Case, verdict: &Verdict) {
+pub async fn at_the_gate(gate: &Gate, case: &Case, verdict: &Verdict) {
     let answer = gate
         .review("/validate", &case.object, case.old.as_ref())
         .await;
     assert_eq!(
         answer["allowed"],
         json!(verdict.findings.is_empty()),
-        "{} at the gate",
-        case.name
+        "{case} at the gate"
     );
     let causes = answer
         .pointer("/status/details/causes")
@@ -236,8 +280,7 @@ async fn at_the_gate(gate: &Gate, case: &Case, verdict: &Verdict) {
     assert_eq!(
         verdict.essences_of(&causes),
         verdict.essences(|_| true),
-        "{} at the gate",
-        case.name
+        "{case} at the gate"
     );
 }
 
@@ -279,12 +322,11 @@ async fn through_the_api_server(world: &World, case: &Case, verdict: &Verdict) {
     assert_eq!(
         verdict.essences_of(&causes),
         verdict.through_api_server(),
-        "{} through the API server",
-        case.name
+        "{case} through the API server"
     );
 }
 
-async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
+pub async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
     let databases = world.databases();
     let name = format!("loop-{}", case.name);
     match &case.old {
@@ -320,16 +362,18 @@ async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
     };
     let condition = world.condition(&name, "Valid", valid).await;
     if valid == "False" {
-        assert_eq!(
-            condition.message,
-            verdict.message(),
-            "{} in the loop",
-            case.name
+        let (said, whole) = (condition.message, verdict.message());
+        // A condition holds 32 KiB at most; the beginning stands.
+        let said = said.strip_suffix('…').unwrap_or(&said);
+        let same = said == whole || (said.len() > 32_000 && whole.starts_with(said));
+        assert!(
+            same,
+            "{case} in the loop: {said:.3000} and not {whole:.3000}"
         );
     }
 }
 
-fn named(object: &Value, name: &str) -> DynamicObject {
+pub fn named(object: &Value, name: &str) -> DynamicObject {
     let mut object = object.clone();
     object["metadata"] = json!({"name": name, "namespace": crate::world::NAMESPACE});
     serde_json::from_value(object).expect("an object")

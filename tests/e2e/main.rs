@@ -10,6 +10,7 @@ mod install;
 mod leader;
 mod protocol;
 mod proxy;
+mod random;
 mod unguarded;
 mod waiting;
 mod world;

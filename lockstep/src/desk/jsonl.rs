@@ -109,13 +109,14 @@ fn finding(violation: &Violation) -> Value {
         "type": violation.error.error_type.as_str(),
         "field": violation.error.path.to_string(),
         "detail": violation.error.detail,
+        "message": violation.error.to_string(),
         "rule": violation.rule,
+        "layer": violation.layer.as_str(),
     })
 }
 
 /// An object that cannot be read does not stand, whatever its rules are.
 fn unreadable(id: &Value, problem: &str) -> Value {
-    let error =
-        json!({"type": "InternalError", "field": "<nil>", "detail": problem, "rule": "readable"});
+    let error = json!({"type": "InternalError", "field": "<nil>", "detail": problem, "message": problem, "rule": "readable"});
     json!({"id": id, "valid": false, "errors": [error], "warnings": []})
 }

@@ -27,14 +27,9 @@ impl Generator {
             .flatten()
             .find(|one| one["name"] == version);
         let schema = definition.map_or(Value::Null, |one| one["schema"]["openAPIV3Schema"].clone());
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let group = crd["spec"]["group"].as_str().unwrap_or_default();
         Self {
-            runner: TestRunner::new_with_rng(
-                Config::default(),
-                TestRng::from_seed(RngAlgorithm::ChaCha, &bytes),
-            ),
+            runner: runner(seed),
             object: fields(&schema, &["apiVersion", "kind", "metadata", "status"]),
             api_version: format!("{group}/{version}"),
             kind: crd["spec"]["names"]["kind"]
@@ -79,6 +74,14 @@ impl Generator {
             .expect("no strategy here filters")
             .current()
     }
+}
+
+/// Chance that can be had again.
+pub(crate) fn runner(seed: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let chance = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    TestRunner::new_with_rng(Config::default(), chance)
 }
 
 /// Field by field: that of `old`, that of `other`, or neither.

@@ -1,12 +1,13 @@
 //! Whether the rules engine and a real API server say the same.
 //!
 //! [`generate`] makes objects from the schema of a CRD: fitting ones, and ones that break it in every
-//! way. [`Server`] asks an API server what it says to them, by a strict dry run. [`compare`] tells
+//! way. [`mutate`] does something to objects that stand. [`Server`] asks an API server what it says to them, by a strict dry run. [`compare`] tells
 //! where that differs from what the engine says.
 
 pub mod answer;
 pub mod case;
 pub mod generate;
+pub mod mutate;
 mod samples;
 pub mod server;
 

@@ -208,6 +208,23 @@ fn a_default_left_out_on_update_keeps_what_was_there() {
     assert!(verdict.is_valid());
 }
 
+/// The gate fills a port, so the API server writes the object and reads it again: `100.0` is `100` by
+/// then. With every default written nothing is filled, and a transition rule meets the float.
+#[test]
+fn a_whole_float_is_an_integer_once_a_default_was_filled() {
+    let old = database(&json!({}));
+    let new = database(&json!({"storage": {"sizeGib": 100.0}}));
+    let verdict = rules().check(&Candidate::update(&new, &old));
+    assert_eq!(errors(&verdict), Vec::<String>::new());
+    let mut new = verdict.object;
+    new["spec"]["storage"]["sizeGib"] = json!(100.0);
+    let verdict = rules().check(&Candidate::update(&new, &old));
+    assert!(
+        errors(&verdict)[0].contains("expected int, got float64"),
+        "{verdict:?}"
+    );
+}
+
 #[test]
 fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
     let mut stored = database(&json!({"credentials": {"username": "user"}}));

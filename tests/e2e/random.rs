@@ -1,0 +1,231 @@
+//! Thousands of objects with something done to them: the desk, the gate over HTTPS, the API server and
+//! the loop must say the same of each.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use futures::StreamExt;
+use futures::stream;
+use kube::api::PostParams;
+use kube::core::response::StatusCause;
+use parity::mutate::{Mutated, Mutator};
+use parity::{Answer, Server};
+use serde_json::Value;
+
+use crate::cases::{self, Case, Finding, Verdict};
+use crate::gate::Gate;
+use crate::world::{Detours, World, root};
+
+const NEW_OBJECTS: usize = 2400;
+const STORED_OBJECTS: usize = 40;
+const CHANGES_OF_EACH: usize = 30;
+/// The loop stores what it judges, and makes an instance of what stands.
+const IN_THE_LOOP: usize = 300;
+
+/// One object, as text and as what the cases are made of.
+struct Sample {
+    sent: parity::Case,
+    case: Case,
+}
+
+impl Sample {
+    fn new(name: String, object: Mutated, old: Option<&Value>) -> Self {
+        let sent = match old {
+            Some(old) => parity::Case::update(&name, &object.value, old),
+            None => parity::Case::create(&name, &object.value),
+        };
+        Self {
+            sent: parity::Case {
+                object: object.text,
+                ..sent
+            },
+            case: Case::new(name, object.value, old.cloned()),
+        }
+    }
+}
+
+/// A verdict that the API server never lets get as far as the gate or the loop: it decodes strictly, or
+/// it prunes what it does not know.
+fn is_about_the_text(finding: &Finding) -> bool {
+    finding.rule.ends_with("/unknown") || finding.rule.ends_with("/repeated")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_objects_get_the_same_verdict_everywhere() {
+    let seed = seed();
+    println!("seed {seed}; LOCKSTEP_SEED={seed} makes the same objects again");
+    let detours = Detours {
+        controller_args: vec!["--rds-resync=1h".to_owned()],
+        ..Detours::default()
+    };
+    let mut world = World::start_with(detours).await;
+    let gate = Gate::of(&world).await;
+    // What is stored for the API server's sake is to stay as it is.
+    let controller = world.installation.controller();
+    controller.terminate().expect("a signal");
+    controller.ended().await;
+
+    let valid = cases::corpus().into_iter().filter(Case::is_valid);
+    let mut mutator = Mutator::new(valid.map(|case| case.object).collect(), seed);
+    let stored = store(&world, &mut mutator).await;
+    let samples = samples(&mut mutator, &stored);
+    let verdicts = at_the_desk(&samples);
+    let refused = verdicts
+        .iter()
+        .filter(|verdict| !verdict.is_valid())
+        .count();
+    println!("{} objects, {refused} refused", samples.len());
+    assert!(refused * 4 > samples.len() && refused * 4 < samples.len() * 3);
+
+    let judged: Vec<_> = samples.iter().zip(&verdicts).collect();
+    let server = &Server::of(world.cluster.client(), &crd(), "v1alpha1");
+    let gate = &gate;
+    stream::iter(&judged)
+        .for_each_concurrent(8, async |(sample, verdict)| {
+            through_the_api_server(server, sample, verdict).await;
+            if !verdict.has(is_about_the_text) {
+                cases::at_the_gate(gate, &sample.case, verdict).await;
+            }
+        })
+        .await;
+
+    world
+        .installation
+        .remove_gate(&world.cluster)
+        .expect("the configurations go");
+    world.empty_crd().await;
+    world.installation.start_controller().expect("a controller");
+    let whole: Vec<_> = judged
+        .iter()
+        .filter(|(_, verdict)| !verdict.has(is_about_the_text))
+        // What is stored as `1` where `1.0` was sent is called by another name.
+        .filter(|(sample, _)| !sample.sent.object.contains(".0"))
+        .collect();
+    // Some of each sort: new ones come first.
+    let apart = whole.len().div_ceil(IN_THE_LOOP);
+    stream::iter(whole.iter().step_by(apart))
+        .for_each_concurrent(8, async |(sample, verdict)| {
+            cases::in_the_loop(&world, &sample.case, verdict).await;
+        })
+        .await;
+}
+
+/// Where the random objects begin: another place each time, unless one is asked for.
+fn seed() -> u64 {
+    match std::env::var("LOCKSTEP_SEED") {
+        Ok(seed) => seed.parse().expect("LOCKSTEP_SEED is a number"),
+        Err(_) => SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(1, |since| since.as_secs()),
+    }
+}
+
+fn crd() -> Value {
+    let path = root().join("manifests/crd-clouddatabases.yaml");
+    let text = std::fs::read_to_string(path).expect("the CRD");
+    serde_saphyr::from_str(&text).expect("a CRD")
+}
+
+/// Objects that changes are tried on.
+async fn store(world: &World, mutator: &mut Mutator) -> Vec<Value> {
+    let mut stored = Vec::new();
+    for index in 0..STORED_OBJECTS {
+        let object = cases::named(&mutator.seedling(), &format!("stored-{index}"));
+        let object = world
+            .databases()
+            .create(&PostParams::default(), &object)
+            .await
+            .expect("a valid object is stored");
+        stored.push(serde_json::to_value(object).expect("JSON"));
+    }
+    stored
+}
+
+fn samples(mutator: &mut Mutator, stored: &[Value]) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for index in 0..NEW_OBJECTS {
+        let name = format!("new-{index}");
+        let seedling = mutator.seedling();
+        let seedling = serde_json::to_value(cases::named(&seedling, &name)).expect("JSON");
+        samples.push(Sample::new(name, mutator.mutated(&seedling), None));
+    }
+    for old in stored {
+        for index in 0..CHANGES_OF_EACH {
+            let name = old["metadata"]["name"].as_str().expect("a name");
+            let new = mutator.mutated(old);
+            samples.push(Sample::new(format!("{name}-{index}"), new, Some(old)));
+        }
+    }
+    samples
+}
+
+/// All of them in one run of the desk.
+fn at_the_desk(samples: &[Sample]) -> Vec<Verdict> {
+    let mut desk = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["check", "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the desk runs");
+    let mut input = desk.stdin.take().expect("its input");
+    let lines: Vec<_> = samples
+        .iter()
+        .map(|sample| serde_json::to_string(&sample.sent).expect("a line"))
+        .collect();
+    let writer = std::thread::spawn(move || {
+        for line in lines {
+            writeln!(input, "{line}").expect("the desk reads");
+        }
+    });
+    let output = desk.wait_with_output().expect("verdicts");
+    writer.join().expect("everything was written");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let verdicts: Vec<_> = text
+        .lines()
+        .zip(samples)
+        .map(|(line, sample)| {
+            let answer: Value = serde_json::from_str(line).expect("a verdict");
+            assert_eq!(answer["id"], sample.sent.id);
+            let findings = serde_json::from_value(answer["errors"].clone());
+            Verdict::new(findings.unwrap_or_else(|error| panic!("{error}: {line}")))
+        })
+        .collect();
+    assert_eq!(verdicts.len(), samples.len());
+    verdicts
+}
+
+async fn through_the_api_server(server: &Server, sample: &Sample, verdict: &Verdict) {
+    let Sample { sent, case } = sample;
+    let Answer {
+        valid,
+        code,
+        causes,
+    } = server.ask(sent).await.expect("an answer");
+    assert_eq!(
+        valid,
+        verdict.is_valid(),
+        "{case} through the API server: {causes:?}"
+    );
+    // A refusal while decoding names no field.
+    if code == 400 {
+        assert!(
+            verdict.has(is_about_the_text),
+            "{case} through the API server: {causes:?}"
+        );
+        return;
+    }
+    let causes: Vec<_> = causes
+        .into_iter()
+        .map(|cause| StatusCause {
+            reason: cause.reason,
+            message: cause.message,
+            field: cause.field,
+        })
+        .collect();
+    assert_eq!(
+        verdict.essences_of(&causes),
+        verdict.through_api_server(),
+        "{case} through the API server, {code}"
+    );
+}
