@@ -43,12 +43,12 @@ impl FieldPath {
         &self.0
     }
 
-    /// Whether this path is `ancestor` or lies below it.
+    /// Whether this path is `ancestor` or lies below it; all lie below the root, the empty one.
     #[must_use]
     pub fn is_within(&self, ancestor: &str) -> bool {
-        self.0
-            .strip_prefix(ancestor)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        self.0.strip_prefix(ancestor).is_some_and(|rest| {
+            ancestor.is_empty() || rest.is_empty() || rest.starts_with(['.', '['])
+        })
     }
 }
 
@@ -159,5 +159,6 @@ mod tests {
         assert!(path.is_within("spec.storage.sizeGib"));
         assert!(!path.is_within("spec.stor"));
         assert!(FieldPath::new("spec.tags[a]").is_within("spec.tags"));
+        assert!(path.is_within(FieldPath::root().as_str()));
     }
 }
