@@ -1,0 +1,119 @@
+//! The two programs, built, and how each is asked.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::documents::Planted;
+use crate::measure::{self, Run};
+
+/// A program that judges files.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    /// The command line, up to the files.
+    command: Vec<String>,
+    /// Reads the number of invalid documents off the line that it prints last.
+    invalid: fn(&str) -> Option<usize>,
+    /// Whether it judges that for which a document was made invalid.
+    pub(crate) finds: fn(Planted) -> bool,
+}
+
+impl Program {
+    /// Has it judge all files in a folder.
+    pub(crate) fn run(&self, input: &Path, scratch: &Path) -> anyhow::Result<Run> {
+        let (stdout, stderr) = (scratch.join("stdout"), scratch.join("stderr"));
+        let mut command = self.command.clone();
+        command.push(input.display().to_string());
+        let usage = measure::run(&command, &stdout, &stderr)?;
+        let (printed, said) = (fs::read_to_string(&stdout)?, fs::read_to_string(&stderr)?);
+        let last = printed
+            .lines()
+            .chain(said.lines())
+            .last()
+            .unwrap_or_default();
+        ensure!(
+            matches!(usage.code, Some(0 | 1)),
+            "{} ended with {:?}: {last}",
+            self.name,
+            usage.code
+        );
+        let invalid = (self.invalid)(last)
+            .with_context(|| format!("{}: not a summary: {last}", self.name))?;
+        Ok(Run { usage, invalid })
+    }
+}
+
+/// `lockstep check`, built for release.
+pub(crate) fn lockstep() -> anyhow::Result<Program> {
+    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
+    build(Command::new(cargo).current_dir(root()).args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "lockstep",
+    ]))?;
+    let program = target().join("release/lockstep");
+    Ok(Program {
+        name: "lockstep",
+        command: vec![program.display().to_string(), "check".to_owned()],
+        // 5000 judged, 1200 invalid, ...
+        invalid: |summary| {
+            let before = summary.split_once(" invalid")?.0;
+            before.rsplit(' ').next()?.parse().ok()
+        },
+        finds: |_| true,
+    })
+}
+
+/// kubeconform, as strict as lockstep is: unknown fields and repeated keys are refused.
+pub(crate) fn kubeconform(schemas: &Path) -> anyhow::Result<Program> {
+    let program = target().join("benchmark/kubeconform");
+    build(
+        Command::new("go")
+            .current_dir(root().join("tests/benchmark/go/kubeconform"))
+            .args(["build", "-mod=readonly", "-ldflags", "-s -w", "-o"])
+            .arg(&program)
+            .arg("github.com/yannh/kubeconform/cmd/kubeconform"),
+    )?;
+    let template = "{{ .ResourceKind }}_{{ .ResourceAPIVersion }}.json";
+    let command = [
+        &*program.to_string_lossy(),
+        "-strict",
+        "-summary",
+        "-schema-location",
+        &format!("{}/{template}", schemas.display()),
+    ];
+    Ok(Program {
+        name: "kubeconform",
+        command: command.map(String::from).to_vec(),
+        // ... - Valid: 3800, Invalid: 1200, Errors: 0, Skipped: 0
+        invalid: |summary| {
+            let rest = summary.split_once("Invalid: ")?.1;
+            let (count, rest) = rest.split_once(", ")?;
+            rest.starts_with("Errors: 0, Skipped: 0")
+                .then(|| count.parse().ok())?
+        },
+        finds: |planted| planted == Planted::Schema,
+    })
+}
+
+fn build(command: &mut Command) -> anyhow::Result<()> {
+    let status = command
+        .status()
+        .with_context(|| command.get_program().display().to_string())?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
