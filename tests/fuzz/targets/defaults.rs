@@ -1,0 +1,71 @@
+//! Defaults only add, say what they add, and add it once.
+
+#![no_main]
+
+use fuzz::{input, judges, mutate};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use serde_json::Value;
+use shared_validation::{Candidate, Judge};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((object, old)) = input::texts(data) else {
+        return;
+    };
+    let read = |text: &str| serde_json::from_str(text).ok().filter(Value::is_object);
+    let Some(object) = read(object) else { return };
+    let old = old.and_then(read);
+    for judge in judges::all() {
+        keeps_its_promise(judge.as_ref(), &object, None);
+        if let Some(old) = &old {
+            keeps_its_promise(judge.as_ref(), &object, Some(old));
+        }
+    }
+});
+
+fn keeps_its_promise(judge: &dyn Judge, object: &Value, old: Option<&Value>) {
+    let check = |object: &Value| match old {
+        Some(old) => judge.check(&Candidate::update(object, old)),
+        None => judge.check(&Candidate::create(object)),
+    };
+    let verdict = check(object);
+    let mut patched = object.clone();
+    json_patch::patch(&mut patched, &verdict.additions).expect("the additions apply");
+    assert_eq!(patched, verdict.object, "what the additions make");
+    let again = check(&verdict.object);
+    assert!(
+        again.additions.0.is_empty(),
+        "added twice: {}",
+        again.additions
+    );
+    assert_eq!(again.object, verdict.object, "what judging again makes");
+    if let Some(place) = lost(object, &verdict.object) {
+        panic!("{place} is not what was written: {}", verdict.object);
+    }
+}
+
+/// The first place where `after` lacks or changes something of `before` that is not null.
+fn lost(before: &Value, after: &Value) -> Option<String> {
+    match (before, after) {
+        (Value::Null, _) => None,
+        (Value::Object(before), Value::Object(after)) => before
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .find_map(|(name, value)| {
+                let below = match after.get(name) {
+                    Some(after) => lost(value, after)?,
+                    None => String::new(),
+                };
+                Some(format!("/{name}{below}"))
+            }),
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => before
+            .iter()
+            .zip(after)
+            .enumerate()
+            .find_map(|(index, (before, after))| Some(format!("/{index}{}", lost(before, after)?))),
+        _ => (before != after).then(String::new),
+    }
+}
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate::json_lines(data, size, max_size, seed, fuzzer_mutate)
+});

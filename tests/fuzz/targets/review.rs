@@ -1,0 +1,71 @@
+//! The gate answers any body with a review of its own or with a refusal, at both doors.
+
+#![no_main]
+
+use std::cell::LazyCell;
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use fuzz::{judges, mutate};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::runtime::Runtime;
+use tower::ServiceExt;
+use webhook::{Gate, Metrics};
+
+thread_local! {
+    static GATE: LazyCell<(Runtime, Router)> = const { LazyCell::new(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime without I/O starts");
+        let metrics = Metrics::register(&mut Registry::default());
+        (runtime, Gate::new(judges::rulesets(), metrics).router())
+    }) };
+}
+
+fuzz_target!(|data: &[u8]| {
+    for door in ["/validate", "/mutate"] {
+        let (status, body) = GATE.with(|gate| gate.0.block_on(ask(gate.1.clone(), door, data)));
+        let answer: Value = serde_json::from_slice(&body).expect("an answer is JSON");
+        if status == StatusCode::OK {
+            let request = field(data, "request");
+            let uid = field(request.get().as_bytes(), "uid");
+            let uid: Value = serde_json::from_str(uid.get()).expect("it has been read");
+            assert_eq!(answer["response"]["uid"], uid);
+            assert!(answer["response"]["allowed"].is_boolean());
+        } else {
+            assert_eq!(answer["kind"], "Status");
+            assert!(status.is_client_error(), "{status}: {answer}");
+        }
+    }
+});
+
+/// A field of an object, unread: those that nobody reads may hold numbers beyond any type.
+fn field(object: &[u8], name: &str) -> Box<RawValue> {
+    let mut fields: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_slice(object).expect("only a review is answered");
+    fields.remove(name).expect("only a review is answered")
+}
+
+async fn ask(gate: Router, door: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {
+    let request = Request::post(door)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(body.to_vec()))
+        .expect("a request can be made");
+    let response = match gate.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let status = response.status();
+    let body = to_bytes(response.into_body(), usize::MAX).await;
+    (status, body.expect("the body is at hand").into())
+}
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate::json_lines(data, size, max_size, seed, fuzzer_mutate)
+});
