@@ -56,9 +56,12 @@ struct Review<'a> {
 
 /// Reads an `admission.k8s.io/v1` review.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Refusal> {
-    let review: Review<'_> = serde_json::from_slice(body).map_err(|error| {
+    let refuse = |error: &dyn std::error::Error| {
         Refusal::bad_request(format!("the body is not an AdmissionReview: {error}"))
-    })?;
+    };
+    // All of it: the parser does not look into the texts of fields that it passes over.
+    let body = std::str::from_utf8(body).map_err(|error| refuse(&error))?;
+    let review: Review<'_> = serde_json::from_str(body).map_err(|error| refuse(&error))?;
     if (review.api_version.as_str(), review.kind.as_str())
         != ("admission.k8s.io/v1", "AdmissionReview")
     {
@@ -76,4 +79,21 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Refusal> {
         ));
     }
     Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_is_no_text_is_no_review_even_where_nobody_reads_it() {
+        let body = |note: &[u8]| {
+            let after = br#"", "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request":
+                {"uid": "u", "operation": "CREATE", "kind": {"group": "g", "version": "v1", "kind": "K"}}}"#;
+            [br#"{"note": ""#, note, after].concat()
+        };
+        assert!(read(&body(b"plain")).is_ok());
+        let refusal = read(&body(b"\xbf\x8c")).expect_err("not UTF-8");
+        assert!(refusal.message.contains("utf-8"), "{}", refusal.message);
+    }
 }
