@@ -17,6 +17,7 @@ use crate::desk::sources::Source;
 use crate::desk::{document, jsonl, sources};
 use crate::{cluster, kinds, policy};
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Files, folders, patterns, or - for standard input. YAML and JSON, also several documents in one

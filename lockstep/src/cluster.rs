@@ -7,7 +7,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-type Fetch = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
+use crate::desk::judge::Fetch;
 
 /// Fetches the stored object that an object would replace, with the user's kubeconfig.
 pub(crate) fn stored_objects() -> Result<Fetch, String> {

@@ -120,6 +120,15 @@ impl Collector {
 
     /// What a node demands of its value.
     fn value(&mut self, schema: &Schema, at: &str) {
+        self.type_and_options(schema, at);
+        self.bounds(schema, at);
+        self.counts(schema, at);
+        self.text(schema, at);
+        self.items(schema, at);
+        self.combination(schema, at);
+    }
+
+    fn type_and_options(&mut self, schema: &Schema, at: &str) {
         if schema.int_or_string {
             self.structural(at, "type", format!("`{at}` is an integer or a string."));
         } else if let Some(json_type) = schema.json_type {
@@ -148,6 +157,9 @@ impl Collector {
                 format!("`{at}` is one of {}.", options.join(", ")),
             );
         }
+    }
+
+    fn bounds(&mut self, schema: &Schema, at: &str) {
         let bounds = [
             ("minimum", schema.minimum.as_ref(), "above", "at least"),
             ("maximum", schema.maximum.as_ref(), "below", "at most"),
@@ -166,6 +178,9 @@ impl Collector {
                 format!("`{at}` is a multiple of {factor}."),
             );
         }
+    }
+
+    fn counts(&mut self, schema: &Schema, at: &str) {
         let counts = [
             ("minLength", schema.min_length, "at least", "characters"),
             ("maxLength", schema.max_length, "at most", "characters"),
@@ -188,6 +203,9 @@ impl Collector {
                 );
             }
         }
+    }
+
+    fn text(&mut self, schema: &Schema, at: &str) {
         if let Some(pattern) = &schema.pattern {
             self.structural(
                 at,
@@ -207,6 +225,9 @@ impl Collector {
                 format!("`{at}` has the format `{}`.", schema.format_name),
             );
         }
+    }
+
+    fn items(&mut self, schema: &Schema, at: &str) {
         if schema.unique_items {
             self.structural(at, "uniqueItems", format!("`{at}` repeats no item."));
         }
@@ -225,6 +246,9 @@ impl Collector {
                 self.structural(&format!("{at}[]"), "x-kubernetes-list-type", sentence);
             }
         }
+    }
+
+    fn combination(&mut self, schema: &Schema, at: &str) {
         let alternatives = [
             ("allOf", schema.all_of.is_empty(), "all"),
             ("anyOf", schema.any_of.is_empty(), "at least one"),

@@ -1,9 +1,18 @@
 //! Layer 2: the `x-kubernetes-validations` of the CRD, evaluated as the API server evaluates them.
 
 mod budget;
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the cel crate calls functions with values"
+)]
 mod careful;
 mod check;
 mod field_path;
+#[expect(
+    clippy::needless_pass_by_value,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the cel crate calls functions with values, and methods with references"
+)]
 mod library;
 mod rule;
 mod value;

@@ -222,13 +222,11 @@ fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>
                 }
             }
         }
-        Value::String(text) => {
-            if schema.format.is_some_and(|format| !format.holds(text)) {
-                let path = at.to_path();
-                let detail = format!("must be of type {}", schema.format_name);
-                let error = FieldError::type_invalid(path, text.as_str(), detail);
-                self::report(report, "format", at, error);
-            }
+        Value::String(text) if schema.format.is_some_and(|format| !format.holds(text)) => {
+            let path = at.to_path();
+            let detail = format!("must be of type {}", schema.format_name);
+            let error = FieldError::type_invalid(path, text.as_str(), detail);
+            self::report(report, "format", at, error);
         }
         _ => {}
     }

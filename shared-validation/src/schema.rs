@@ -79,6 +79,10 @@ pub(crate) enum Additional {
 }
 
 /// One node of the schema.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a keyword of the schema language"
+)]
 #[derive(Default)]
 pub(crate) struct Schema {
     pub(crate) json_type: Option<JsonType>,

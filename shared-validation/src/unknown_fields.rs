@@ -44,7 +44,7 @@ fn walk(
                 match (schema.properties.get(name), &schema.additional) {
                     (Some(child), _) => walk(Some(child), false, value, at.child(name), report),
                     (None, Additional::Of(child)) => {
-                        walk(Some(child), false, value, at.child(name), report)
+                        walk(Some(child), false, value, at.child(name), report);
                     }
                     (None, Additional::Any | Additional::Forbidden) => {
                         walk(None, false, value, at.child(name), report);

@@ -406,13 +406,13 @@ async fn every_case_gets_the_same_verdict_everywhere() {
         .partition(|(verdict, _)| verdict.is_for_rust_alone());
     assert!(!alone.is_empty() && !others.is_empty());
     each(&alone, async |(verdict, case)| {
-        in_the_loop(&world, case, verdict).await
+        in_the_loop(&world, case, verdict).await;
     })
     .await;
     // What the API server would refuse by itself gets in only where the CRD has lost its schema.
     world.empty_crd().await;
     each(&others, async |(verdict, case)| {
-        in_the_loop(&world, case, verdict).await
+        in_the_loop(&world, case, verdict).await;
     })
     .await;
 }

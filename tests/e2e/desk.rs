@@ -229,8 +229,8 @@ fn candidates_a_line_get_verdicts_a_line_in_their_order() {
         serde_json::json!({"id": "two", "op": "update", "object": shrunk.to_string(), "old": valid}),
         serde_json::json!({"id": 3, "op": "create", "object": "{\"kind\": 1, \"kind\": 2"}),
     ];
-    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let output = lockstep(&["check", "--jsonl", "-"], &input);
+    let input = lines.map(|line| line.to_string()).join("\n");
+    let output = lockstep(&["check", "--jsonl"], &input);
     let answers: Vec<Value> = text(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
@@ -260,7 +260,7 @@ fn a_policy_decides_and_a_wrong_one_is_named() {
         "--output",
         "short",
         "--policy",
-        &policy.to_string_lossy().into_owned(),
+        &policy.to_string_lossy(),
         "-",
     ];
     let mut object = database("a");

@@ -28,8 +28,11 @@ pub(crate) enum Old {
     /// The one object was this.
     Given(Value),
     /// What a cluster holds, by apiVersion, kind, namespace and name.
-    Cluster(Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>),
+    Cluster(Fetch),
 }
+
+/// Gets the object that stands where another is to be applied.
+pub(crate) type Fetch = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
 
 /// What was found in one source.
 pub(crate) struct FileReport {

@@ -21,7 +21,7 @@ pub(crate) enum Format {
     Json,
     /// A SARIF 2.1.0 log, for code scanning.
     Sarif,
-    /// A JUnit report: a suite a file, a case a document.
+    /// A `JUnit` report: a suite a file, a case a document.
     Junit,
     /// Workflow commands that annotate the lines of a change on GitHub.
     Github,

@@ -169,7 +169,7 @@ impl CelRule {
             let old = before.map(|before| question.as_cel(&conversion, before));
             match (self.optional_old_self, old) {
                 (true, old) => {
-                    context.add_variable_as_val("oldSelf", Box::new(CelOptional::from(old)))
+                    context.add_variable_as_val("oldSelf", Box::new(CelOptional::from(old)));
                 }
                 (false, Some(old)) => context.add_variable_as_val("oldSelf", old),
                 (false, None) => {}

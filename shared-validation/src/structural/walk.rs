@@ -395,7 +395,8 @@ fn actual(schema: &Schema, value: &Value) -> &'static str {
 
 /// Whether the API server speaks of formats rather than types.
 fn goes_by_format(schema: &Schema, value: &Value) -> bool {
-    !schema.format_name.is_empty() && !(value.is_null() || value.is_string() || value.is_array())
+    !schema.format_name.is_empty()
+        && matches!(value, Value::Bool(_) | Value::Number(_) | Value::Object(_))
 }
 
 /// Whether the value has the type.

@@ -70,7 +70,7 @@ pub(crate) fn moto_server() -> Result<PathBuf, Error> {
     let requirements = source().join("python/requirements.txt");
     let environment = cache().join(format!(
         "moto-{}",
-        fingerprint(&[requirements.clone()], "")?
+        fingerprint(std::slice::from_ref(&requirements), "")?
     ));
     let server = environment.join("bin/moto_server");
     let complete = environment.join("complete");

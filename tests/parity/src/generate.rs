@@ -99,9 +99,11 @@ fn merged(old: &Value, other: &Value, choice: &mut impl Iterator<Item = u8>) -> 
     for name in names {
         let chosen = match (old_fields.get(name), other_fields.get(name)) {
             (Some(old), Some(other)) => Some(merged(old, other, choice)),
-            (Some(old), None) => (choice.next().unwrap_or_default() % 6 != 0).then(|| old.clone()),
+            (Some(old), None) => {
+                (!choice.next().unwrap_or_default().is_multiple_of(6)).then(|| old.clone())
+            }
             (None, other) => other
-                .filter(|_| choice.next().unwrap_or_default() % 3 == 0)
+                .filter(|_| choice.next().unwrap_or_default().is_multiple_of(3))
                 .cloned(),
         };
         if let Some(value) = chosen {

@@ -15,7 +15,8 @@ pub struct Server {
     client: Client,
     crd: Value,
     version: String,
-    _cluster: Option<Cluster>,
+    /// Ends with the value.
+    cluster: Option<Cluster>,
 }
 
 impl Server {
@@ -27,7 +28,7 @@ impl Server {
     pub async fn start(crd: &Value, version: &str) -> anyhow::Result<Self> {
         let cluster = Cluster::start().await?;
         let mut server = Self::of(cluster.client(), crd, version);
-        server._cluster = Some(cluster);
+        server.cluster = Some(cluster);
         server.install(crd).await?;
         Ok(server)
     }
@@ -39,7 +40,7 @@ impl Server {
             client,
             crd: crd.clone(),
             version: version.to_owned(),
-            _cluster: None,
+            cluster: None,
         }
     }
 
@@ -92,7 +93,7 @@ impl Server {
 
     async fn set_schema(&self, schema: &Value) -> anyhow::Result<()> {
         let name = self.crd["metadata"]["name"].as_str().unwrap_or_default();
-        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        let url = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
         let versions = self.crd["spec"]["versions"].as_array();
         let index = versions
             .into_iter()
@@ -100,20 +101,20 @@ impl Server {
             .position(|one| one["name"] == self.version.as_str());
         let index = index.context("the CRD has no such version")?;
         let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
-        let patch = json!([{"op": "replace", "path": pointer, "value": schema}]);
-        let request = Request::patch(&path)
+        let replace = json!([{"op": "replace", "path": pointer, "value": schema}]);
+        let request = Request::patch(&url)
             .header("Content-Type", "application/json-patch+json")
-            .body(patch.to_string().into_bytes())?;
+            .body(replace.to_string().into_bytes())?;
         self.client.request_text(request).await?;
         // A field that no schema knows tells which of the two is in force.
-        let stray = json!({
+        let object = json!({
             "apiVersion": format!("{}/{}", self.group(), self.version),
             "kind": self.crd["spec"]["names"]["kind"],
             "metadata": {"name": "probe"},
             "a-field-that-no-schema-knows": 1,
         });
         let strict = schema["x-kubernetes-preserve-unknown-fields"] != true;
-        let case = Case::create("probe", &stray);
+        let case = Case::create("probe", &object);
         eventually("the schema to be in force", async || {
             let answer = self.ask(&case).await.ok()?;
             (answer.code == 400 || answer.valid != strict)

@@ -1,4 +1,4 @@
-//! A JUnit report: a suite a file, a case a document.
+//! A `JUnit` report: a suite a file, a case a document.
 
 use std::io::{self, Write};
 

@@ -25,7 +25,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
     for problem in &report.problems {
         match &problem.place {
             Some(Place { line, column, .. }) => {
-                writeln!(out, "{file}:{line}:{column}: {}", problem.message)?
+                writeln!(out, "{file}:{line}:{column}: {}", problem.message)?;
             }
             None => writeln!(out, "{file}: {}", problem.message)?,
         }
