@@ -70,17 +70,27 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         Some(path) => policy::read(path, &rulesets)?,
         None => Policy::default(),
     };
+    if let Some(kind) = &args.kind {
+        let kinds: Vec<_> = rulesets.iter().map(|ruleset| ruleset.kind()).collect();
+        anyhow::ensure!(
+            rulesets
+                .iter()
+                .any(|ruleset| is_kind(ruleset.as_ref(), kind)),
+            "--kind {kind}: no rules are known for it; the kinds are {}",
+            kinds.join(", ")
+        );
+    }
     let client = Client::try_default()
         .await
         .context("cannot find a cluster: set KUBECONFIG")?;
     let mut objects = 0;
     let mut by_rule: BTreeMap<(String, String), Broken> = BTreeMap::new();
     for ruleset in rulesets.iter() {
-        if args
+        let wanted = args
             .kind
             .as_ref()
-            .is_some_and(|kind| !ruleset.kind().eq_ignore_ascii_case(kind))
-        {
+            .is_none_or(|kind| is_kind(ruleset.as_ref(), kind));
+        if !wanted {
             continue;
         }
         objects += each(
@@ -104,6 +114,10 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         Output::Json => println!("{}", to_json(objects, &by_rule)),
     }
     Ok(by_rule.values().all(|broken| broken.refused.is_empty()))
+}
+
+fn is_kind(ruleset: &dyn Judge, kind: &str) -> bool {
+    ruleset.kind().eq_ignore_ascii_case(kind)
 }
 
 /// Shows every object of a kind, page by page, and returns how many there are.

@@ -1,5 +1,6 @@
 //! The desk: reading files, judging what is in them, and showing what was found.
 
+pub(crate) mod apply;
 pub(crate) mod document;
 pub(crate) mod jsonl;
 pub(crate) mod judge;

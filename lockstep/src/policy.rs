@@ -45,11 +45,18 @@ impl PolicyArgs {
             "Whether the policy file as it is now is in force",
             valid.clone(),
         );
+        let rules = Gauge::<i64>::default();
+        registry.register(
+            "lockstep_policy_rules",
+            "How many rules the policy in force sets",
+            rules.clone(),
+        );
         let mut follower = Follower {
             path,
             rulesets: rulesets.clone(),
             current: current.clone(),
             valid,
+            rules,
             seen: None,
         };
         follower.look();
@@ -69,6 +76,7 @@ struct Follower {
     rulesets: Rulesets,
     current: CurrentPolicy,
     valid: Gauge,
+    rules: Gauge,
     /// What was read last.
     seen: Option<String>,
 }
@@ -91,6 +99,8 @@ impl Follower {
         match policy {
             Ok(policy) => {
                 tracing::info!(%path, "the policy is in force");
+                self.rules
+                    .set(i64::try_from(policy.len()).unwrap_or(i64::MAX));
                 self.current.set(policy);
                 self.valid.set(1);
             }

@@ -87,6 +87,18 @@ struct File {
 }
 
 impl Policy {
+    /// How many rules it sets.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rules.values().map(BTreeMap::len).sum()
+    }
+
+    /// Whether it sets none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Reads a policy and checks every name in it. Null is the empty policy.
     ///
     /// # Errors

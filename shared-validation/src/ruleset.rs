@@ -104,6 +104,11 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Notes that the object is accepted in spite of an error.
+    pub(crate) fn remember(&mut self, violation: &Violation) {
+        self.inherited.extend(Inherited::of(violation));
+    }
+
     pub(crate) fn warn(&mut self, violation: Violation) {
         self.warnings.push(violation);
     }

@@ -100,7 +100,12 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 let policy = case
                     .policy
                     .and_then(|policy| policy.action(K::KIND, rule.id));
-                match policy.unwrap_or(said) {
+                let action = policy.unwrap_or(said);
+                if said == Action::Deny && action != Action::Deny {
+                    // Once the policy denies again, the object has been accepted with this.
+                    report.remember(&violation);
+                }
+                match action {
                     Action::Deny => report.add(violation, was_there),
                     Action::Warn => report.warn(violation),
                     Action::Audit => report.audit(violation),

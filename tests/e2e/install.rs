@@ -28,7 +28,7 @@ async fn the_pods_of_the_manifests_pass_restricted_security_and_run() {
         .expect("Pods");
     assert_eq!(
         mounts.split_whitespace().collect::<Vec<_>>(),
-        ["tls", "tls"],
+        ["tls", "policy", "tls", "policy"],
         "the gate's containers see no credentials"
     );
 }

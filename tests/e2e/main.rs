@@ -2,12 +2,14 @@
 //! rights that the manifests grant, and AWS is a moto server.
 
 mod apply;
+mod audit;
 mod cases;
 mod crash;
 mod desk;
 mod gate;
 mod install;
 mod leader;
+mod policy;
 mod protocol;
 mod proxy;
 mod random;

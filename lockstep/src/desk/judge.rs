@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 use shared_validation::{Candidate, FieldError, Layer, Policy, Verdict, Violation};
 
+use crate::desk::apply;
 use crate::desk::document::{self, Document};
 use crate::desk::kinds::Kinds;
 use crate::desk::sources::Source;
@@ -198,6 +199,11 @@ impl Desk {
             Ok(old) => old,
             Err(message) => return problem("metadata.name", message),
         };
+        let applied = match (&self.old, &old) {
+            (Old::Cluster(_), Some(stored)) => Some(apply::applied(stored, object)),
+            _ => None,
+        };
+        let object = applied.as_ref().unwrap_or(object);
         let accepted = old.as_ref().and_then(shared_validation::Accepted::read);
         let candidate = match &old {
             Some(old) => Candidate::update(object, old).since(accepted.as_ref()),

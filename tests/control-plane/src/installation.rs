@@ -35,6 +35,7 @@ pub struct Installation {
     options: Options,
     deployment: Value,
     keys: PathBuf,
+    policy: PathBuf,
     logs: PathBuf,
     kubeconfig: PathBuf,
     webhook_port: u16,
@@ -79,6 +80,7 @@ impl Installation {
         let installation = Self {
             options,
             keys: cluster.directory().join("tls"),
+            policy: cluster.directory().join("policy.yaml"),
             logs: cluster.logs(),
             deployment,
             kubeconfig,
@@ -111,6 +113,7 @@ impl Installation {
                 self.webhook_health_port
             ))
             .arg(format!("--tls-directory={}", self.keys.display()))
+            .arg(format!("--policy={}", self.policy.display()))
             .arg("--shutdown-delay=0s")
             .env_clear()
             .envs(container.env);
@@ -136,6 +139,7 @@ impl Installation {
             .args(container.args)
             .arg(format!("--health-listen=127.0.0.1:{health_port}"))
             .arg(format!("--tls-directory={}", self.keys.display()))
+            .arg(format!("--policy={}", self.policy.display()))
             .args(&self.options.controller_args)
             .env_clear()
             .envs(container.env)
@@ -147,6 +151,18 @@ impl Installation {
             format!("controller-{pod}")
         };
         Process::start(&name, &mut command, &self.logs)
+    }
+
+    /// Puts a policy where both processes look for it, whole or not at all, as the kubelet does.
+    pub fn set_policy(&self, policy: &str) -> Result<(), Error> {
+        let fresh = self.policy.with_extension("fresh");
+        fs::write(&fresh, policy).map_err(Error::file(&fresh))?;
+        fs::rename(&fresh, &self.policy).map_err(Error::file(&self.policy))
+    }
+
+    /// Takes the policy away.
+    pub fn remove_policy(&self) -> Result<(), Error> {
+        fs::remove_file(&self.policy).map_err(Error::file(&self.policy))
     }
 
     /// The gate's process.

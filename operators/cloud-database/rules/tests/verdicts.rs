@@ -318,6 +318,21 @@ fn a_policy_decides_what_a_rust_rule_does() {
 }
 
 #[test]
+fn what_a_policy_let_pass_stays_accepted_when_the_policy_denies() {
+    let rules = rules();
+    let object = overlapping(&json!({}));
+    let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": "audit"}}});
+    let policy = Policy::read(&file, &registry()).expect("a policy");
+    let verdict = rules.check(&Candidate::create(&object).under(&policy));
+    let accepted = Accepted::of(&object, rules.transition_fields()).in_spite_of(&verdict.inherited);
+    let edited = overlapping(&json!({"multiAz": true}));
+    let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
+    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
+    assert_eq!(verdict.warnings.len(), 1);
+    assert_eq!(verdict.inherited, accepted.inherited);
+}
+
+#[test]
 fn a_policy_that_names_what_is_not_there_is_not_taken() {
     let problem = |file: &Value| {
         Policy::read(file, &registry())

@@ -1,0 +1,71 @@
+//! What `kubectl apply` makes of an object that is there already.
+
+use serde_json::{Map, Value};
+
+/// Where `kubectl apply` keeps what it applied last.
+const LAST_APPLIED: &str =
+    "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+
+/// The stored object as it would be: what the author wrote is set, what he wrote the last time and no
+/// more is removed, and what others have set stays.
+pub(crate) fn applied(stored: &Value, manifest: &Value) -> Value {
+    let last = stored
+        .pointer(LAST_APPLIED)
+        .and_then(Value::as_str)
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or(Value::Null);
+    let mut object = stored.clone();
+    json_patch::merge(&mut object, &removals(&last, manifest));
+    json_patch::merge(&mut object, manifest);
+    object
+}
+
+/// A merge patch that takes out the fields that stand in `last` alone.
+fn removals(last: &Value, manifest: &Value) -> Value {
+    let mut removals = Map::new();
+    for (name, value) in last.as_object().into_iter().flatten() {
+        match manifest.get(name) {
+            None => {
+                removals.insert(name.clone(), Value::Null);
+            }
+            Some(now) if now.is_object() && value.is_object() => {
+                removals.insert(name.clone(), self::removals(value, now));
+            }
+            Some(_) => {}
+        }
+    }
+    Value::Object(removals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_was_applied_before_and_no_more_goes_and_what_others_set_stays() {
+        let last =
+            json!({"spec": {"port": 5432, "tags": {"team": "a", "cost": "b"}, "multiAz": true}});
+        let stored = json!({
+            "metadata": {
+                "uid": "1",
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": last.to_string()},
+            },
+            "spec": {"port": 5432, "tags": {"team": "a", "cost": "b", "by-hand": "c"}, "multiAz": true, "engine": "mysql"},
+        });
+        let manifest = json!({"spec": {"tags": {"team": "z"}, "multiAz": false}});
+        let object = applied(&stored, &manifest);
+        assert_eq!(
+            object["spec"],
+            json!({"tags": {"team": "z", "by-hand": "c"}, "multiAz": false, "engine": "mysql"})
+        );
+        assert_eq!(object["metadata"]["uid"], "1");
+    }
+
+    #[test]
+    fn an_object_that_nobody_applied_loses_nothing() {
+        let stored = json!({"spec": {"port": 5432, "engine": "mysql"}});
+        let object = applied(&stored, &json!({"spec": {"port": 1}}));
+        assert_eq!(object, json!({"spec": {"port": 1, "engine": "mysql"}}));
+    }
+}

@@ -1,0 +1,136 @@
+//! What the rules say to objects that a cluster holds.
+
+use std::process::{Command, Output};
+
+use futures::{StreamExt, stream};
+use kube::api::{DynamicObject, PostParams};
+use serde_json::{Value, json};
+
+use crate::world::{World, database};
+
+fn lockstep(world: &World, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(arguments)
+        .env("KUBECONFIG", world.cluster.kubeconfig())
+        .output()
+        .expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+async fn store(world: &World, object: &Value) {
+    let object: DynamicObject = serde_json::from_value(object.clone()).expect("an object");
+    let stored = world
+        .databases()
+        .create(&PostParams::default(), &object)
+        .await;
+    stored.expect("stored");
+}
+
+/// A cluster in which nobody refuses and nobody reconciles.
+async fn still() -> World {
+    let mut world = World::start().await;
+    let controller = world.installation.controller();
+    controller.terminate().expect("a signal");
+    controller.ended().await;
+    world
+        .installation
+        .remove_gate(&world.cluster)
+        .expect("the configurations go");
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_stored_object_is_judged_and_reported_by_rule() {
+    let world = still().await;
+    // More than one page.
+    let names: Vec<_> = (0..600).map(|index| format!("good-{index}")).collect();
+    stream::iter(&names)
+        .for_each_concurrent(16, async |name| store(&world, &database(name)).await)
+        .await;
+    for name in ["bad-1", "bad-2"] {
+        let mut object = database(name);
+        object["spec"]["credentials"]["username"] = json!("user");
+        store(&world, &object).await;
+    }
+
+    let output = lockstep(&world, &["audit", "--output", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["objects"], 602);
+    assert_eq!(
+        report["rules"],
+        json!([{
+            "kind": "CloudDatabase",
+            "rule": "username-reserved",
+            "refused": ["default/bad-1", "default/bad-2"],
+            "warned": [],
+            "counted": [],
+        }])
+    );
+    assert_eq!(output.status.code(), Some(1));
+
+    let policy = world.cluster.directory().join("audit.yaml");
+    std::fs::write(
+        &policy,
+        "rules: {CloudDatabase: {username-reserved: audit}}",
+    )
+    .expect("a file");
+    let output = lockstep(&world, &["audit", "--policy", &policy.to_string_lossy()]);
+    let said = text(&output.stdout);
+    assert!(said.contains("default/bad-1, default/bad-2"), "{said}");
+    assert!(
+        said.contains("602 objects, 2 break 1 rules, 0 would be refused"),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(0));
+
+    let output = lockstep(&world, &["audit", "--kind", "Databse"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("CloudDatabase"),
+        "the kinds are named: {said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_desk_judges_what_applying_would_do_to_the_cluster() {
+    let world = still().await;
+    world.kubectl_apply(&database("orders")).expect("stored");
+    // Somebody else has set a port, which stays when the file is applied again.
+    let patch = json!({"spec": {"port": 6543}}).to_string();
+    world
+        .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &patch])
+        .expect("patched");
+
+    let file = world.cluster.directory().join("orders.json");
+    let check = |object: &Value| {
+        std::fs::write(&file, object.to_string()).expect("a file");
+        let path = file.to_string_lossy().into_owned();
+        let judged = |arguments: &[&str]| lockstep(&world, &[arguments, &[&path]].concat());
+        (
+            judged(&["check"]),
+            judged(&["check", "--against-cluster", "--output", "json"]),
+        )
+    };
+    let mut shrunk = database("orders");
+    shrunk["spec"]["storage"]["sizeGib"] = json!(50);
+    let (alone, against) = check(&shrunk);
+    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
+    let verdict: Value = serde_json::from_slice(&against.stdout).expect("JSON");
+    assert_eq!(against.status.code(), Some(1));
+    assert_eq!(verdict["errors"][0]["rule"], "storage-only-grows");
+    assert_eq!(verdict["errors"].as_array().map(Vec::len), Some(1));
+
+    // Nothing but a grown size: the port that stands is no change.
+    let mut grown = database("orders");
+    grown["spec"]["storage"]["sizeGib"] = json!(200);
+    let (_, against) = check(&grown);
+    assert_eq!(against.status.code(), Some(0), "{}", text(&against.stdout));
+
+    // What the cluster does not hold is new.
+    let (_, against) = check(&database("new"));
+    assert_eq!(against.status.code(), Some(0), "{}", text(&against.stdout));
+}
