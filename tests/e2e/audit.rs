@@ -99,8 +99,8 @@ async fn every_stored_object_is_judged_and_reported_by_rule() {
 async fn the_desk_judges_what_applying_would_do_to_the_cluster() {
     let world = still().await;
     world.kubectl_apply(&database("orders")).expect("stored");
-    // Somebody else has set a port, which stays when the file is applied again.
-    let patch = json!({"spec": {"port": 6543}}).to_string();
+    // Somebody else has set a limit, which stays when the file is applied again.
+    let patch = json!({"spec": {"storage": {"maxSizeGib": 210}}}).to_string();
     world
         .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &patch])
         .expect("patched");
@@ -124,9 +124,13 @@ async fn the_desk_judges_what_applying_would_do_to_the_cluster() {
     assert_eq!(verdict["errors"][0]["rule"], "storage-only-grows");
     assert_eq!(verdict["errors"].as_array().map(Vec::len), Some(1));
 
-    // Nothing but a grown size: the port that stands is no change.
     let mut grown = database("orders");
     grown["spec"]["storage"]["sizeGib"] = json!(200);
+    let (alone, against) = check(&grown);
+    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
+    let verdict: Value = serde_json::from_slice(&against.stdout).expect("JSON");
+    assert_eq!(verdict["errors"][0]["rule"], "max-size-above-size");
+    grown["spec"]["storage"]["maxSizeGib"] = json!(400);
     let (_, against) = check(&grown);
     assert_eq!(against.status.code(), Some(0), "{}", text(&against.stdout));
 
