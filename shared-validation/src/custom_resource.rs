@@ -96,8 +96,10 @@ impl CustomResource {
             .collect()
     }
 
+    /// An object as the API server has it once it has read it from its store.
     fn filled(&self, object: &Value, beyond: &Beyond<'_>) -> Value {
         let mut filled = object.clone();
+        unknown_fields::prune(&mut filled, &self.schema);
         let mut operations =
             defaults::fill_static(&mut filled, &self.schema, self.has_status_subresource);
         defaults::fill_dynamic(&mut filled, None, beyond.dynamic_defaults, &mut operations);

@@ -67,6 +67,43 @@ fn walk(
     }
 }
 
+/// Drops what the API server drops whenever it reads an object, be it from a request or from its store.
+pub(crate) fn prune(object: &mut Value, schema: &Schema) {
+    prune_below(Some(schema), true, object);
+}
+
+fn prune_below(schema: Option<&Schema>, resource: bool, value: &mut Value) {
+    let preserves = schema.is_some_and(|schema| schema.preserves_unknown);
+    let resource = resource || schema.is_some_and(|schema| schema.embedded);
+    match value {
+        Value::Object(fields) => fields.retain(|name, value| {
+            if resource && TYPE_AND_METADATA.contains(&name.as_str()) {
+                return true;
+            }
+            let Some(schema) = schema else {
+                return false;
+            };
+            match (schema.properties.get(name), &schema.additional) {
+                (Some(child), _) => prune_below(Some(child), false, value),
+                (None, Additional::Of(child)) => prune_below(Some(child), false, value),
+                (None, Additional::Any | Additional::Forbidden) => prune_below(None, false, value),
+                (None, Additional::Unstated) => return preserves,
+            }
+            true
+        }),
+        Value::Array(items) => {
+            let child = schema.and_then(|schema| schema.items.as_deref());
+            if child.is_none() && preserves {
+                return;
+            }
+            for item in items {
+                prune_below(child, false, item);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Report<'_>) {
     let below = at.child(name);
     let known = parent

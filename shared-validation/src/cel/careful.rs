@@ -187,7 +187,7 @@ fn sound<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, E
     Ok(value)
 }
 
-fn refuse_broken(value: &dyn Val) -> Result<(), ExecutionError> {
+pub(super) fn refuse_broken(value: &dyn Val) -> Result<(), ExecutionError> {
     if let Some(Broken(problem)) = value.downcast_ref::<Broken>() {
         return Err(ExecutionError::function_error(SOUND, problem));
     }
@@ -281,7 +281,7 @@ fn equals_computed<'b, 'v>(
 }
 
 /// Equality that fails where it reaches data without a value, and not before.
-fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
+pub(super) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
     refuse_broken(a)?;
     refuse_broken(b)?;
     match (a.get_type().kind(), b.get_type().kind()) {

@@ -6,11 +6,15 @@
 
 pub mod answer;
 pub mod case;
+pub mod files;
 pub mod generate;
+pub mod live;
 pub mod mutate;
 mod samples;
 pub mod server;
+pub mod tally;
 
 pub use answer::{Answer, Difference, compare};
 pub use case::{Case, Operation};
 pub use server::Server;
+pub use tally::Tally;

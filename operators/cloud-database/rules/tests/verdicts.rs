@@ -192,6 +192,15 @@ fn a_misspelt_field_is_refused_where_decoding_is_strict() {
 }
 
 #[test]
+fn what_the_schema_does_not_know_of_the_old_object_is_no_difference() {
+    let old = database(&json!({"port": 80, "credentials": {"stray": 1}}));
+    let new = database(&json!({"port": 80}));
+    let verdict = rules().check(&Candidate::update(&new, &old));
+    assert_eq!(errors(&verdict), Vec::<String>::new());
+    assert_eq!(verdict.warnings.len(), 1, "the port was there before");
+}
+
+#[test]
 fn a_null_counts_as_left_out() {
     let object = database(&json!({"port": null, "databaseName": null, "instanceClass": null}));
     let verdict = rules().check(&Candidate::create(&object));

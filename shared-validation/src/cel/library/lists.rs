@@ -6,6 +6,7 @@ use ::cel::common::types::{CelBool, CelInt, CelOptional, DYN_TYPE, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
+use crate::cel::careful::refuse_broken;
 use crate::cel::library::{argument, failed, items};
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
@@ -39,23 +40,45 @@ fn compare(a: &dyn Val, b: &dyn Val, function: &str) -> Result<Ordering, Executi
         .compare(b)
 }
 
+/// The items of a list. The first decides which overload is called, so it has to have a value.
+fn comparable<'b, 'v>(
+    list: &'b (dyn Val + 'v),
+    function: &str,
+) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
+    let items = items(list, function)?;
+    if items
+        .first()
+        .is_some_and(|first| refuse_broken(*first).is_err())
+    {
+        return Err(failed(function, "no such overload"));
+    }
+    Ok(items)
+}
+
 fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
     let list = argument(&arguments, 0, "isSorted")?;
-    let mut sorted = true;
-    for pair in items(list.as_ref(), "isSorted")?.windows(2) {
-        sorted &= compare(pair[0], pair[1], "isSorted")?.is_le();
+    let mut before: Option<&dyn Val> = None;
+    for item in comparable(list.as_ref(), "isSorted")? {
+        refuse_broken(item)?;
+        if let Some(before) = before
+            && compare(before, item, "isSorted")?.is_gt()
+        {
+            return Ok(CowVal::owned(CelBool::from(false)));
+        }
+        before = Some(item);
     }
-    Ok(CowVal::owned(CelBool::from(sorted)))
+    Ok(CowVal::owned(CelBool::from(true)))
 }
 
 fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
     let list = argument(&arguments, 0, "sum")?;
-    let items = items(list.as_ref(), "sum")?;
+    let items = comparable(list.as_ref(), "sum")?;
     let Some((first, rest)) = items.split_first() else {
         return Ok(CowVal::owned(CelInt::from(0)));
     };
     let mut total: Box<dyn Val + 'v> = first.clone_as_boxed();
     for item in rest {
+        refuse_broken(*item)?;
         let adder = total
             .as_adder()
             .ok_or_else(|| failed("sum", "no such overload"))?;
@@ -71,7 +94,8 @@ fn extreme<'b, 'v>(
 ) -> Outcome<'b, 'v> {
     let list = argument(arguments, 0, function)?;
     let mut best: Option<&(dyn Val + 'v)> = None;
-    for item in items(list.as_ref(), function)? {
+    for item in comparable(list.as_ref(), function)? {
+        refuse_broken(item)?;
         let replaces = match best {
             None => true,
             Some(best) => compare(item, best, function)? == better,

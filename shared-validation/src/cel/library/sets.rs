@@ -4,6 +4,7 @@ use ::cel::common::types::{CelBool, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
+use crate::cel::careful::same;
 use crate::cel::library::{argument, items};
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
@@ -27,27 +28,46 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 
 fn judge<'b, 'v>(
     arguments: &[CowVal<'b, 'v>],
-    holds: impl Fn(&[&(dyn Val + 'v)], &[&(dyn Val + 'v)]) -> bool,
+    holds: impl Fn(&[&(dyn Val + 'v)], &[&(dyn Val + 'v)]) -> Result<bool, ExecutionError>,
 ) -> Outcome<'b, 'v> {
     let a = items(argument(arguments, 0, "sets")?.as_ref(), "sets")?;
     let b = items(argument(arguments, 1, "sets")?.as_ref(), "sets")?;
-    Ok(CowVal::owned(CelBool::from(holds(&a, &b))))
+    Ok(CowVal::owned(CelBool::from(holds(&a, &b)?)))
 }
 
-fn has(list: &[&dyn Val], item: &dyn Val) -> bool {
-    list.iter().any(|other| other.equals(item))
+/// An item that has no CEL value counts only where no other is the one.
+fn has(list: &[&dyn Val], item: &dyn Val) -> Result<bool, ExecutionError> {
+    let mut failure = None;
+    for other in list {
+        match same(*other, item) {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    failure.map_or(Ok(false), Err)
+}
+
+fn has_all(a: &[&dyn Val], b: &[&dyn Val]) -> Result<bool, ExecutionError> {
+    for item in b {
+        if !has(a, *item)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn contains<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
-    judge(&arguments, |a, b| b.iter().all(|item| has(a, *item)))
+    judge(&arguments, |a, b| has_all(a, b))
 }
 
 fn equivalent<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
-    judge(&arguments, |a, b| {
-        a.iter().all(|item| has(b, *item)) && b.iter().all(|item| has(a, *item))
-    })
+    judge(&arguments, |a, b| Ok(has_all(a, b)? && has_all(b, a)?))
 }
 
 fn intersects<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
-    judge(&arguments, |a, b| a.iter().any(|item| has(b, *item)))
+    // An item about which nothing can be said is in no list.
+    judge(&arguments, |a, b| {
+        Ok(a.iter().any(|item| has(b, *item).unwrap_or(false)))
+    })
 }
