@@ -13,7 +13,7 @@ use ::cel::common::types::{CelBool, CelString, DYN_TYPE, Kind};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::library::{BOUNDED_REPLACE, SPELLED, TIMESTAMP};
+use crate::cel::library::{self, BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED, TIMESTAMP};
 
 /// What one rule may take on one value. The API server allows a million units of cost, of which each
 /// step takes several: <https://pkg.go.dev/k8s.io/apiserver/pkg/apis/cel#pkg-constants>.
@@ -25,6 +25,12 @@ pub(super) const BYTES_PER_UNIT: usize = 64;
 
 const STEP: &str = "@step";
 const WEIGHED: &str = "@weighed";
+const READ: &str = "@read";
+const READ_TEXT: &str = "@read_text";
+/// How much text is read in about the time of a step.
+const BYTES_READ_PER_UNIT: usize = 1024;
+/// How many values are.
+const VALUES_READ_PER_UNIT: usize = 64;
 
 thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(PER_RULE) };
@@ -68,6 +74,8 @@ pub(super) fn take(units: usize) -> bool {
 
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     cel::add_overload!(env, fn step: () -> CelBool, name = STEP)?;
+    env.add_overload(READ, "read", vec![DYN_TYPE], read)?;
+    env.add_overload(READ_TEXT, "read_text", vec![DYN_TYPE], read_text)?;
     env.add_overload(WEIGHED, "weighed", vec![DYN_TYPE], weighed)
 }
 
@@ -75,25 +83,68 @@ fn step() -> CelBool {
     take(1).into()
 }
 
-fn weighed<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let value = arguments
-        .pop()
-        .ok_or_else(|| ExecutionError::function_error(WEIGHED, "no value"))?;
-    if weigh(value.as_ref()) {
+fn weighed<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    paid(arguments, weigh)
+}
+
+fn read<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    paid(arguments, |value| {
+        let values = take(values(value) / VALUES_READ_PER_UNIT);
+        values && pays_for_text(value, BYTES_READ_PER_UNIT)
+    })
+}
+
+fn read_text<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    paid(arguments, |value| pays_for_text(value, BYTES_READ_PER_UNIT))
+}
+
+/// The value itself, once it has been paid for.
+fn paid<'b, 'v>(
+    mut arguments: Vec<CowVal<'b, 'v>>,
+    pays: impl Fn(&dyn Val) -> bool,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let failed = |problem: &str| ExecutionError::function_error(WEIGHED, problem);
+    let value = arguments.pop().ok_or_else(|| failed("no value"))?;
+    if pays(value.as_ref()) {
         Ok(value)
     } else {
-        Err(ExecutionError::function_error(
-            WEIGHED,
-            "the budget is used up",
-        ))
+        Err(failed("the budget is used up"))
     }
+}
+
+fn pays_for_text(value: &dyn Val, bytes_per_unit: usize) -> bool {
+    let text = (value.get_type().kind() == Kind::String)
+        .then(|| value.downcast_ref::<CelString>())
+        .flatten();
+    text.is_none_or(|text| take(text.inner().len() / bytes_per_unit))
+}
+
+/// How many values are within a list or map, at any depth.
+fn values(value: &dyn Val) -> usize {
+    if !matches!(value.get_type().kind(), Kind::List | Kind::Map) {
+        return 0;
+    }
+    let Some(iterable) = value.as_iterable() else {
+        return 0;
+    };
+    let indexer = (value.get_type().kind() == Kind::Map)
+        .then(|| value.as_indexer())
+        .flatten();
+    let mut items = iterable.iter();
+    let mut count = 0;
+    while let Some(item) = items.next() {
+        let below = match indexer {
+            Some(indexer) => indexer.get(item).map_or(0, |value| values(value.as_ref())),
+            None => values(item),
+        };
+        count += 1 + below;
+    }
+    count
 }
 
 fn weigh(value: &dyn Val) -> bool {
     match value.get_type().kind() {
-        Kind::String => value
-            .downcast_ref::<CelString>()
-            .is_none_or(|text| take(text.inner().len() / BYTES_PER_UNIT)),
+        Kind::String => pays_for_text(value, BYTES_PER_UNIT),
         Kind::List | Kind::Map => {
             let Some(iterable) = value.as_iterable() else {
                 return true;
@@ -114,22 +165,36 @@ fn weigh(value: &dyn Val) -> bool {
     }
 }
 
-/// Makes every comprehension of an expression ask before each step, and calls of functions that differ
-/// here reach ours.
+/// Makes every comprehension of an expression ask before each step, every function within one pay for
+/// what it reads, and what can grow pay for what it makes. Calls of functions that differ here reach
+/// ours.
 pub(super) fn instrument(expression: &mut IdedExpr) {
+    walk(expression, false);
+}
+
+fn walk(expression: &mut IdedExpr, repeated: bool) {
+    let below = |part: &mut IdedExpr| walk(part, repeated);
     match &mut expression.expr {
         Expr::Call(call) => {
-            call.target.iter_mut().for_each(|target| instrument(target));
-            call.args.iter_mut().for_each(instrument);
+            call.target.iter_mut().for_each(|target| below(target));
+            call.args.iter_mut().for_each(below);
             match (
                 call.func_name.as_str(),
                 call.target.is_some(),
                 call.args.as_mut_slice(),
             ) {
+                ("join", true, _) => BOUNDED_JOIN.clone_into(&mut call.func_name),
                 ("replace", true, _) => BOUNDED_REPLACE.clone_into(&mut call.func_name),
                 ("timestamp", false, _) => TIMESTAMP.clone_into(&mut call.func_name),
                 ("format", true, [arguments]) => wrap(arguments, SPELLED),
                 _ => {}
+            }
+            // Once, a function reads no more than the object holds.
+            if repeated {
+                pay_for_reading(call);
+            }
+            if grows(call) {
+                wrap(expression, WEIGHED);
             }
         }
         Expr::Comprehension(comprehension) => {
@@ -141,31 +206,82 @@ pub(super) fn instrument(expression: &mut IdedExpr) {
                 result,
                 ..
             } = &mut **comprehension;
-            for part in [iter_range, accu_init, loop_cond, &mut *loop_step, result] {
-                instrument(part);
+            for part in [iter_range, accu_init, result] {
+                below(part);
             }
+            walk(loop_cond, true);
+            walk(loop_step, true);
             guard(loop_step);
         }
-        Expr::List(list) => list.elements.iter_mut().for_each(instrument),
+        Expr::List(list) => list.elements.iter_mut().for_each(below),
         Expr::Map(map) => map
             .entries
             .iter_mut()
             .for_each(|entry| match &mut entry.expr {
                 EntryExpr::MapEntry(entry) => {
-                    instrument(&mut entry.key);
-                    instrument(&mut entry.value);
+                    below(&mut entry.key);
+                    below(&mut entry.value);
                 }
-                EntryExpr::StructField(field) => instrument(&mut field.value),
+                EntryExpr::StructField(field) => below(&mut field.value),
             }),
-        Expr::Select(select) => instrument(&mut select.operand),
+        Expr::Select(select) => below(&mut select.operand),
         Expr::Struct(fields) => fields
             .entries
             .iter_mut()
             .for_each(|entry| match &mut entry.expr {
-                EntryExpr::MapEntry(entry) => instrument(&mut entry.value),
-                EntryExpr::StructField(field) => instrument(&mut field.value),
+                EntryExpr::MapEntry(entry) => below(&mut entry.value),
+                EntryExpr::StructField(field) => below(&mut field.value),
             }),
         Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    }
+}
+
+/// Whether a call makes more of what it is given, so that a chain of them, as long as an expression may
+/// be, makes any amount.
+fn grows(call: &mut CallExpr) -> bool {
+    match call.func_name.as_str() {
+        // What a step collects is weighed by itself.
+        operators::ADD => collected(&mut call.args).is_none(),
+        name => matches!(name, "quote" | "strings.quote"),
+    }
+}
+
+/// Makes a function pay for its operands, if it looks at all of them.
+fn pay_for_reading(call: &mut CallExpr) {
+    let reads = match call.func_name.as_str() {
+        operators::EQUALS
+        | operators::NOT_EQUALS
+        | operators::LESS
+        | operators::LESS_EQUALS
+        | operators::GREATER
+        | operators::GREATER_EQUALS
+        | operators::IN => READ,
+        // Of a list, it is known.
+        "size" => READ_TEXT,
+        name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => READ,
+        _ => return,
+    };
+    let operands = call.target.iter_mut().map(|target| &mut **target);
+    for operand in operands.chain(&mut call.args) {
+        let is_constant = match &operand.expr {
+            Expr::Literal(_) => true,
+            // The `sets` of `sets.contains`.
+            Expr::Ident(name) => library::has_name(name),
+            _ => false,
+        };
+        if !is_constant {
+            wrap(operand, reads);
+        }
+    }
+}
+
+/// What stands below the payment, if there is one.
+pub(super) fn unpaid(expression: &IdedExpr) -> &IdedExpr {
+    match &expression.expr {
+        Expr::Call(call) if matches!(call.func_name.as_str(), READ | READ_TEXT | WEIGHED) => {
+            call.args.first().map_or(expression, unpaid)
+        }
+        _ => expression,
     }
 }
 

@@ -12,6 +12,7 @@ use ::cel::common::types::{CelBool, CelOptional, DYN_TYPE, Kind, STRING_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
+use crate::cel::budget::unpaid;
 use crate::cel::value::Broken;
 
 const SOUND: &str = "@sound";
@@ -104,8 +105,7 @@ fn make_careful(node: &mut IdedExpr) {
 /// How two operands are compared: a list of the data fails at its first value that is none, a list
 /// that was computed only where no later item differs.
 fn equality(operands: &[IdedExpr]) -> &'static str {
-    let is_data =
-        |operand: &IdedExpr| matches!(&operand.expr, Expr::Call(call) if call.func_name == SOUND);
+    let is_data = |operand: &IdedExpr| matches!(&unpaid(operand).expr, Expr::Call(call) if call.func_name == SOUND);
     if operands.first().is_some_and(is_data) {
         EQUALS
     } else {

@@ -10,7 +10,7 @@ use crate::schema::Schema;
 /// The API server takes a hundred thousand characters; no rule comes near, and a walk must be able to
 /// go as deep as its text is long.
 const MAX_BYTES: usize = 10_000;
-/// How deep brackets may be nested, as in cel-go.
+/// How deep brackets may be nested, and operations within operations, as in cel-go.
 const MAX_DEPTH: usize = 250;
 
 /// What names an expression may use.
@@ -39,22 +39,38 @@ pub(super) fn size(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks every name in an expression.
-pub(super) fn expression(expression: &IdedExpr, scope: &Scope<'_>) -> Result<(), String> {
-    Walk {
+/// Checks every name in an expression. Returns how deep it is.
+pub(super) fn expression(expression: &IdedExpr, scope: &Scope<'_>) -> Result<usize, String> {
+    let mut walk = Walk {
         scope,
         variables: vec!["self", "oldSelf"],
-    }
-    .node(expression)
+        depth: 0,
+        deepest: 0,
+    };
+    walk.node(expression)?;
+    Ok(walk.deepest)
 }
 
 struct Walk<'a> {
     scope: &'a Scope<'a>,
     variables: Vec<&'a str>,
+    depth: usize,
+    deepest: usize,
 }
 
 impl<'a> Walk<'a> {
     fn node(&mut self, expression: &'a IdedExpr) -> Result<(), String> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+        }
+        self.deepest = self.deepest.max(self.depth);
+        self.parts(expression)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn parts(&mut self, expression: &'a IdedExpr) -> Result<(), String> {
         match &expression.expr {
             Expr::Ident(name) => {
                 if self.variables.contains(&name.as_str()) || library::has_name(name) {

@@ -19,7 +19,7 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
 pub(super) use regex::compile as compile_regex;
-pub(super) use strings::{BOUNDED_REPLACE, SPELLED, TIMESTAMP};
+pub(super) use strings::{BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED, TIMESTAMP};
 
 use crate::cel::{budget, careful};
 

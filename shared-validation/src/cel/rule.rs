@@ -27,6 +27,8 @@ pub(crate) struct CelRule {
     pub(crate) source: String,
     pub(crate) message: String,
     pub(crate) uses_old_self: bool,
+    /// Whether evaluation may take more of the stack than a thread has.
+    is_deep: bool,
     /// Whether the rule is asked, with an empty `oldSelf`, also where there was nothing before.
     optional_old_self: bool,
     expression: IdedExpr,
@@ -78,8 +80,8 @@ impl CelRule {
             } else {
                 at.to_owned()
             },
-            problem,
-            rule: source.clone(),
+            problem: shortened(&problem),
+            rule: shortened(&source),
         };
         for (keyword, value) in rule.as_object().into_iter().flatten() {
             let known = matches!(
@@ -112,7 +114,7 @@ impl CelRule {
             ),
             None => None,
         };
-        let uses_old_self = expression.references().has_variable("oldSelf");
+        let uses_old_self = expression.tree.references().has_variable("oldSelf");
         let message = match rule["message"]
             .as_str()
             .map(str::trim)
@@ -142,8 +144,12 @@ impl CelRule {
             message,
             uses_old_self,
             optional_old_self,
-            expression,
-            message_expression,
+            is_deep: expression.is_deep
+                || message_expression
+                    .as_ref()
+                    .is_some_and(|expression| expression.is_deep),
+            expression: expression.tree,
+            message_expression: message_expression.map(|expression| expression.tree),
             reason,
             field_path,
         })
@@ -156,6 +162,14 @@ impl CelRule {
         at: Cursor<'_>,
         budget: &mut Budget,
     ) -> Answer {
+        if self.is_deep {
+            stacker::grow(DEEP_STACK_BYTES, || self.ask_here(question, at, budget))
+        } else {
+            self.ask_here(question, at, budget)
+        }
+    }
+
+    fn ask_here(&self, question: &Question<'_>, at: Cursor<'_>, budget: &mut Budget) -> Answer {
         // A transition rule says nothing about a value that was not there before.
         let before = question.before.filter(|before| !before.is_null());
         if self.uses_old_self && before.is_none() && !self.optional_old_self {
@@ -280,17 +294,36 @@ const NO_SUCH_OVERLOAD: &str = "no such overload";
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
+/// An expression that counts its steps.
+struct Checked {
+    tree: IdedExpr,
+    is_deep: bool,
+}
+
+/// Up to which depth an expression is evaluated on the stack of the thread.
+const SHALLOW: usize = 24;
+/// For the deepest expression: each level takes tens of kilobytes where the compiler does not optimize.
+/// Only what is used comes out of memory.
+const DEEP_STACK_BYTES: usize = 64 << 20;
+
 /// Parses and checks an expression, and makes it count its steps.
-fn expression(source: &str, scope: &check::Scope<'_>) -> Result<IdedExpr, String> {
+fn expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, String> {
     check::size(source)?;
+    stacker::grow(DEEP_STACK_BYTES, || sized_expression(source, scope))
+}
+
+fn sized_expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, String> {
     let environment: Arc<::cel::Env> = library::environment();
     let mut expression = environment
         .parser()
         .parse(source)
         .map_err(|error| error.to_string())?;
-    check::expression(&expression, scope)?;
+    let depth = check::expression(&expression, scope)?;
     budget::instrument(&mut expression);
-    Ok(expression)
+    Ok(Checked {
+        tree: expression,
+        is_deep: depth > SHALLOW,
+    })
 }
 
 /// An error of evaluation as cel-go words it.
@@ -343,6 +376,15 @@ fn bracketed_id(message: &str) -> Option<&str> {
             .chars()
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     well_formed.then_some(id)
+}
+
+/// The beginning of a text that may be of any length.
+fn shortened(text: &str) -> String {
+    const ENOUGH: usize = 500;
+    match text.char_indices().nth(ENOUGH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

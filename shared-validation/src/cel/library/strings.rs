@@ -3,18 +3,21 @@
 
 use ::cel::common::types::{
     CelBool, CelBytes, CelDouble, CelDuration, CelInt, CelList, CelString, CelTimestamp, CelUInt,
-    Kind, LIST_TYPE,
+    Kind, LIST_TYPE, STRING_TYPE,
 };
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::budget;
+use crate::cel::careful::refuse_broken;
 use crate::cel::library::{argument, failed, items};
 use crate::format::time;
 use crate::go;
 
 /// `replace`, whose result could outgrow every argument.
 pub(in crate::cel) const BOUNDED_REPLACE: &str = "@replace";
+/// `join` that pays for its result.
+pub(in crate::cel) const BOUNDED_JOIN: &str = "@join";
 /// `timestamp`, read as Go reads it, and in UTC.
 pub(in crate::cel) const TIMESTAMP: &str = "@timestamp";
 /// The arguments of `format`, with lists and maps spelled as cel-go spells them.
@@ -22,6 +25,14 @@ pub(in crate::cel) const SPELLED: &str = "@spelled";
 
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(SPELLED, "spelled", vec![LIST_TYPE], spelled)?;
+    env.add_member_overload(BOUNDED_JOIN, "joined", LIST_TYPE, vec![], join)?;
+    env.add_member_overload(
+        BOUNDED_JOIN,
+        "joined_by",
+        LIST_TYPE,
+        vec![STRING_TYPE],
+        join,
+    )?;
     cel::add_overload!(env, fn timestamp: (CelString) -> Result<CelTimestamp>, name = TIMESTAMP)?;
     cel::add_overload!(env, fn same_timestamp: (CelTimestamp) -> CelTimestamp, name = TIMESTAMP)?;
     cel::add_overload!(env, fn timestamp_of_seconds: (CelInt) -> Result<CelTimestamp>, name = TIMESTAMP)?;
@@ -47,10 +58,40 @@ fn replace_some(
     let (text, old, new) = (text.inner(), old.inner(), new.inner());
     let times = text.matches(old).count().min(most);
     let length = text.len().saturating_add(times.saturating_mul(new.len()));
-    if !budget::take(length / budget::BYTES_PER_UNIT) {
-        return Err(failed("replace", "the result is too long"));
-    }
+    afford(length, "replace")?;
     Ok(text.replacen(old, new, most).into())
+}
+
+/// The items as one text, with or without something between them.
+fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let text = |value: &dyn Val| {
+        refuse_broken(value)?;
+        let text = value.downcast_ref::<CelString>();
+        text.map(|text| text.inner().to_owned())
+            .ok_or_else(|| failed("join", "no such overload"))
+    };
+    let list = argument(&arguments, 0, "join")?;
+    let between = match arguments.get(1) {
+        Some(between) => text(between.as_ref())?,
+        None => String::new(),
+    };
+    let items = items(list.as_ref(), "join")?;
+    let lengths = items
+        .iter()
+        .filter_map(|item| item.downcast_ref::<CelString>())
+        .map(|item| item.inner().len().saturating_add(between.len()));
+    afford(lengths.fold(0, usize::saturating_add), "join")?;
+    let items: Result<Vec<_>, _> = items.into_iter().map(text).collect();
+    Ok(CowVal::owned(CelString::from(items?.join(&between))))
+}
+
+/// Pays for a text before it is made.
+fn afford(length: usize, function: &str) -> Result<(), ExecutionError> {
+    if budget::take(length / budget::BYTES_PER_UNIT) {
+        Ok(())
+    } else {
+        Err(failed(function, "the result is too long"))
+    }
 }
 
 fn timestamp(text: &CelString<'_>) -> Result<CelTimestamp, ExecutionError> {
@@ -77,6 +118,9 @@ fn spelled<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exe
     let list = argument(&arguments, 0, SPELLED)?;
     let mut out: Vec<Box<dyn Val + 'v>> = Vec::new();
     for item in items(list.as_ref(), SPELLED)? {
+        if let Some(text) = item.downcast_ref::<CelString>() {
+            afford(text.inner().len(), "format")?;
+        }
         out.push(match item.get_type().kind() {
             Kind::List | Kind::Map => Box::new(CelString::from(spell(item)?)),
             _ => item.clone_as_boxed(),

@@ -1,0 +1,158 @@
+//! Rules and objects that mean harm: each gets an answer, soon, and the process stands.
+
+use serde_json::{Value, json};
+use shared_validation::{Candidate, CustomResource, Judge};
+
+/// A kind whose `spec` has texts, numbers, and one rule.
+fn kind(rule: &str) -> Result<CustomResource, String> {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "traps.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Trap", "plural": "traps"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {
+                        "type": "object",
+                        "properties": {
+                            "text": {"type": "string"},
+                            "list": {"type": "array", "items": {"type": "integer"}},
+                        },
+                        "x-kubernetes-validations": [{"rule": rule, "message": "does not hold"}],
+                    },
+                }}},
+            }],
+        },
+    });
+    let served = CustomResource::compile_served(&crd).map_err(|error| error.to_string());
+    served.map(|mut served| served.remove(0))
+}
+
+/// What the rule says of 300 numbers and a text of 64 KiB.
+fn errors(rule: &str) -> Vec<String> {
+    let kind = kind(rule).expect("it compiles");
+    let object = json!({
+        "apiVersion": "example.com/v1",
+        "kind": "Trap",
+        "metadata": {"name": "trap"},
+        "spec": {"text": "a".repeat(65_536), "list": vec![1; 300]},
+    });
+    let verdict = kind.check(&Candidate::create(&object));
+    let messages = verdict.errors.iter();
+    messages
+        .map(|violation| violation.error.to_string().chars().take(400).collect())
+        .collect()
+}
+
+/// Quotes of quotes, which double with every level.
+fn quoted(levels: usize) -> String {
+    let (open, close) = ("strings.quote(".repeat(levels), ")".repeat(levels));
+    format!("{open}self.text{close}")
+}
+
+#[test]
+fn a_rule_that_would_run_for_years_is_ended() {
+    for rule in [
+        "self.list.all(a, self.list.all(b, self.list.all(c, self.list.all(d, a + b + c + d > 0))))",
+        "self.list.map(a, self.list.map(b, self.list.map(c, self.list.map(d, d)))).size() > 0",
+        "self.list.exists(a, self.list.filter(b, self.list.filter(c, self.list.exists(d, d < 0)).size() > 0).size() > 0)",
+        // Texts that double with every step.
+        "[self.text].map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t) \
+         .map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t) \
+         .map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t)[0].size() > 0",
+        "self.text.replace('a', self.text).replace('a', self.text).size() > 0",
+        "self.list.map(n, self.text).join(self.text + self.text + self.text).size() > 0",
+        "'%s%s%s%s%s%s%s%s'.format([self.text, self.text, self.text, self.text, self.text, self.text, self.text, self.text]) \
+         .replace('a', self.text).size() > 0",
+        "self.list.map(n, self.list).flatten().map(n, self.list).flatten().size() > 0",
+        // Functions that read much, again and again.
+        "self.list.all(a, self.list.all(b, !self.text.matches('(a*)*(a*)*(a*)*b')))",
+        "self.list.all(a, self.list.all(b, !self.text.contains('b') && self.text.size() > 0))",
+        "self.list.all(a, self.list.all(b, self.list.all(c, self.list == self.list && !(0 in self.list))))",
+        "self.list.map(n, '').join(self.text + self.text + self.text + self.text).size() > 0",
+        // One step makes little of much; many of them would not.
+        &format!("{}.size() > 0", vec!["self.text"; 200].join(" + ")),
+        &format!("({}).size() > 0", quoted(30)),
+        &format!(
+            "'{}'.format([{}]).size() > 0",
+            "%s".repeat(400),
+            vec!["self.text+self.text"; 400].join(",")
+        ),
+    ] {
+        let errors = errors(rule);
+        assert_eq!(errors.len(), 1, "{rule:.200}: {errors:?}");
+        assert!(errors[0].contains("budget"), "{rule:.200}: {errors:?}");
+    }
+}
+
+/// What counts and pays changes no meaning.
+#[test]
+fn a_rule_that_is_sound_holds() {
+    for rule in [
+        "self.list.all(n, sets.contains(self.list, [n]) && sets.equivalent([n], [1]))",
+        "self.list.exists(n, strings.quote('a') == '\"a\"' && 'b' + 'c' + string(n) == 'bc1')",
+        "self.list.all(n, optional.of(n).value() == 1 && ip.isCanonical('::1') && n in self.list)",
+        "self.list.all(i, n, self.list[i] == n && self.text.size() == 65536 && self.text.startsWith('aa'))",
+        "self.list.map(n, [n] + [n + 1]).all(p, p.sum() == 3 && p.join('-') == '1-2' || p.max() == 2)",
+        "self.list.filter(n, !format.dns1123Label().validate('abc').hasValue()).size() == 300",
+    ] {
+        assert_eq!(errors(rule), Vec::<String>::new(), "{rule}");
+    }
+}
+
+#[test]
+fn a_rule_that_cannot_be_compiled_cheaply_is_refused_at_the_start() {
+    let nested = format!("{}true{}", "(".repeat(20_000), ")".repeat(20_000));
+    let negated = format!("{}true", "!".repeat(20_000));
+    let chained = format!("self.list{} != null", ".map(x, x)".repeat(5_000));
+    let long = vec!["self.text == 'a'"; 20_000].join(" || ");
+    for (rule, sort) in [
+        (nested.as_str(), "nested"),
+        (&negated, "negated"),
+        (&chained, "chained"),
+        (&long, "long"),
+        (&format!("1{} > 0", "+1".repeat(4_000)), "added up"),
+        ("self.text.matches('((a{1000}){1000}){1000}')", "regex"),
+    ] {
+        let error = kind(rule)
+            .err()
+            .unwrap_or_else(|| panic!("{sort} compiles"));
+        assert!(error.len() < 4096, "{sort}: {}", error.len());
+    }
+}
+
+/// Objects as big as a request may be.
+#[test]
+fn a_big_object_is_judged_or_refused() {
+    let kind = kind("self.list.all(n, n >= 0) && !self.text.contains('b')").expect("it compiles");
+    let judged = |spec: Value| {
+        let object = json!({
+            "apiVersion": "example.com/v1",
+            "kind": "Trap",
+            "metadata": {"name": "trap"},
+            "spec": spec,
+        });
+        kind.check(&Candidate::create(&object).strict())
+            .errors
+            .len()
+    };
+    assert_eq!(judged(json!({"text": "a".repeat(3 << 20), "list": []})), 0);
+    assert_eq!(judged(json!({"text": "", "list": vec![0; 100_000]})), 0);
+    assert_eq!(
+        judged(json!({"text": "", "list": vec![0; 1_500_000]})),
+        1,
+        "the budget ends it"
+    );
+    let stray: serde_json::Map<_, _> = (0..100_000).map(|n| (format!("f{n}"), json!(n))).collect();
+    assert_eq!(
+        judged(Value::Object(stray)),
+        100_001,
+        "every unknown field, and the rule"
+    );
+}
