@@ -3,7 +3,6 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -139,6 +138,9 @@ impl Tally {
     }
 }
 
+/// Of a thread; deep documents take much of it, and what is not used costs nothing.
+const STACK_BYTES: usize = 32 << 20;
+
 /// How many reports may wait to be written: what is held in memory stays bounded.
 const WAITING: usize = 64;
 
@@ -151,16 +153,14 @@ fn judge_all(
     tally: &mut Tally,
 ) -> io::Result<()> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(sources.len()));
-    let next = AtomicUsize::new(0);
     let mut printing = Ok(());
     thread::scope(|scope| {
         let mut workers = Vec::new();
-        for _ in 0..threads {
+        // Each thread takes every n-th source, so that their reports can be read in order.
+        for first in 0..threads {
             let (send, receive) = mpsc::sync_channel::<FileReport>(WAITING);
-            let next = &next;
-            // Each thread takes every n-th source, so that their reports can be read in order.
-            let first = next.fetch_add(1, Ordering::Relaxed);
-            scope.spawn(move || {
+            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            let started = thread.spawn_scoped(scope, move || {
                 for source in sources.iter().skip(first).step_by(threads) {
                     // Nobody waits any more once printing has failed.
                     if send.send(desk.judge(source)).is_err() {
@@ -168,6 +168,10 @@ fn judge_all(
                     }
                 }
             });
+            if let Err(error) = started {
+                printing = Err(error);
+                return;
+            }
             workers.push(receive);
         }
         for index in 0..sources.len() {

@@ -6,5 +6,6 @@ pub(crate) mod jsonl;
 pub(crate) mod judge;
 pub(crate) mod kinds;
 pub(crate) mod output;
+pub(crate) mod scalar;
 pub(crate) mod sources;
 pub(crate) mod stored;

@@ -1,13 +1,23 @@
 //! A YAML or JSON document that still knows where each field stands.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Location, Spanned};
 
 use crate::desk::judge::{Place, Problem};
+use crate::desk::scalar;
+
+const MAX_DOCUMENTS: usize = 100_000;
+const MAX_VALUES: usize = 2_000_000;
+/// As deep as JSON is read.
+const MAX_DEPTH: usize = 127;
+/// What that takes of the stack, where the compiler does not optimize.
+const DEEP_BYTES: usize = 6 << 20;
 
 /// One document of a file, or one item of a list of objects.
 #[derive(Clone)]
@@ -17,13 +27,94 @@ pub(crate) struct Document {
 
 /// Reads every document of a text.
 pub(crate) fn read(text: &str) -> Result<Vec<Document>, Problem> {
+    stacker::maybe_grow(DEEP_BYTES, 4 * DEEP_BYTES, || read_here(text))
+}
+
+fn read_here(text: &str) -> Result<Vec<Document>, Problem> {
     // One who never writes a separator may still indent with tabs, which YAML does not allow.
-    let roots: Vec<Spanned<Node>> =
-        serde_saphyr::from_multiple(text).map_err(|error| problem(text, &error))?;
-    let document = |root| Document {
-        root: Rc::new(root),
+    let roots: Vec<Spanned<Node>> = serde_saphyr::from_multiple_with_options(text, limits())
+        .map_err(|error| problem(text, &error))?;
+    let document = |mut root: Spanned<Node>| {
+        resolve(&mut root, text)?;
+        Ok(Document {
+            root: Rc::new(root),
+        })
     };
-    Ok(roots.into_iter().map(document).collect())
+    roots.into_iter().map(document).collect()
+}
+
+/// How much is taken of one file: more than anybody writes, and no more than memory can hold.
+fn limits() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_documents: MAX_DOCUMENTS,
+            max_nodes: MAX_VALUES,
+            max_events: 4 * MAX_VALUES,
+            max_depth: MAX_DEPTH,
+        },
+    }
+}
+
+/// Takes every scalar for what `kubectl` takes it for.
+fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), Problem> {
+    match &mut node.value {
+        Node::Scalar(value) => {
+            if let Some(written) = written(node.defined, text) {
+                *value = scalar::resolved(value.take(), written);
+            }
+            Ok(())
+        }
+        // Nobody else holds an item yet.
+        Node::List(items) => items
+            .iter_mut()
+            .filter_map(Rc::get_mut)
+            .try_for_each(|item| resolve(item, text)),
+        Node::Map(entries) => {
+            for (name, child) in &mut *entries {
+                if let Some(written) = written(name.defined, text) {
+                    name.value = scalar::resolved_name(std::mem::take(&mut name.value), written);
+                }
+                resolve(child, text)?;
+            }
+            distinct(entries, text)
+        }
+    }
+}
+
+/// Refuses names that are the same only now: `1` and `"1"`, `yes` and `true`.
+fn distinct(entries: &[(Spanned<String>, Spanned<Node>)], text: &str) -> Result<(), Problem> {
+    let mut seen = HashSet::new();
+    let repeated = entries.iter().find(|(name, _)| {
+        scalar::may_be_written_otherwise(&name.value) && !seen.insert(&name.value)
+    });
+    repeated.map_or(Ok(()), |(name, _)| {
+        Err(Problem {
+            place: Some(of_location(text, name.referenced)),
+            message: format!("cannot be read: duplicate mapping key: {}", name.value),
+        })
+    })
+}
+
+/// The text of a scalar as it is written, quotes and all.
+fn written(location: Location, text: &str) -> Option<&str> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    let length = usize::try_from(span.byte_len()?).ok()?;
+    text.get(start..start.checked_add(length)?)
+}
+
+/// Which limit a text has gone beyond.
+fn limit(error: &serde_saphyr::Error) -> Option<String> {
+    let serde_saphyr::Error::Budget { breach, .. } = error.without_snippet() else {
+        return None;
+    };
+    Some(match breach {
+        BudgetBreach::Documents { .. } => {
+            format!("more than {MAX_DOCUMENTS} documents; split the file")
+        }
+        BudgetBreach::Depth { .. } => format!("nested deeper than {MAX_DEPTH} levels"),
+        _ => format!("more than {MAX_VALUES} values, with its aliases expanded; split the file"),
+    })
 }
 
 fn problem(text: &str, error: &serde_saphyr::Error) -> Problem {
@@ -32,12 +123,11 @@ fn problem(text: &str, error: &serde_saphyr::Error) -> Problem {
     // Where it is stands before the message; what a program could set is not for one who writes YAML.
     let message = message.lines().next().unwrap_or_default();
     let message = message.split(" at line ").next().unwrap_or_default();
-    let message = match message.split_once(", set ") {
-        _ if message.starts_with("budget breached") => {
-            "larger than what is taken, with its aliases expanded"
-        }
-        Some((message, _)) => message,
-        None => message,
+    let limit = limit(error);
+    let message = match (&limit, message.split_once(", set ")) {
+        (Some(limit), _) => limit,
+        (None, Some((message, _))) => message,
+        (None, None) => message,
     };
     let line = place.as_ref().and_then(|place| {
         text.lines()
@@ -267,10 +357,196 @@ spec:
 
     #[test]
     fn a_duplicate_key_is_an_error() {
-        assert!(
-            read("a: 1\na: 2\n")
-                .err()
-                .is_some_and(|problem| problem.message.contains('a'))
-        );
+        for text in ["a: 1\na: 2\n", "\"1\": a\n1: b\n", "yes: a\n'true': b\n"] {
+            let problem = read(text).err().expect("it is refused");
+            assert!(
+                problem.message.contains("duplicate"),
+                "{text}: {}",
+                problem.message
+            );
+        }
+    }
+
+    #[test]
+    fn what_goes_beyond_a_limit_is_told_which() {
+        let problem = |text: String| read(&text).err().expect("it is refused").message;
+        let documents = problem("---\na: 1\n".repeat(100_001));
+        assert!(documents.contains("100000 documents"), "{documents}");
+        let deep = problem(format!("{}1{}", "[".repeat(200), "]".repeat(200)));
+        assert!(deep.contains("127 levels"), "{deep}");
+        assert!(read(&"---\na: 1\n".repeat(5_000)).is_ok());
+    }
+
+    /// Scalars that YAML 1.1, which `kubectl` reads, and YAML 1.2 may take for different things.
+    const SCALARS: &[&str] = &[
+        "yes",
+        "Yes",
+        "YES",
+        "no",
+        "on",
+        "off",
+        "On",
+        "OFF",
+        "y",
+        "n",
+        "Y",
+        "N",
+        "true",
+        "True",
+        "TRUE",
+        "tRUE",
+        "false",
+        "~",
+        "null",
+        "Null",
+        "NULL",
+        "nULL",
+        "",
+        "0",
+        "-0",
+        "+1",
+        "-1",
+        "1_000",
+        "0x1F",
+        "-0x1F",
+        "0o17",
+        "017",
+        "08",
+        "0b101",
+        "-0b1",
+        "1:30",
+        "1:30:15",
+        "1.",
+        ".5",
+        "-.5",
+        "+.5",
+        "1.5",
+        "1e3",
+        "1E3",
+        "1e+3",
+        "1.e3",
+        ".inf",
+        "-.Inf",
+        "+.INF",
+        ".nan",
+        ".NaN",
+        "inf",
+        "nan",
+        "100.0",
+        "16.4",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "2024-01-01",
+        "2024-01-01T00:00:00Z",
+        "2024-01-01 00:00:00",
+        "1.2.3",
+        "10.0.0.1",
+        "1,000",
+        "'yes'",
+        "\"no\"",
+        "!!str 1",
+        "!!int '1'",
+        "!!bool 'yes'",
+        "!!float 1",
+        "!!null ''",
+        "=",
+        "<<",
+        "@a",
+        "`a",
+        "%a",
+        "a: b",
+        "a #b",
+        "a#b",
+        "[a, b, ]",
+        "{a: b, }",
+        "[yes, 1]",
+        "{a, b}",
+        "- a",
+        "? a",
+        "|\n  a\n  b\n",
+        ">-\n  a\n  b\n",
+        "\"\\u00e9\\n\"",
+        "'it''s'",
+        "\"\\x41\"",
+        "&a 1",
+        "*a",
+        "12e03",
+        "0.1e-2",
+        "_1",
+        "0x",
+        "0xg",
+        "00",
+        "-017",
+        "1e",
+        "e1",
+        ".",
+        "-",
+        "..",
+        "--",
+        "...a",
+        "!!binary aGk=",
+        "!!set {a}",
+    ];
+
+    /// What a text comes to here; `None` when it is refused.
+    fn here(text: &str) -> Option<Value> {
+        let documents = read(text).ok()?;
+        assert_eq!(documents.len(), 1, "{text}");
+        Some(documents[0].to_value())
+    }
+
+    #[test]
+    fn scalars_are_what_kubectl_makes_of_them() {
+        let texts: Vec<_> = SCALARS
+            .iter()
+            .map(|scalar| format!("a: {scalar}\n"))
+            .collect();
+        let texts: Vec<_> = texts
+            .into_iter()
+            .chain(
+                [
+                    "yes: 1\n",
+                    "1: a\n",
+                    "1.5: a\n",
+                    "null: a\n",
+                    "true: a\n",
+                    "? [a]\n: b\n",
+                    "a: &x {b: 1}\nc: *x\n",
+                    "a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n",
+                    "a:\n- b\n- c\n",
+                    "a:\n  - b\n",
+                    "a: |\n  x\n\n  y\n",
+                    "a: >\n  x\n  y\n\n  z\n",
+                    "a: 'x\n  y'\n",
+                    "a:\tb\n",
+                    "a: b\t\n",
+                    "%YAML 1.1\n---\na: yes\n",
+                    "\u{feff}a: b\n",
+                    "a: b\r\nc: d\r\n",
+                    "a: \u{7f}\n",
+                ]
+                .map(String::from),
+            )
+            .collect();
+        let answers =
+            control_plane::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
+        let mut differing = Vec::new();
+        for (text, answer) in texts.iter().zip(answers.as_array().expect("a list")) {
+            let there = answer["json"]
+                .as_str()
+                .map(|json| serde_json::from_str::<Value>(json).expect("JSON"));
+            let here = here(text);
+            if here != there {
+                differing.push(format!(
+                    "{text:?}: here {here:?}, kubectl {there:?} {}",
+                    answer["error"]
+                ));
+            }
+        }
+        assert!(differing.is_empty(), "{}", differing.join("\n"));
     }
 }

@@ -1,6 +1,7 @@
 // Command oracle lets the tests ask Kubernetes' own libraries what they would say.
 //
 //	oracle field-errors  reads a table of errors and prints each as field.Error prints it
+//	oracle read-yaml     reads a list of YAML texts and prints the JSON that kubectl makes of each
 //	oracle rule-costs    reads a CRD and prints what each CEL rule is estimated to cost
 package main
 
@@ -20,7 +21,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("want one of field-errors, rule-costs")
+		return fmt.Errorf("want one of field-errors, read-yaml, rule-costs")
 	}
 	input, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -30,6 +31,8 @@ func run(args []string) error {
 	switch args[0] {
 	case "field-errors":
 		answer, err = fieldErrors(input)
+	case "read-yaml":
+		answer, err = readYAML(input)
 	case "rule-costs":
 		answer, err = ruleCosts(input)
 	default:
