@@ -114,6 +114,11 @@ impl<'a> Cursor<'a> {
         match self {
             Cursor::Root => {}
             Cursor::Printed(text) => out.push_str(text),
+            // A name that is empty is a subscript to apimachinery.
+            Cursor::Child(parent, "") => {
+                parent.print(out);
+                out.push_str("[]");
+            }
             Cursor::Child(parent, name) | Cursor::Entry(parent, name) => {
                 parent.print(out);
                 if !out.is_empty() {
@@ -150,6 +155,7 @@ mod tests {
             "spec.sinks[2].labels[app.kubernetes.io/name]"
         );
         assert_eq!(FieldPath::root().to_string(), "<nil>");
+        assert_eq!(FieldPath::root().child("a").child("").to_string(), "a[]");
     }
 
     #[test]

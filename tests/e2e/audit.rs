@@ -100,19 +100,19 @@ async fn the_desk_judges_what_applying_would_do_to_the_cluster() {
     let world = still().await;
     world.kubectl_apply(&database("orders")).expect("stored");
     // Somebody else has set a limit, which stays when the file is applied again.
-    let patch = json!({"spec": {"storage": {"maxSizeGib": 210}}}).to_string();
+    let limit = json!({"spec": {"storage": {"maxSizeGib": 210}}}).to_string();
     world
-        .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &patch])
+        .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &limit])
         .expect("patched");
 
     let file = world.cluster.directory().join("orders.json");
     let check = |object: &Value| {
         std::fs::write(&file, object.to_string()).expect("a file");
         let path = file.to_string_lossy().into_owned();
-        let judged = |arguments: &[&str]| lockstep(&world, &[arguments, &[&path]].concat());
+        let run = |arguments: &[&str]| lockstep(&world, &[arguments, &[&path]].concat());
         (
-            judged(&["check"]),
-            judged(&["check", "--against-cluster", "--output", "json"]),
+            run(&["check"]),
+            run(&["check", "--against-cluster", "--output", "json"]),
         )
     };
     let mut shrunk = database("orders");

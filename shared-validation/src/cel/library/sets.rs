@@ -28,7 +28,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 
 fn judge<'b, 'v>(
     arguments: &[CowVal<'b, 'v>],
-    holds: impl Fn(&[&(dyn Val + 'v)], &[&(dyn Val + 'v)]) -> Result<bool, ExecutionError>,
+    holds: impl Fn(&[&dyn Val], &[&dyn Val]) -> Result<bool, ExecutionError>,
 ) -> Outcome<'b, 'v> {
     let a = items(argument(arguments, 0, "sets")?.as_ref(), "sets")?;
     let b = items(argument(arguments, 1, "sets")?.as_ref(), "sets")?;
@@ -58,7 +58,7 @@ fn has_all(a: &[&dyn Val], b: &[&dyn Val]) -> Result<bool, ExecutionError> {
 }
 
 fn contains<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
-    judge(&arguments, |a, b| has_all(a, b))
+    judge(&arguments, has_all)
 }
 
 fn equivalent<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
