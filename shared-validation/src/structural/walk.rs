@@ -16,13 +16,7 @@ use crate::verdict::Violation;
 /// Judges the whole object.
 pub(super) fn root(case: &Case<'_>, correlation: Option<Correlation<'_>>, report: &mut Report<'_>) {
     let walk = Walk { case };
-    let outcome = walk.node(
-        case.schema,
-        case.object,
-        correlation,
-        Cursor::Root,
-        Ratcheting::Own,
-    );
+    let outcome = walk.node(case.schema, case.object, correlation, Cursor::Root);
     for violation in outcome.errors {
         report.add(violation, false);
     }
@@ -87,28 +81,18 @@ impl Outcome {
     }
 }
 
-/// Whether a node that is what it was turns its errors into warnings. The schemas within `anyOf` and
-/// its like do not, but what lies below them does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ratcheting {
-    Own,
-    Below,
-}
-
 struct Walk<'a> {
     case: &'a Case<'a>,
 }
 
 impl<'a> Walk<'a> {
-    /// Judges a value. `correlation` is that of the value, or, where it has none, that of the nearest
-    /// ancestor with one: the API server looks the fields below up there.
+    /// Judges a value. If it is what it was, its errors are only warnings.
     fn node(
         &self,
         schema: &'a Schema,
         value: &'a Value,
         correlation: Option<Correlation<'a>>,
         at: Cursor<'_>,
-        ratcheting: Ratcheting,
     ) -> Outcome {
         let mut outcome = self.checks(schema, value, correlation, at);
         // Those from below have theirs already.
@@ -116,7 +100,7 @@ impl<'a> Walk<'a> {
             violation.inputs.get_or_insert_with(|| fingerprint([value]));
         }
         let unchanged = || correlation.is_some_and(|correlation| correlation.is_unchanged());
-        if ratcheting == Ratcheting::Own && !outcome.is_valid() && unchanged() {
+        if !outcome.is_valid() && unchanged() {
             outcome.inherited.append(&mut outcome.errors);
         }
         outcome
@@ -149,7 +133,7 @@ impl<'a> Walk<'a> {
                 wrong_type(&mut outcome, at, expected, actual);
             }
         }
-        outcome.merge(self.alternatives(schema, value, correlation, at));
+        outcome.merge(self.alternatives(schema, value, at));
         outcome.matches += 1;
         match value {
             Value::String(text) => {
@@ -182,17 +166,11 @@ impl<'a> Walk<'a> {
         outcome
     }
 
-    /// `anyOf`, `oneOf`, `allOf` and `not`, in this order.
-    fn alternatives(
-        &self,
-        schema: &'a Schema,
-        value: &'a Value,
-        correlation: Option<Correlation<'a>>,
-        at: Cursor<'_>,
-    ) -> Outcome {
+    /// `anyOf`, `oneOf`, `allOf` and `not`, in this order. Whatever the API server judges within one
+    /// of these it judges as new.
+    fn alternatives(&self, schema: &'a Schema, value: &'a Value, at: Cursor<'_>) -> Outcome {
         let mut outcome = Outcome::default();
-        let branch =
-            |branch: &'a Schema| self.node(branch, value, correlation, at, Ratcheting::Below);
+        let branch = |branch: &'a Schema| self.node(branch, value, None, at);
         let quoted = || go::quote(at.to_path().as_str());
         if !schema.any_of.is_empty() {
             let mut best: Option<Outcome> = None;
@@ -283,7 +261,7 @@ impl<'a> Walk<'a> {
         if let Some(item_schema) = &schema.items {
             for (index, item) in items.iter().enumerate() {
                 let own = correlation.and_then(|correlation| correlation.item(index));
-                outcome.merge(self.child(item_schema, item, own, correlation, at.index(index)));
+                outcome.merge(self.child(item_schema, item, own, at.index(index)));
             }
         }
         if let Some(min) = schema.min_items.filter(|min| (items.len() as u64) < *min) {
@@ -342,7 +320,7 @@ impl<'a> Walk<'a> {
             let own = correlation
                 .filter(|_| !is_type)
                 .and_then(|correlation| correlation.field(name));
-            outcome.merge(self.child(child, value, own, correlation, below));
+            outcome.merge(self.child(child, value, own, below));
         }
         for name in &schema.required {
             if !fields.contains_key(name) && !self.is_left_out(at, name) {
@@ -353,19 +331,16 @@ impl<'a> Walk<'a> {
     }
 
     /// A field or item: with a counterpart of its own it is judged, and ratcheted, as that says;
-    /// without one, what lies below it is still looked up where its parent was.
+    /// without one it is new, with all that lies below it.
     fn child(
         &self,
         schema: &'a Schema,
         value: &'a Value,
         own: Option<Correlation<'a>>,
-        parent: Option<Correlation<'a>>,
         at: Cursor<'_>,
     ) -> Outcome {
-        match own {
-            Some(own) => self.node(schema, own.new, Some(own), at, Ratcheting::Own),
-            None => self.node(schema, value, parent, at, Ratcheting::Below),
-        }
+        let value = own.map_or(value, |own| own.new);
+        self.node(schema, value, own, at)
     }
 
     /// A status that has a subresource of its own is the controller's and not judged with the rest.
