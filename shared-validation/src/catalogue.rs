@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::go;
 use crate::rule::{Layer, Severity};
 use crate::schema::{Additional, ListType, NumberFormat, Schema};
+use crate::structural::Scale;
 
 /// One rule, explained.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +30,12 @@ pub struct RuleEntry {
 /// longest that fits counts.
 pub(crate) type Sources = &'static [(&'static str, &'static str)];
 
-/// The rules that stand in a schema.
-pub(crate) fn of_schema(schema: &Schema, sources: Sources) -> Vec<RuleEntry> {
+/// The rules that stand in one version of a CRD.
+pub(crate) fn of_version(
+    schema: &Schema,
+    scale: Option<&Scale>,
+    sources: Sources,
+) -> Vec<RuleEntry> {
     let mut collector = Collector {
         sources,
         entries: Vec::new(),
@@ -43,6 +48,9 @@ pub(crate) fn of_schema(schema: &Schema, sources: Sources) -> Vec<RuleEntry> {
     }
     for name in &schema.required {
         collector.structural(name, "required", format!("`{name}` is there."));
+    }
+    for (field, demand) in scale.iter().flat_map(|scale| scale.demands()) {
+        collector.structural(field, "scale", format!("`{field}` is {demand}."));
     }
     collector
         .entries

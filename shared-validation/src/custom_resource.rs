@@ -14,7 +14,7 @@ use crate::field_path::Cursor;
 use crate::metadata;
 use crate::ruleset::{Case, CompileError, Judge, LayerJudge, Report};
 use crate::schema::Schema;
-use crate::structural::Structural;
+use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
 use crate::verdict::Verdict;
 
@@ -28,6 +28,7 @@ pub struct CustomResource {
     kind: String,
     is_namespaced: bool,
     has_status_subresource: bool,
+    pub(crate) scale: Option<Scale>,
     no_fields: BTreeSet<String>,
     pub(crate) schema: Schema,
 }
@@ -66,6 +67,7 @@ impl CustomResource {
             is_namespaced: text("/spec/scope") != "Cluster",
             has_status_subresource: definition
                 .is_some_and(|one| !one["subresources"]["status"].is_null()),
+            scale: definition.and_then(Scale::of),
             no_fields: BTreeSet::new(),
             schema,
         })
@@ -137,6 +139,7 @@ impl CustomResource {
             operation: candidate.operation,
             schema: &self.schema,
             has_status_subresource: self.has_status_subresource,
+            scale: self.scale.as_ref(),
             object: &stored,
             old: old.as_ref(),
             before: before.as_deref(),
@@ -212,7 +215,7 @@ impl Judge for CustomResource {
     }
 
     fn catalogue(&self) -> Vec<RuleEntry> {
-        catalogue::of_schema(&self.schema, &[])
+        catalogue::of_version(&self.schema, self.scale.as_ref(), &[])
     }
 
     fn transition_fields(&self) -> &BTreeSet<String> {

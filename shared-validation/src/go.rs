@@ -1,5 +1,6 @@
 //! Printing as Go prints it: error texts are compared byte for byte with the API server's.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -103,6 +104,41 @@ pub(crate) fn plain_number(number: &Number) -> String {
             format!("{mantissa}e{sign}0{digit}")
         }
         _ => text,
+    }
+}
+
+/// A value as `%v` prints it.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => plain_number(number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(plain).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let fields: BTreeMap<_, _> = fields.iter().collect();
+            let fields: Vec<_> = fields
+                .into_iter()
+                .map(|(name, field)| format!("{name}:{}", plain(field)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
+    }
+}
+
+/// The type of a value as `%T` prints it.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.as_i64().is_some() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -17,6 +17,7 @@ use crate::kind::Kind;
 use crate::policy::Policy;
 use crate::rule::Layer;
 use crate::schema::Schema;
+use crate::structural::Scale;
 use crate::typed::Typed;
 use crate::verdict::{Verdict, Violation};
 
@@ -61,6 +62,8 @@ pub(crate) struct Case<'a> {
     pub(crate) schema: &'a Schema,
     /// Whether the status is changed through a subresource of its own, and not with the object.
     pub(crate) has_status_subresource: bool,
+    /// What the scale subresource stands on, for a kind that has one.
+    pub(crate) scale: Option<&'a Scale>,
     /// The object, defaults filled.
     pub(crate) object: &'a Value,
     /// The object it replaces, defaults filled: errors that it has too are inherited.
@@ -224,7 +227,8 @@ impl<K: Kind> Ruleset<K> {
                 transition_fields.insert(name.to_owned());
             }
         });
-        let mut catalogue = catalogue::of_schema(&resource.schema, K::sources());
+        let mut catalogue =
+            catalogue::of_version(&resource.schema, resource.scale.as_ref(), K::sources());
         let rules = K::rules();
         catalogue.extend(rules.iter().map(|rule| RuleEntry {
             id: rule.id.to_owned(),

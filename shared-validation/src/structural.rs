@@ -6,9 +6,12 @@
 mod embedded;
 mod lists;
 mod number;
+mod scale;
 mod walk;
 
 use serde_json::{Number, Value};
+
+pub(crate) use scale::Scale;
 
 use crate::ruleset::{Case, LayerJudge, Report};
 use crate::transition::Correlation;
@@ -22,6 +25,7 @@ impl LayerJudge for Structural {
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));
         walk::root(case, correlation, report);
+        scale::judge(case, report);
         embedded::judge(case, report);
         lists::judge(case, report);
     }

@@ -285,6 +285,8 @@ pub(super) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
     refuse_broken(a)?;
     refuse_broken(b)?;
     match (a.get_type().kind(), b.get_type().kind()) {
+        // Sets, and maps by keys, say themselves that order does not count.
+        (Kind::List, Kind::List) if a.equals(b) => Ok(true),
         (Kind::List, Kind::List) => {
             let sizes = (a.as_sizer().map(Sizer::size), b.as_sizer().map(Sizer::size));
             let (Some(a), Some(b)) = (a.as_iterable(), b.as_iterable()) else {
@@ -303,6 +305,9 @@ pub(super) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
             }
         }
         (Kind::Map, Kind::Map) => {
+            if a.as_sizer().map(Sizer::size) != b.as_sizer().map(Sizer::size) {
+                return Ok(false);
+            }
             let (Some(keys), Some(a), Some(b)) = (a.as_iterable(), a.as_indexer(), b.as_indexer())
             else {
                 return Ok(false);

@@ -14,6 +14,7 @@ use base64::Engine;
 use serde_json::{Map, Number, Value};
 
 use crate::format::{Format, time};
+use crate::go;
 use crate::schema::{JsonType, ListType, Schema};
 
 /// The key under which an object keeps, for comparison, the fields that its schema does not know. No
@@ -90,7 +91,7 @@ impl Conversion {
             (None, _) => "a type",
         };
         let got = if expected.ends_with("got") {
-            go_type(value)
+            go::type_name(value)
         } else {
             ""
         };
@@ -209,19 +210,6 @@ impl Conversion {
 
 fn integer<'v>(number: &Number) -> Box<dyn Val + 'v> {
     Box::new(CelInt::from(number.as_i64().unwrap_or_default()))
-}
-
-/// The type of a value in the words of Go.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.as_i64().is_some() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 type Entries<'v> = HashMap<CelMapKey<'v>, Box<dyn Val + 'v>>;

@@ -1,6 +1,6 @@
 //! The bounds of a number.
 
-use serde_json::{Number, Value};
+use serde_json::Number;
 
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
@@ -25,54 +25,107 @@ impl Held {
             Self::Integer,
         )
     }
+
+    #[expect(clippy::cast_precision_loss, reason = "as Go converts")]
+    fn as_float(self) -> f64 {
+        match self {
+            Self::Integer(value) => value as f64,
+            Self::Float(value) => value,
+        }
+    }
+
+    fn to_number(self) -> Number {
+        match self {
+            Self::Integer(value) => value.into(),
+            Self::Float(value) => Number::from_f64(value).unwrap_or_else(|| 0.into()),
+        }
+    }
 }
 
 pub(super) fn judge(outcome: &mut Outcome, schema: &Schema, number: &Number, at: Cursor<'_>) {
     let held = Held::of(number);
     if !is_within_format(schema, held) {
-        out_of_format(outcome, schema, at);
+        out_of_format(outcome, schema, "format", "Checked", at);
     }
     if let Some(factor) = schema.multiple_of {
-        multiple(outcome, held, number, factor, at);
+        let held = against(outcome, schema, "multipleOf", factor, held, at);
+        multiple(outcome, held, factor, at);
     }
-    if let Some(bound) = &schema.maximum
-        && breaks(
-            held,
-            bound,
-            |value, bound| value > bound,
-            |value, bound| value > bound,
-        )
-    {
-        let relation = if bound.exclusive {
-            "less than"
-        } else {
-            "less than or equal to"
-        };
-        compared(outcome, "maximum", held, number, relation, bound, at);
-    }
-    if let Some(bound) = &schema.minimum
-        && breaks(
+    if let Some(bound) = &schema.minimum {
+        let held = against(outcome, schema, "minimum", limit(bound), held, at);
+        if breaks(
             held,
             bound,
             |value, bound| value < bound,
             |value, bound| value < bound,
-        )
-    {
-        let relation = if bound.exclusive {
-            "greater than"
-        } else {
-            "greater than or equal to"
-        };
-        compared(outcome, "minimum", held, number, relation, bound, at);
+        ) {
+            let relation = if bound.exclusive {
+                "greater than"
+            } else {
+                "greater than or equal to"
+            };
+            compared(outcome, "minimum", held, relation, bound, at);
+        }
     }
+    if let Some(bound) = &schema.maximum {
+        let held = against(outcome, schema, "maximum", limit(bound), held, at);
+        if breaks(
+            held,
+            bound,
+            |value, bound| value > bound,
+            |value, bound| value > bound,
+        ) {
+            let relation = if bound.exclusive {
+                "less than"
+            } else {
+                "less than or equal to"
+            };
+            compared(outcome, "maximum", held, relation, bound, at);
+        }
+    }
+}
+
+/// How a value is compared with what the schema says. Where that itself does not fit the schema's type
+/// and format, the API server says so, of every value, and compares the two as floats.
+fn against(
+    outcome: &mut Outcome,
+    schema: &Schema,
+    keyword: &str,
+    limit: f64,
+    held: Held,
+    at: Cursor<'_>,
+) -> Held {
+    if is_within_format(schema, Held::Float(limit)) {
+        return held;
+    }
+    let subject = match keyword {
+        "multipleOf" => "MultipleOf",
+        "minimum" => "Minimum boundary",
+        _ => "Maximum boundary",
+    };
+    out_of_format(outcome, schema, keyword, subject, at);
+    Held::Float(held.as_float())
+}
+
+/// A float as an integer, as Go converts on most machines: what is out of range becomes the least.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+fn cut(float: f64) -> i64 {
+    if (-I64_LIMIT..I64_LIMIT).contains(&float) {
+        float as i64
+    } else {
+        i64::MIN
+    }
+}
+
+fn limit(bound: &Bound) -> f64 {
+    bound.value.as_f64().unwrap_or(f64::NAN)
 }
 
 /// Whether two numbers are the same to `enum`: an integer option takes a float by its whole part.
 pub(super) fn is_same(option: &Number, value: &Number) -> bool {
     match (Held::of(option), Held::of(value)) {
         (Held::Integer(option), Held::Integer(value)) => option == value,
-        #[expect(clippy::cast_possible_truncation, reason = "as Go converts")]
-        (Held::Integer(option), Held::Float(value)) => option == value as i64,
+        (Held::Integer(option), Held::Float(value)) => option == cut(value),
         #[expect(clippy::cast_precision_loss, reason = "as Go converts")]
         (Held::Float(option), Held::Integer(value)) => equal(option, value as f64),
         (Held::Float(option), Held::Float(value)) => equal(option, value),
@@ -90,25 +143,26 @@ fn is_within_format(schema: &Schema, held: Held) -> bool {
             schema.number_format != Some(NumberFormat::Int32) || i32::try_from(value).is_ok()
         }
         (Some(JsonType::Integer), Held::Float(value)) => {
-            let most = match schema.number_format {
-                Some(NumberFormat::Int32) => f64::from(i32::MAX),
-                _ => I64_LIMIT,
+            let least_and_most = match schema.number_format {
+                Some(NumberFormat::Int32) => f64::from(i32::MIN)..f64::from(i32::MAX) + 1.0,
+                _ => -I64_LIMIT..I64_LIMIT,
             };
-            value.fract() == 0.0 && value.abs() <= most && value < I64_LIMIT
+            value.fract() == 0.0 && least_and_most.contains(&value)
         }
         (Some(JsonType::Number), held) if schema.number_format == Some(NumberFormat::Float) => {
-            #[expect(clippy::cast_precision_loss, reason = "only the magnitude counts")]
-            let value = match held {
-                Held::Integer(value) => value as f64,
-                Held::Float(value) => value,
-            };
-            value.abs() <= f64::from(f32::MAX)
+            held.as_float().abs() <= f64::from(f32::MAX)
         }
         _ => true,
     }
 }
 
-fn out_of_format(outcome: &mut Outcome, schema: &Schema, at: Cursor<'_>) {
+fn out_of_format(
+    outcome: &mut Outcome,
+    schema: &Schema,
+    keyword: &str,
+    subject: &str,
+    at: Cursor<'_>,
+) {
     let kind = schema.json_type.map_or("", JsonType::as_str);
     let format = match schema.number_format {
         Some(NumberFormat::Int32) => "with format int32",
@@ -119,49 +173,38 @@ fn out_of_format(outcome: &mut Outcome, schema: &Schema, at: Cursor<'_>) {
     };
     let path = at.to_path();
     let detail = format!(
-        "Checked value must be of type {kind} {format} in {}",
+        "{subject} value must be of type {kind} {format} in {}",
         path.as_str()
     );
-    outcome.nowhere("format", at, detail);
+    outcome.nowhere(keyword, at, detail);
 }
 
-fn multiple(outcome: &mut Outcome, held: Held, number: &Number, factor: f64, at: Cursor<'_>) {
-    let shown = Number::from_f64(factor).map_or(Value::Null, Value::Number);
-    let (is_multiple, shown) = match held {
-        Held::Integer(value) => {
-            #[expect(clippy::cast_possible_truncation, reason = "as Go converts")]
-            let factor = factor as i64;
-            if factor <= 0 {
-                // A fraction of one refuses every integer: it is cut to zero first.
-                let path = at.to_path();
-                let detail = format!(
-                    "factor MultipleOf declared for {} must be positive: {factor}",
-                    path.as_str()
-                );
-                return outcome.push("multipleOf", at, FieldError::invalid(path, factor, detail));
-            }
-            (value % factor == 0, Value::from(factor))
+fn multiple(outcome: &mut Outcome, held: Held, factor: f64, at: Cursor<'_>) {
+    let factor = match held {
+        // A fraction of one refuses every integer: it is cut to zero first.
+        Held::Integer(_) => Held::Integer(cut(factor)),
+        Held::Float(_) => Held::Float(factor),
+    };
+    let shown = go::plain_number(&factor.to_number());
+    let is_multiple = match (held, factor) {
+        (_, factor) if factor.as_float() <= 0.0 => {
+            let path = at.to_path();
+            let detail = format!(
+                "factor MultipleOf declared for {} must be positive: {shown}",
+                path.as_str()
+            );
+            let error = FieldError::invalid(path, factor.to_number(), detail);
+            return outcome.push("multipleOf", at, error);
         }
-        Held::Float(value) => {
-            let times = if factor < 1.0 {
-                1.0 / factor * value
-            } else {
-                value / factor
-            };
-            (is_whole(times), shown)
+        (Held::Integer(value), Held::Integer(factor)) => value % factor == 0,
+        (held, factor) if factor.as_float() < 1.0 => {
+            is_whole(1.0 / factor.as_float() * held.as_float())
         }
+        (held, factor) => is_whole(held.as_float() / factor.as_float()),
     };
     if !is_multiple {
-        let shown = match &shown {
-            Value::Number(number) => go::plain_number(number),
-            other => other.to_string(),
-        };
-        outcome.invalid(
-            "multipleOf",
-            at,
-            number.clone(),
-            &format!("should be a multiple of {shown}"),
-        );
+        let what = format!("should be a multiple of {shown}");
+        outcome.invalid("multipleOf", at, held.to_number(), &what);
     }
 }
 
@@ -192,11 +235,10 @@ fn breaks(
     integers: impl Fn(i64, i64) -> bool,
     floats: impl Fn(f64, f64) -> bool,
 ) -> bool {
-    let limit = bound.value.as_f64().unwrap_or(f64::NAN);
+    let limit = limit(bound);
     match held {
         Held::Integer(value) => {
-            #[expect(clippy::cast_possible_truncation, reason = "as Go converts")]
-            let limit = limit as i64;
+            let limit = cut(limit);
             integers(value, limit) || (bound.exclusive && value == limit)
         }
         Held::Float(value) => floats(value, limit) || (bound.exclusive && equal(value, limit)),
@@ -207,16 +249,14 @@ fn compared(
     outcome: &mut Outcome,
     keyword: &str,
     held: Held,
-    number: &Number,
     relation: &str,
     bound: &Bound,
     at: Cursor<'_>,
 ) {
-    #[expect(clippy::cast_possible_truncation, reason = "as Go converts")]
     let limit = match held {
-        Held::Integer(_) => Number::from(bound.value.as_f64().unwrap_or_default() as i64),
-        Held::Float(_) => bound.value.clone(),
+        Held::Integer(_) => Number::from(cut(limit(bound))),
+        Held::Float(_) => Held::Float(limit(bound)).to_number(),
     };
     let what = format!("should be {relation} {}", go::plain_number(&limit));
-    outcome.invalid(keyword, at, number.clone(), &what);
+    outcome.invalid(keyword, at, held.to_number(), &what);
 }

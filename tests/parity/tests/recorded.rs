@@ -34,3 +34,21 @@ fn on_every_keyword_and_most_of_cel() {
 fn on_changes_of_nested_objects() {
     compare("ratcheting", 223);
 }
+
+/// Values of every kind compared with what they were, among them such as have no value in CEL.
+#[test]
+fn on_equality() {
+    compare("equality", 262);
+}
+
+/// What the scale subresource stands on.
+#[test]
+fn on_scale() {
+    compare("scale", 87);
+}
+
+/// Bounds that their own type and format cannot hold.
+#[test]
+fn on_bounds() {
+    compare("bounds", 204);
+}
