@@ -1,5 +1,7 @@
 //! The manifests as they are committed, on a real control plane.
 
+use std::time::Duration;
+
 use control_plane::Cluster;
 
 use crate::world::root;
@@ -31,6 +33,42 @@ async fn the_pods_of_the_manifests_pass_restricted_security_and_run() {
         ["tls", "policy", "tls", "policy"],
         "the gate's containers see no credentials"
     );
+}
+
+/// Whoever writes a status could write what the loop takes for accepted.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_edits_databases_cannot_write_their_status() {
+    let cluster = Cluster::start().await.expect("a cluster");
+    let manifests = root().join("manifests");
+    cluster
+        .run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])
+        .expect("everything applies");
+    for name in ["edit", "admin"] {
+        let user = format!("--user={name}-user");
+        let role = format!("--clusterrole={name}");
+        cluster
+            .run_kubectl(&["create", "clusterrolebinding", name, &role, &user])
+            .expect("a binding");
+    }
+    for user in ["edit-user", "admin-user"] {
+        let may = |verb: &str, subresource: &str| {
+            let user = format!("--as={user}");
+            let subresource = format!("--subresource={subresource}");
+            let question = ["auth", "can-i", verb, "clouddatabases", &subresource, &user];
+            cluster.run_kubectl(&question).is_ok()
+        };
+        let aggregated = async {
+            while !may("patch", "") {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), aggregated)
+            .await
+            .expect("the cluster's own role gains the kind");
+        for verb in ["patch", "update"] {
+            assert!(!may(verb, "status"), "{user} may {verb} the status");
+        }
+    }
 }
 
 #[test]

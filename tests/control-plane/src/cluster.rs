@@ -23,7 +23,7 @@ use crate::wait::eventually;
 /// manager does not know stops its start.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,deployment-controller,\
     replicaset-controller,daemonset-controller,statefulset-controller,job-controller,serviceaccount-controller,\
-    node-lifecycle-controller";
+    node-lifecycle-controller,clusterrole-aggregation-controller";
 
 const ADMIN_TOKEN: &str = "admin-of-a-test-cluster";
 
