@@ -13,7 +13,9 @@ use ::cel::common::types::{CelBool, CelString, DYN_TYPE, Kind};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::library::{self, BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED, TIMESTAMP};
+use crate::cel::library::{
+    self, BOUNDED_JOIN, BOUNDED_REPLACE, COUNTED, DURATION, IN_UTC, PRINTED, SPELLED, TIMESTAMP,
+};
 
 /// What one rule may take on one value. The API server allows a million units of cost, of which each
 /// step takes several: <https://pkg.go.dev/k8s.io/apiserver/pkg/apis/cel#pkg-constants>.
@@ -186,6 +188,14 @@ fn walk(expression: &mut IdedExpr, repeated: bool) {
                 ("join", true, _) => BOUNDED_JOIN.clone_into(&mut call.func_name),
                 ("replace", true, _) => BOUNDED_REPLACE.clone_into(&mut call.func_name),
                 ("timestamp", false, _) => TIMESTAMP.clone_into(&mut call.func_name),
+                ("duration", false, _) => DURATION.clone_into(&mut call.func_name),
+                ("string", false, [value]) => wrap(value, PRINTED),
+                ("int", false, [value]) => wrap(value, COUNTED),
+                (getter, true, []) if getter.starts_with("get") => {
+                    if let Some(target) = &mut call.target {
+                        wrap(target, IN_UTC);
+                    }
+                }
                 ("format", true, [arguments]) => wrap(arguments, SPELLED),
                 _ => {}
             }

@@ -20,6 +20,7 @@ const HAS: &str = "@has";
 const CONTAINS: &str = "@contains";
 const EQUALS: &str = "@equals";
 const EQUALS_COMPUTED: &str = "@equals_computed";
+const EQUALS_MADE: &str = "@equals_made";
 
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(SOUND, "sound", vec![DYN_TYPE], sound)?;
@@ -31,6 +32,12 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         "equals_computed",
         vec![DYN_TYPE, DYN_TYPE],
         equals_computed,
+    )?;
+    env.add_overload(
+        EQUALS_MADE,
+        "equals_made",
+        vec![DYN_TYPE, DYN_TYPE],
+        equals_made,
     )
 }
 
@@ -102,14 +109,16 @@ fn make_careful(node: &mut IdedExpr) {
     }
 }
 
-/// How two operands are compared: a list of the data fails at its first value that is none, a list
-/// that was computed only where no later item differs.
+/// How two operands are compared: a list of the data fails at its first value that is none; a list
+/// that a function or a literal made takes it for equal to anything; any other list fails where no
+/// later item differs.
 fn equality(operands: &[IdedExpr]) -> &'static str {
-    let is_data = |operand: &IdedExpr| matches!(&unpaid(operand).expr, Expr::Call(call) if call.func_name == SOUND);
-    if operands.first().is_some_and(is_data) {
-        EQUALS
-    } else {
-        EQUALS_COMPUTED
+    const MAKERS: [&str; 4] = ["distinct", "flatten", "reverse", "slice"];
+    match operands.first().map(|operand| &unpaid(operand).expr) {
+        Some(Expr::Call(call)) if call.func_name == SOUND => EQUALS,
+        Some(Expr::Call(call)) if MAKERS.contains(&call.func_name.as_str()) => EQUALS_MADE,
+        Some(Expr::List(_)) => EQUALS_MADE,
+        _ => EQUALS_COMPUTED,
     }
 }
 
@@ -252,31 +261,42 @@ fn equals<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exec
 fn equals_computed<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let [a, b] = arguments.as_slice() else {
-        return Err(ExecutionError::function_error(EQUALS, "no values"));
-    };
-    let (Kind::List, Kind::List) = (a.get_type().kind(), b.get_type().kind()) else {
-        return equals(arguments);
-    };
-    let (Some(a), Some(b)) = (a.as_iterable(), b.as_iterable()) else {
-        return equals(arguments);
-    };
+    let failed_or_same = pairwise(&arguments);
+    match failed_or_same {
+        None => equals(arguments),
+        Some((Some(error), true)) => Err(error),
+        Some((_, is_same)) => Ok(CowVal::owned(CelBool::from(is_same))),
+    }
+}
+
+fn equals_made<'b, 'v>(
+    arguments: Vec<CowVal<'b, 'v>>,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    match pairwise(&arguments) {
+        None => equals(arguments),
+        Some((_, is_same)) => Ok(CowVal::owned(CelBool::from(is_same))),
+    }
+}
+
+/// Compares two lists item by item: the first failure, and whether no two items differ.
+fn pairwise(arguments: &[CowVal<'_, '_>]) -> Option<(Option<ExecutionError>, bool)> {
+    let [a, b] = arguments else { return None };
+    if (a.get_type().kind(), b.get_type().kind()) != (Kind::List, Kind::List) {
+        return None;
+    }
+    let (a, b) = (a.as_iterable()?, b.as_iterable()?);
     let (mut a, mut b) = (a.iter(), b.iter());
     let mut failure = None;
-    let is_same = loop {
+    loop {
         match (a.next(), b.next()) {
-            (None, None) => break true,
+            (None, None) => return Some((failure, true)),
             (Some(a), Some(b)) => match same(a, b) {
                 Ok(true) => {}
-                Ok(false) => break false,
+                Ok(false) => return Some((failure, false)),
                 Err(error) => failure = failure.or(Some(error)),
             },
-            _ => break false,
+            _ => return Some((failure, false)),
         }
-    };
-    match failure {
-        Some(error) if is_same => Err(error),
-        _ => Ok(CowVal::owned(CelBool::from(is_same))),
     }
 }
 

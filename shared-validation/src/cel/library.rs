@@ -1,6 +1,7 @@
 //! What CEL rules may call here: CEL's own library and Kubernetes' functions on top of it.
 //! <https://kubernetes.io/docs/reference/using-api/cel/>.
 
+mod conversions;
 mod format;
 mod ip;
 mod lists;
@@ -19,7 +20,8 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
 pub(super) use regex::compile as compile_regex;
-pub(super) use strings::{BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED, TIMESTAMP};
+pub(super) use conversions::{COUNTED, DURATION, IN_UTC, PRINTED, TIMESTAMP};
+pub(super) use strings::{BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED};
 
 use crate::cel::{budget, careful};
 
@@ -43,12 +45,12 @@ pub(super) fn environment() -> Arc<Env> {
 
 fn build() -> Result<Env, DeclarationError> {
     let mut environment = Env::stdlib();
-    environment.set_error_on_duplicate_map_keys(true);
     environment.add_extension(extensions::strings)?;
     environment.add_extension(extensions::lists)?;
     for declare in [
         budget::declare,
         careful::declare,
+        conversions::declare,
         format::declare,
         ip::declare,
         lists::declare,

@@ -24,7 +24,7 @@ pub(crate) fn is_date_time(text: &str) -> bool {
     date(day).is_some() && &found[1] <= "23" && &found[2] <= "59" && &found[3] <= "59"
 }
 
-/// The moment that a field of a CRD holds, in UTC; an empty text is the epoch.
+/// The moment that a field of a CRD holds; an empty text is the epoch.
 pub(crate) fn moment(text: &str) -> Option<DateTime<FixedOffset>> {
     if text.is_empty() {
         return Some(DateTime::<Utc>::UNIX_EPOCH.fixed_offset());
@@ -32,7 +32,8 @@ pub(crate) fn moment(text: &str) -> Option<DateTime<FixedOffset>> {
     rfc3339(text, true)
 }
 
-/// The moment that a text of RFC 3339 names, in UTC. A field may leave out the zone, which then is UTC.
+/// The moment that a text of RFC 3339 names, in its zone. A field may leave out the zone, which then is
+/// UTC.
 pub(crate) fn rfc3339(text: &str, zone_is_optional: bool) -> Option<DateTime<FixedOffset>> {
     let found = MOMENT.captures(text)?;
     let day = date(&found[1])?;
@@ -61,8 +62,7 @@ pub(crate) fn rfc3339(text: &str, zone_is_optional: bool) -> Option<DateTime<Fix
             })?
         }
     };
-    let moment = day.and_time(clock).and_local_timezone(offset).single()?;
-    Some(moment.to_utc().fixed_offset())
+    day.and_time(clock).and_local_timezone(offset).single()
 }
 
 /// A duration as Go writes it, or with Scala's units: `1h30m`, `22 ns`, `3 days`.

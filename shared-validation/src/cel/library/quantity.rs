@@ -1,23 +1,33 @@
 //! Quantities such as `500m` and `1.5Gi`:
 //! <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>.
 
+use std::cmp::Ordering;
+
 use ::cel::common::types::{CelBool, CelDouble, CelInt, CelString};
 use ::cel::{DeclarationError, Env, ExecutionError};
+use num_bigint::{BigInt, Sign};
 
 use crate::cel::library::failed;
 use crate::cel::library::opaque::opaque;
 
-const NANOS: i128 = 1_000_000_000;
-/// Larger ones are cut down to this.
-const MAX: i128 = i64::MAX as i128 * NANOS;
-
 const FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// An exact number of billionths; nothing finer is kept.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-struct Quantity {
-    nanos: i128,
+/// How many digits are computed with. The API server has no limit, and hangs on larger ones.
+const MAX_DIGITS: u64 = 10_000;
+/// How many digits fit into 64 bits whatever they are.
+const SAFE_DIGITS: usize = 18;
+/// Finer than this is rounded up.
+const NANO: i32 = -9;
+
+/// What the API server takes a quantity for: whether it is an integer depends on how it is written
+/// (`1Gi` is one, `1024Mi` is, `1.5Gi` is not), because only the small form is asked.
+#[derive(Clone, Debug)]
+enum Quantity {
+    /// `value` times ten to the power of `scale`.
+    Small { value: i64, scale: i32 },
+    /// Billionths.
+    Large { nanos: BigInt },
 }
 
 opaque!(Quantity, "kubernetes.Quantity");
@@ -33,15 +43,18 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     cel::add_member_overload!(env, fn as_approximate_float: (Quantity) -> CelDouble)?;
     cel::add_member_overload!(env, fn as_integer: (Quantity) -> Result<CelInt>)?;
     cel::add_member_overload!(env, fn is_integer: (Quantity) -> CelBool)?;
-    cel::add_member_overload!(env, fn add: (Quantity, Quantity) -> Quantity)?;
-    cel::add_member_overload!(env, fn add_integer: (Quantity, CelInt) -> Quantity, name = "add")?;
-    cel::add_member_overload!(env, fn sub: (Quantity, Quantity) -> Quantity)?;
-    cel::add_member_overload!(env, fn sub_integer: (Quantity, CelInt) -> Quantity, name = "sub")
+    cel::add_member_overload!(env, fn add: (Quantity, Quantity) -> Result<Quantity>)?;
+    cel::add_member_overload!(env, fn add_integer: (Quantity, CelInt) -> Result<Quantity>, name = "add")?;
+    cel::add_member_overload!(env, fn sub: (Quantity, Quantity) -> Result<Quantity>)?;
+    cel::add_member_overload!(env, fn sub_integer: (Quantity, CelInt) -> Result<Quantity>, name = "sub")
 }
 
 impl Quantity {
     fn parse(text: &str) -> Option<Self> {
-        let (negative, unsigned) = match text.as_bytes().first()? {
+        if text.is_empty() {
+            return None;
+        }
+        let (negative, unsigned) = match text.as_bytes()[0] {
             b'-' => (true, &text[1..]),
             b'+' => (false, &text[1..]),
             _ => (false, text),
@@ -55,19 +68,176 @@ impl Quantity {
             return None;
         }
         let factor = Factor::of(suffix)?;
-        // A suffix alone is a zero, unless it is so large that Go takes another way.
-        let large = matches!(factor, Factor::Binary(50..));
-        if large && whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        let magnitude = factor.times(whole, fraction).min(MAX);
-        let nanos = if negative { -magnitude } else { magnitude };
-        Some(Self { nanos })
+        let whole = match whole.trim_start_matches('0') {
+            "" => "0",
+            whole => whole,
+        };
+        let small = factor
+            .takes_small(whole.len(), fraction.len())
+            .then(|| Self::small(whole, fraction, &factor, negative))
+            .flatten();
+        small.or_else(|| {
+            // Without a figure, there is nothing that could be large.
+            (!figure.is_empty() || suffix.is_empty())
+                .then(|| Self::large(whole, fraction, &factor, negative))?
+        })
     }
 
-    fn integer(self) -> Option<i64> {
-        (self.nanos % NANOS == 0).then(|| i64::try_from(self.nanos / NANOS).ok())?
+    fn small(whole: &str, fraction: &str, factor: &Factor, negative: bool) -> Option<Self> {
+        let (multiplier, exponent) = match factor {
+            Factor::Decimal(exponent) => (1, *exponent),
+            Factor::Binary(bits) => (1_i64 << bits, 0),
+        };
+        let scale = i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
+        let scale = i32::try_from(scale).ok().filter(|scale| *scale >= NANO)?;
+        let value: i64 = format!("{whole}{fraction}").parse().ok()?;
+        let value = value.checked_mul(multiplier)?;
+        Some(Self::Small {
+            value: if negative { -value } else { value },
+            scale,
+        })
     }
+
+    /// In billionths, rounded up. Binary ones are cut down to what 64 bits hold.
+    fn large(whole: &str, fraction: &str, factor: &Factor, negative: bool) -> Option<Self> {
+        let digits = format!("{whole}{fraction}");
+        let (multiplier, exponent) = match factor {
+            Factor::Decimal(exponent) => (BigInt::from(1), i64::from(*exponent)),
+            Factor::Binary(bits) => (BigInt::from(1) << bits, 0),
+        };
+        let shift = exponent - i64::try_from(fraction.len()).ok()? - i64::from(NANO);
+        if u64::try_from(digits.len()).ok()? > MAX_DIGITS {
+            return None;
+        }
+        let figure = digits.parse::<BigInt>().ok()? * multiplier;
+        let power = |shift: u64| {
+            (shift <= MAX_DIGITS).then(|| BigInt::from(10).pow(u32::try_from(shift).unwrap_or(0)))
+        };
+        let zero = BigInt::from(0);
+        let nanos = match (shift >= 0, power(shift.unsigned_abs())) {
+            (true, power) => figure * power?,
+            (false, Some(power)) => {
+                let rest = &figure % &power;
+                figure / power + i32::from(rest != zero)
+            }
+            (false, None) => BigInt::from(i32::from(figure != zero)),
+        };
+        let most = BigInt::from(i64::MAX) * BigInt::from(1_000_000_000);
+        let nanos = match factor {
+            Factor::Binary(_) => nanos.min(most),
+            Factor::Decimal(_) => nanos,
+        };
+        Some(Self::Large {
+            nanos: if negative { -nanos } else { nanos },
+        })
+    }
+
+    fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Small { value, scale } => at_scale(*value, u32::try_from(*scale).ok()?),
+            Self::Large { .. } => None,
+        }
+    }
+
+    /// Its sign, its digits without the zeros at the end, and the power of ten of the last of them.
+    fn parts(&self) -> (Sign, String, i64) {
+        let (number, power) = match self {
+            Self::Small { value, scale } => (BigInt::from(*value), i64::from(*scale)),
+            Self::Large { nanos } => (nanos.clone(), i64::from(NANO)),
+        };
+        let digits = number.magnitude().to_string();
+        let kept = digits.trim_end_matches('0');
+        let power = power + i64::try_from(digits.len() - kept.len()).unwrap_or(0);
+        (number.sign(), kept.to_owned(), power)
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        let ((sign, digits, power), (other_sign, other_digits, other_power)) =
+            (self.parts(), other.parts());
+        let size = |digits: &str, power: i64| power + i64::try_from(digits.len()).unwrap_or(0);
+        let magnitudes = || {
+            size(&digits, power)
+                .cmp(&size(&other_digits, other_power))
+                .then_with(|| digits.cmp(&other_digits))
+        };
+        sign.cmp(&other_sign).then_with(|| match sign {
+            Sign::NoSign => Ordering::Equal,
+            Sign::Plus => magnitudes(),
+            Sign::Minus => magnitudes().reverse(),
+        })
+    }
+
+    fn nanos(&self) -> Option<BigInt> {
+        match self {
+            Self::Small { value, scale } => {
+                let power = u32::try_from(scale.checked_sub(NANO)?).ok()?;
+                let power =
+                    (u64::from(power) <= MAX_DIGITS).then(|| BigInt::from(10).pow(power))?;
+                Some(BigInt::from(*value) * power)
+            }
+            Self::Large { nanos } => Some(nanos.clone()),
+        }
+    }
+
+    fn plus(&self, other: &Self) -> Option<Self> {
+        let small = match (self, other) {
+            (_, Self::Small { value: 0, .. }) if matches!(self, Self::Small { .. }) => {
+                Some(self.clone())
+            }
+            (Self::Small { value: 0, .. }, Self::Small { .. }) => Some(other.clone()),
+            (
+                Self::Small {
+                    value: a,
+                    scale: a_scale,
+                },
+                Self::Small {
+                    value: b,
+                    scale: b_scale,
+                },
+            ) => {
+                let scale = *a_scale.min(b_scale);
+                let rescale = |value: i64, from: i32| {
+                    at_scale(value, u32::try_from(from.checked_sub(scale)?).ok()?)
+                };
+                rescale(*a, *a_scale)
+                    .zip(rescale(*b, *b_scale))
+                    .and_then(|(a, b)| a.checked_add(b))
+                    .map(|value| Self::Small { value, scale })
+            }
+            _ => None,
+        };
+        small.or_else(|| {
+            Some(Self::Large {
+                nanos: self.nanos()? + other.nanos()?,
+            })
+        })
+    }
+
+    fn negated(&self) -> Self {
+        match self {
+            Self::Small { value, scale } if *value != i64::MIN => Self::Small {
+                value: -value,
+                scale: *scale,
+            },
+            other => Self::Large {
+                nanos: -other.nanos().unwrap_or_default(),
+            },
+        }
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.compare(other).is_eq()
+    }
+}
+
+/// The value times a power of ten.
+fn at_scale(value: i64, scale: u32) -> Option<i64> {
+    if value == 0 {
+        return Some(0);
+    }
+    10_i64.checked_pow(scale)?.checked_mul(value)
 }
 
 /// What a suffix multiplies by.
@@ -99,61 +269,21 @@ impl Factor {
                 let digits = exponent.strip_prefix(['e', 'E'])?;
                 let unsigned = digits.strip_prefix(['+', '-']).unwrap_or(digits);
                 let plain = !unsigned.is_empty() && unsigned.bytes().all(|b| b.is_ascii_digit());
-                Self::Decimal(plain.then(|| digits.parse().ok())??)
+                #[expect(clippy::cast_possible_truncation, reason = "as Go converts")]
+                Self::Decimal(plain.then(|| digits.parse::<i64>().ok())?? as i32)
             }
         })
     }
 
-    /// The number times this, in billionths, rounded up.
-    fn times(&self, whole: &str, fraction: &str) -> i128 {
-        let digits = format!("{whole}{fraction}");
-        let digits = digits.trim_start_matches('0');
-        if digits.is_empty() {
-            return 0;
+    /// Whether that many digits, before and behind the point, are tried in the small form.
+    fn takes_small(&self, whole: usize, fraction: usize) -> bool {
+        match self {
+            Self::Decimal(_) => whole + fraction <= SAFE_DIGITS,
+            Self::Binary(bits) => {
+                let bits = usize::try_from(*bits).unwrap_or(usize::MAX);
+                fraction == 0 && whole + bits * 3 / 10 < 15
+            }
         }
-        // Places of the last digit, in powers of ten of a billionth.
-        let behind = i64::try_from(fraction.len()).unwrap_or(i64::MAX);
-        let (shift, exponent) = match self {
-            Self::Decimal(exponent) => (9 + i64::from(*exponent) - behind, 0),
-            Self::Binary(bits) => (9 - behind, *bits),
-        };
-        // More digits than any quantity holds.
-        if i64::try_from(digits.len())
-            .unwrap_or(i64::MAX)
-            .saturating_add(shift)
-            > 30
-        {
-            return MAX;
-        }
-        let scaled = |value: i128| {
-            value
-                .checked_shl(exponent)
-                .filter(|scaled| scaled >> exponent == value)
-        };
-        if shift >= 0 {
-            let power = 10_i128.pow(u32::try_from(shift).unwrap_or(30).min(30));
-            let value = digits
-                .parse::<i128>()
-                .ok()
-                .and_then(|value| value.checked_mul(power));
-            return value.and_then(scaled).unwrap_or(MAX);
-        }
-        let cut = usize::try_from(-shift).unwrap_or(usize::MAX);
-        if exponent == 0 {
-            let (kept, dropped) = digits.split_at(digits.len().saturating_sub(cut));
-            let value: i128 = kept.parse().unwrap_or(0);
-            return value
-                + i128::from(dropped.bytes().any(|digit| digit != b'0') || cut > digits.len());
-        }
-        // Twenty digits are more than a quantity holds; what is cut here is below a billionth.
-        let kept = &digits[..digits.len().min(20)];
-        let cut = cut.saturating_sub(digits.len() - kept.len()).min(37);
-        let Some(value) = kept.parse::<i128>().ok().and_then(scaled) else {
-            return MAX;
-        };
-        let cut = u32::try_from(cut).unwrap_or(37);
-        let power = 10_i128.pow(cut);
-        value / power + i128::from(value % power != 0)
     }
 }
 
@@ -167,26 +297,33 @@ fn quantity(text: &CelString<'_>) -> Result<Quantity, ExecutionError> {
 }
 
 fn sign(quantity: &Quantity) -> CelInt {
-    i64::try_from(quantity.nanos.signum())
-        .unwrap_or_default()
-        .into()
+    match quantity.parts().0 {
+        Sign::Minus => -1,
+        Sign::NoSign => 0,
+        Sign::Plus => 1,
+    }
+    .into()
 }
 
 fn is_greater_than(a: &Quantity, b: &Quantity) -> CelBool {
-    (a > b).into()
+    a.compare(b).is_gt().into()
 }
 
 fn is_less_than(a: &Quantity, b: &Quantity) -> CelBool {
-    (a < b).into()
+    a.compare(b).is_lt().into()
 }
 
 fn compare_to(a: &Quantity, b: &Quantity) -> CelInt {
-    (a.nanos.cmp(&b.nanos) as i64).into()
+    (a.compare(b) as i64).into()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "approximate by its name")]
 fn as_approximate_float(quantity: &Quantity) -> CelDouble {
-    (quantity.nanos as f64 / NANOS as f64).into()
+    let (number, power) = match quantity {
+        Quantity::Small { value, scale } => (value.to_string(), *scale),
+        Quantity::Large { nanos } => (nanos.to_string(), NANO),
+    };
+    let float = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+    (float(&number) * float(&format!("1e{power}"))).into()
 }
 
 fn as_integer(quantity: &Quantity) -> Result<CelInt, ExecutionError> {
@@ -198,29 +335,27 @@ fn is_integer(quantity: &Quantity) -> CelBool {
     quantity.integer().is_some().into()
 }
 
-fn add(a: &Quantity, b: &Quantity) -> Quantity {
-    Quantity {
-        nanos: a.nanos.saturating_add(b.nanos),
-    }
+fn add(a: &Quantity, b: &Quantity) -> Result<Quantity, ExecutionError> {
+    a.plus(b)
+        .ok_or_else(|| failed("add", "the quantity is too large"))
 }
 
-fn add_integer(a: &Quantity, b: &CelInt) -> Quantity {
+fn add_integer(a: &Quantity, b: &CelInt) -> Result<Quantity, ExecutionError> {
     add(a, &whole(b))
 }
 
-fn sub(a: &Quantity, b: &Quantity) -> Quantity {
-    Quantity {
-        nanos: a.nanos.saturating_sub(b.nanos),
-    }
+fn sub(a: &Quantity, b: &Quantity) -> Result<Quantity, ExecutionError> {
+    add(a, &b.negated())
 }
 
-fn sub_integer(a: &Quantity, b: &CelInt) -> Quantity {
+fn sub_integer(a: &Quantity, b: &CelInt) -> Result<Quantity, ExecutionError> {
     sub(a, &whole(b))
 }
 
 fn whole(value: &CelInt) -> Quantity {
-    Quantity {
-        nanos: i128::from(*value.inner()) * NANOS,
+    Quantity::Small {
+        value: *value.inner(),
+        scale: 0,
     }
 }
 
@@ -228,25 +363,59 @@ fn whole(value: &CelInt) -> Quantity {
 mod tests {
     use super::*;
 
-    fn nanos(text: &str) -> Option<i128> {
-        Quantity::parse(text).map(|quantity| quantity.nanos)
+    fn read(text: &str) -> Quantity {
+        Quantity::parse(text).expect(text)
     }
 
     #[test]
     fn quantities_are_exact_to_the_billionth() {
-        assert_eq!(nanos("1"), Some(NANOS));
-        assert_eq!(nanos("-500m"), Some(-NANOS / 2));
-        assert_eq!(nanos("1.5Gi"), Some(1_610_612_736 * NANOS));
-        assert_eq!(nanos("1e3"), nanos("1k"));
-        assert_eq!(nanos("1E-3"), nanos("1m"));
-        assert_eq!(nanos(".5"), nanos("0.5"));
-        assert_eq!(nanos("1."), nanos("1"));
-        assert_eq!(nanos("-"), Some(0));
-        assert_eq!(nanos("Gi"), Some(0));
-        assert_eq!(nanos("0.1n"), Some(1));
-        assert_eq!(nanos("9999999999999999999999999E"), Some(MAX));
-        for bad in ["", "1.2.3", "1ki", "Ei", "1e", "1 ", "1e1.5"] {
-            assert_eq!(nanos(bad), None, "{bad}");
+        for (a, b) in [
+            ("1.5Gi", "1610612736"),
+            ("1e3", "1k"),
+            ("1E-3", "1m"),
+            (".5", "0.5"),
+            ("1.", "1"),
+            ("-", "0"),
+            ("Gi", "0"),
+            ("0.1n", "1n"),
+            ("100E", "1e20"),
+            ("-0", "0"),
+            ("9999999Ei", "9223372036854775807"),
+            ("1e400", "10e399"),
+        ] {
+            assert_eq!(read(a), read(b), "{a} and {b}");
         }
+        for (a, b) in [
+            ("-500m", "0"),
+            ("1e18", "1e400"),
+            ("-1e400", "-1"),
+            ("1Ei", "9E"),
+        ] {
+            assert!(read(a).compare(&read(b)).is_lt(), "{a} and {b}");
+        }
+        for bad in ["", "1.2.3", "1ki", "Ei", "1e", "1 ", "1e1.5"] {
+            assert!(Quantity::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn whether_it_is_an_integer_goes_by_how_it_is_written() {
+        for integer in ["0", "1", "1Gi", "-3k", "1e18", "5Ti", "123456789012345678"] {
+            assert!(read(integer).integer().is_some(), "{integer}");
+        }
+        for other in [
+            "1.5Gi",
+            ".5Gi",
+            "2000m",
+            "1Ei",
+            "1e21",
+            "100E",
+            "1e400",
+            "9223372036854775807",
+        ] {
+            assert!(read(other).integer().is_none(), "{other}");
+        }
+        let sum = read("1").plus(&read("1.5Gi")).expect("a sum");
+        assert!(sum.integer().is_none());
     }
 }

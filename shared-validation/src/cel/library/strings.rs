@@ -11,15 +11,12 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use crate::cel::budget;
 use crate::cel::careful::refuse_broken;
 use crate::cel::library::{argument, failed, items};
-use crate::format::time;
 use crate::go;
 
 /// `replace`, whose result could outgrow every argument.
 pub(in crate::cel) const BOUNDED_REPLACE: &str = "@replace";
 /// `join` that pays for its result.
 pub(in crate::cel) const BOUNDED_JOIN: &str = "@join";
-/// `timestamp`, read as Go reads it, and in UTC.
-pub(in crate::cel) const TIMESTAMP: &str = "@timestamp";
 /// The arguments of `format`, with lists and maps spelled as cel-go spells them.
 pub(in crate::cel) const SPELLED: &str = "@spelled";
 
@@ -33,9 +30,6 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         vec![STRING_TYPE],
         join,
     )?;
-    cel::add_overload!(env, fn timestamp: (CelString) -> Result<CelTimestamp>, name = TIMESTAMP)?;
-    cel::add_overload!(env, fn same_timestamp: (CelTimestamp) -> CelTimestamp, name = TIMESTAMP)?;
-    cel::add_overload!(env, fn timestamp_of_seconds: (CelInt) -> Result<CelTimestamp>, name = TIMESTAMP)?;
     cel::add_member_overload!(env, fn replace: (CelString, CelString, CelString) -> Result<CelString>, name = BOUNDED_REPLACE)?;
     cel::add_member_overload!(env, fn replace_some: (CelString, CelString, CelString, CelInt) -> Result<CelString>, name = BOUNDED_REPLACE)
 }
@@ -92,26 +86,6 @@ fn afford(length: usize, function: &str) -> Result<(), ExecutionError> {
     } else {
         Err(failed(function, "the result is too long"))
     }
-}
-
-fn timestamp(text: &CelString<'_>) -> Result<CelTimestamp, ExecutionError> {
-    let problem = || failed("timestamp", text.inner());
-    time::rfc3339(text.inner(), false)
-        .map(CelTimestamp::from)
-        .ok_or_else(problem)
-}
-
-fn same_timestamp(moment: &CelTimestamp) -> CelTimestamp {
-    moment.clone()
-}
-
-fn timestamp_of_seconds(seconds: &CelInt) -> Result<CelTimestamp, ExecutionError> {
-    let moment = chrono::DateTime::from_timestamp(*seconds.inner(), 0);
-    let within = moment.filter(|moment| (1..=9999).contains(&chrono::Datelike::year(moment)));
-    let problem = || failed("timestamp", "timestamp overflow");
-    within
-        .map(|moment| CelTimestamp::from(moment.fixed_offset()))
-        .ok_or_else(problem)
 }
 
 fn spelled<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
