@@ -35,6 +35,15 @@ pub(crate) struct Cycle<R> {
     pub(crate) policy: CurrentPolicy,
 }
 
+impl<R> Cycle<R> {
+    /// Forgets an object that is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.backoffs.reset(uid);
+        self.announcer.forget(uid);
+        self.metrics.standing.forget(uid);
+    }
+}
+
 /// One object in one round.
 struct Round<'a, R> {
     cycle: &'a Cycle<R>,
@@ -330,9 +339,7 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     fn forget(&self) {
-        self.cycle.backoffs.reset(&self.uid);
-        self.cycle.announcer.forget(&self.uid);
-        self.cycle.metrics.standing.forget(&self.uid);
+        self.cycle.forget(&self.uid);
     }
 
     fn count_violations(&self) {

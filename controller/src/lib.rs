@@ -8,6 +8,7 @@ mod announce;
 mod backoff;
 mod conditions;
 mod cycle;
+mod known;
 mod leadership;
 mod merge_patch;
 mod metrics;

@@ -53,6 +53,13 @@ impl Standing {
         self.replace(uid, BTreeSet::new());
     }
 
+    /// Forgets every object.
+    pub(crate) fn clear(&self) {
+        let by_object = self.by_object.lock();
+        by_object.unwrap_or_else(PoisonError::into_inner).clear();
+        self.broken.clear();
+    }
+
     fn replace(&self, uid: &str, now: BTreeSet<StandingLabels>) {
         let mut by_object = self
             .by_object

@@ -20,6 +20,7 @@ use tracing::Instrument;
 use crate::announce::Announcer;
 use crate::backoff::Backoffs;
 use crate::cycle::{self, Cycle};
+use crate::known::Known;
 use crate::metrics::{ControllerLabels, Metrics, ResultLabels};
 use crate::reconcile::Reconcile;
 
@@ -76,7 +77,9 @@ impl<R: Reconcile> Loop<R> {
 #[async_trait]
 impl<R: Reconcile> Run for Loop<R> {
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
-        let Self { cycle } = *self;
+        let cycle = Arc::new(self.cycle);
+        let mut known = Known::default();
+        let watched = Arc::clone(&cycle);
         let api: Api<DynamicObject> = Api::all_with(cycle.client.clone(), &cycle.resource);
         let writer = Writer::new(cycle.resource.clone());
         let reader = writer.as_reader();
@@ -86,6 +89,11 @@ impl<R: Reconcile> Run for Loop<R> {
         let stream = watcher(api, watcher::Config::default())
             .default_backoff()
             .inspect_err(|error| tracing::warn!(%error, "the watch failed; trying again"))
+            .inspect_ok(move |event| {
+                for uid in known.gone(event) {
+                    watched.forget(&uid);
+                }
+            })
             .reflect(writer)
             .applied_objects()
             .predicate_filter(changes, PredicateConfig::default());
@@ -98,7 +106,7 @@ impl<R: Reconcile> Run for Loop<R> {
             .run(
                 reconcile,
                 |_, error: &Infallible, _| match *error {},
-                Arc::new(cycle),
+                Arc::clone(&cycle),
             )
             .for_each(|result| {
                 if let Err(error) = result {
@@ -107,6 +115,8 @@ impl<R: Reconcile> Run for Loop<R> {
                 std::future::ready(())
             })
             .await;
+        // Whoever leads next tells how the objects stand.
+        cycle.metrics.standing.clear();
     }
 }
 

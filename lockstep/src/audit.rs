@@ -1,17 +1,18 @@
 //! `lockstep audit`: what the rules say to the objects that a cluster holds already.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use shared_validation::{Accepted, Candidate, Judge, Policy, Verdict, Violation};
 
-use crate::{kinds, policy, serving};
+use crate::{kinds, policy, serving, stdout};
 
 /// How many objects the API server is asked for at once.
 const PAGE: u32 = 500;
@@ -110,8 +111,8 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         .with_context(|| format!("cannot list {}", ruleset.kind()))?;
     }
     match args.output {
-        Output::Text => print_text(objects, &by_rule),
-        Output::Json => println!("{}", to_json(objects, &by_rule)),
+        Output::Text => stdout::print(&to_text(objects, &by_rule))?,
+        Output::Json => stdout::print(&format!("{}\n", to_json(objects, &by_rule)))?,
     }
     Ok(by_rule.values().all(|broken| broken.refused.is_empty()))
 }
@@ -139,7 +140,12 @@ async fn each(
     let mut params = ListParams::default().limit(PAGE);
     let mut count = 0;
     loop {
-        let page = api.list(&params).await?;
+        let page = api.list(&params).await.map_err(|error| match error {
+            kube::Error::Api(status) if status.code == 404 => {
+                anyhow!("the cluster has no such kind; apply its CRD first")
+            }
+            error => error.into(),
+        })?;
         for object in &page.items {
             let namespace = object.namespace().unwrap_or_default();
             see(
@@ -177,9 +183,10 @@ fn file(
     add(&verdict.audited, |broken| &mut broken.counted);
 }
 
-fn print_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) {
+fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> String {
+    let mut out = String::new();
     for ((kind, rule), broken) in by_rule {
-        println!("{kind} {rule}");
+        let _ = writeln!(out, "{kind} {rule}");
         for (what, names) in [
             ("refused", &broken.refused),
             ("warned", &broken.warned),
@@ -200,14 +207,15 @@ fn print_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) {
             } else {
                 String::new()
             };
-            println!("  {what:8} {:>6}  {named}{more}", names.len());
+            let _ = writeln!(out, "  {what:8} {:>6}  {named}{more}", names.len());
         }
     }
     let refused: std::collections::BTreeSet<_> = by_rule
         .values()
         .flat_map(|broken| &broken.refused)
         .collect();
-    println!(
+    let _ = writeln!(
+        out,
         "{objects} objects, {} break {} rules, {} would be refused",
         by_rule
             .values()
@@ -218,6 +226,7 @@ fn print_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) {
         by_rule.len(),
         refused.len()
     );
+    out
 }
 
 fn to_json(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Value {

@@ -77,7 +77,10 @@ fn check(args: &Args) -> Result<ExitCode, String> {
     };
     let kinds = Kinds::new(rulesets, &args.crds)?;
     if args.jsonl {
-        return jsonl(&kinds, &args.files);
+        return jsonl(&kinds, &policy, &args.files);
+    }
+    if args.show_stored && !args.output.shows_stored() {
+        return Err("--show-stored is for --output text, short and json".to_owned());
     }
     let old = match &args.old {
         Some(path) => Old::Given(read_one(path)?),
@@ -195,8 +198,7 @@ fn read_one(path: &Path) -> Result<Value, String> {
     };
     let name = &source.name;
     let text = source.read().map_err(|error| format!("{name}: {error}"))?;
-    let documents =
-        document::read(&text).map_err(|problem| format!("{name}: {}", problem.message))?;
+    let documents = document::read_all(&text).map_err(|problem| format!("{name}:{problem}"))?;
     match documents.as_slice() {
         [one] => Ok(one.to_value()),
         many => Err(format!(
@@ -207,15 +209,15 @@ fn read_one(path: &Path) -> Result<Value, String> {
 }
 
 /// Judges the lines of one file, or of standard input.
-fn jsonl(kinds: &Kinds, files: &[PathBuf]) -> Result<ExitCode, String> {
+fn jsonl(kinds: &Kinds, policy: &Policy, files: &[PathBuf]) -> Result<ExitCode, String> {
     let out = &mut io::BufWriter::new(io::stdout().lock());
     let count = match files {
         [file] if file.as_os_str() != "-" => {
             let opened = std::fs::File::open(file)
                 .map_err(|error| format!("{}: {error}", file.display()))?;
-            jsonl::run(kinds, io::BufReader::new(opened), out)
+            jsonl::run(kinds, policy, io::BufReader::new(opened), out)
         }
-        [] | [_] => jsonl::run(kinds, io::stdin().lock(), out),
+        [] | [_] => jsonl::run(kinds, policy, io::stdin().lock(), out),
         _ => return Err("--jsonl takes one file, or standard input".to_owned()),
     };
     match count.and_then(|count| out.flush().map(|()| count)) {

@@ -1,6 +1,6 @@
 //! What a cluster holds, for one who only looks.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
@@ -20,7 +20,7 @@ pub(crate) fn stored_objects() -> Result<Fetch, String> {
     Ok(Box::new(move |object| {
         runtime
             .block_on(fetch(&client, &namespace, object))
-            .map_err(|error| format!("cannot fetch what the cluster holds: {error}"))
+            .map_err(|error| format!("cannot fetch what the cluster holds: {error:#}"))
     }))
 }
 
@@ -36,7 +36,7 @@ async fn fetch(
     client: &Client,
     default_namespace: &str,
     object: &Value,
-) -> Result<Option<Value>, kube::Error> {
+) -> anyhow::Result<Option<Value>> {
     let text = |pointer: &str| {
         object
             .pointer(pointer)
@@ -49,9 +49,10 @@ async fn fetch(
     let gvk = GroupVersionKind::gvk(group, version, text("/kind"));
     let (resource, capabilities) = match kube::discovery::pinned_kind(client, &gvk).await {
         Ok(found) => found,
-        // The kind is not installed: whatever is applied is new.
-        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
-        Err(error) => return Err(error),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            bail!("it has no kind {}; apply its CRD first", gvk.kind)
+        }
+        Err(error) => return Err(error.into()),
     };
     let name = text("/metadata/name");
     if name.is_empty() {

@@ -2,10 +2,12 @@
 
 pub(crate) mod apply;
 pub(crate) mod document;
+mod fields;
 pub(crate) mod jsonl;
 pub(crate) mod judge;
 pub(crate) mod kinds;
 pub(crate) mod output;
+mod parts;
 pub(crate) mod scalar;
 pub(crate) mod sources;
 pub(crate) mod stored;

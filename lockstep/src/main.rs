@@ -14,6 +14,7 @@ mod policy;
 mod rules;
 mod serving;
 mod shell;
+mod stdout;
 mod webhook;
 
 use std::process::ExitCode;
@@ -59,10 +60,7 @@ fn main() -> ExitCode {
         Command::Check(args) => return check::run(&args),
         Command::Audit(args) => return audit::run(&args),
         Command::Manifests(args) => manifests::run(&args),
-        Command::Completions(args) => {
-            shell::completions(&args);
-            Ok(())
-        }
+        Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Webhook(args) => webhook::run(args),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use shared_validation::{Judge, Layer, RuleEntry, Severity};
 
-use crate::kinds;
+use crate::{kinds, stdout};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -41,8 +41,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     match &args.id {
-        Some(id) => print!("{}", explained(&chosen, id)?),
-        None => print!("{}", listed(&chosen)),
+        Some(id) => stdout::print(&explained(&chosen, id)?)?,
+        None => stdout::print(&listed(&chosen))?,
     }
     Ok(())
 }

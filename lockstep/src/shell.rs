@@ -1,12 +1,11 @@
 //! `lockstep completions` and `lockstep man`: for the shell that it runs in.
 
-use std::io;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::CommandFactory;
 
-use crate::Cli;
+use crate::{Cli, stdout};
 
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArgs {
@@ -21,13 +20,10 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs) {
-    clap_complete::generate(
-        args.shell,
-        &mut Cli::command(),
-        "lockstep",
-        &mut io::stdout(),
-    );
+pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "lockstep", &mut script);
+    stdout::print(&String::from_utf8_lossy(&script))
 }
 
 pub(crate) fn man(args: &ManArgs) -> anyhow::Result<()> {

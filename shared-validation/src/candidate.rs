@@ -103,8 +103,8 @@ impl<'a> Candidate<'a> {
     /// never judged: a finalizer can always be removed.
     pub(crate) fn only_finalizes(&self) -> bool {
         let Some(old) = self.old else { return false };
-        let deleted = self
-            .object
+        // Of the old object: only the API server sets it, whatever an author writes.
+        let deleted = old
             .pointer("/metadata/deletionTimestamp")
             .is_some_and(|t| !t.is_null());
         deleted && without_metadata(self.object).eq(without_metadata(old))

@@ -26,7 +26,7 @@ use crate::field_path::Cursor;
 use crate::rule::Layer;
 use crate::ruleset::{Case, LayerJudge, Report};
 use crate::schema::Schema;
-use crate::transition::{Correlation, Ratchet, counterpart};
+use crate::transition::{Correlation, Counterparts, Ratchet};
 use crate::verdict::Violation;
 
 pub(crate) use rule::CelRule;
@@ -114,14 +114,16 @@ impl<'a> Walk<'a, '_, '_> {
                 let Some(schema) = place.schema.items.as_deref() else {
                     return;
                 };
+                let before = place
+                    .before
+                    .map(|before| Counterparts::new(place.schema, before));
+                let correlated = place.ratchet.items();
                 for (index, value) in items.iter().enumerate() {
                     let below = Place {
                         schema,
                         value,
-                        before: place
-                            .before
-                            .and_then(|before| counterpart(place.schema, value, before)),
-                        ratchet: place.ratchet.item(index),
+                        before: before.as_ref().and_then(|before| before.of(value)),
+                        ratchet: place.ratchet.item(correlated.as_ref(), index),
                     };
                     self.node(below, at.index(index));
                 }

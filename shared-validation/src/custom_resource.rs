@@ -112,7 +112,11 @@ impl CustomResource {
     pub(crate) fn judge(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Verdict {
         let mut object = candidate.object.clone();
         if candidate.only_finalizes() {
-            return Report::default().into_verdict(object, vec![]);
+            let mut report = Report::default();
+            if candidate.unknown_fields == UnknownFields::Refuse {
+                self.metadata_as_written(candidate, &mut report);
+            }
+            return report.into_verdict(object, vec![]);
         }
         let old = candidate.old.map(|old| self.filled(old, beyond));
         let mut operations =
@@ -163,7 +167,7 @@ impl CustomResource {
             );
         }
         if candidate.unknown_fields == UnknownFields::Refuse {
-            self.as_written(candidate.object, &mut report);
+            self.as_written(candidate, &mut report);
         }
         Structural.judge(&case, &mut report);
         if !report.blocks_cel() {
@@ -177,7 +181,8 @@ impl CustomResource {
 
     /// Judges what the API server looks at before it asks the schema: what an author writes and no
     /// controller ever sees.
-    fn as_written(&self, object: &Value, report: &mut Report<'_>) {
+    fn as_written(&self, candidate: &Candidate<'_>, report: &mut Report<'_>) {
+        let object = candidate.object;
         unknown_fields::report(object, &self.schema, report);
         let api_version = if self.group.is_empty() {
             self.version.clone()
@@ -193,7 +198,14 @@ impl CustomResource {
                 metadata::report(report, "type", at, error);
             }
         }
-        metadata::judge(object, self.is_namespaced, report);
+        self.metadata_as_written(candidate, report);
+    }
+
+    fn metadata_as_written(&self, candidate: &Candidate<'_>, report: &mut Report<'_>) {
+        metadata::judge(candidate.object, self.is_namespaced, report);
+        if let Some(old) = candidate.old {
+            metadata::judge_change(candidate.object, old, report);
+        }
     }
 }
 

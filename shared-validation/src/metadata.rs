@@ -10,7 +10,7 @@ use crate::format::name;
 use crate::rule::Layer;
 use crate::ruleset::Report;
 use crate::schema::Schema;
-use crate::structural::type_name;
+use crate::structural::{as_integer, type_name};
 use crate::unknown_fields;
 use crate::verdict::Violation;
 
@@ -89,10 +89,23 @@ pub(crate) fn judge_content(
             .flatten()
     };
     let finalizers = at.child("finalizers");
-    for finalizer in items("finalizers").filter_map(Value::as_str) {
+    // Decoding takes null for the empty text.
+    let named = items("finalizers").filter_map(|item| match item {
+        Value::Null => Some(""),
+        item => item.as_str(),
+    });
+    for finalizer in named.clone() {
         if !name::is_qualified_name(finalizer) {
             invalid(finalizers, finalizer, QUALIFIED);
         }
+    }
+    let both = ["orphan", "foregroundDeletion"];
+    if both
+        .iter()
+        .all(|one| named.clone().any(|name| name == *one))
+    {
+        let detail = "`orphan` and `foregroundDeletion` must not both be set";
+        invalid(finalizers, "orphan", detail);
     }
     let owners = at.child("ownerReferences");
     for owner in items("ownerReferences") {
@@ -104,6 +117,15 @@ pub(crate) fn judge_content(
             {
                 invalid(owners.child(field), "", "must not be empty");
             }
+        }
+        let said = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (said("apiVersion"), said("kind"));
+        if api_version.matches('/').count() > 1 {
+            let detail = "must be a version, or a group and a version with a slash between them";
+            invalid(owners.child("apiVersion"), api_version, detail);
+        }
+        if kind == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1") {
+            invalid(owners, "Event", "must not be an owner");
         }
     }
     let controllers = items("ownerReferences")
@@ -143,6 +165,48 @@ pub(crate) fn judge(object: &Value, is_namespaced: bool, report: &mut Report<'_>
         let below = at.child("name");
         let error = FieldError::required(below.to_path(), "name or generateName is required");
         self::report(report, "required", below, error);
+    }
+}
+
+/// Judges what changes in the metadata of a custom resource: some of it is the API server's own.
+pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>) {
+    let at = Cursor::Root.child("metadata");
+    let (metadata, old) = (&object["metadata"], &old["metadata"]);
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let (new, old) = (&metadata[field], &old[field]);
+        // What is left out stays as it is, and so does the time of a deletion that has begun.
+        let is_free = if field == "uid" {
+            old.is_null()
+        } else {
+            !old.is_null()
+        };
+        if !new.is_null() && new != old && !is_free {
+            let below = at.child(field);
+            let detail = "may not be changed; leave it out";
+            let error = FieldError::invalid(below.to_path(), new.clone(), detail);
+            self::report(report, "immutable", below, error);
+        }
+    }
+    if old["deletionTimestamp"].is_null() {
+        return;
+    }
+    let named = |metadata: &Value| {
+        let list = metadata["finalizers"].as_array().cloned();
+        list.unwrap_or_default()
+    };
+    let before = named(old);
+    for finalizer in named(metadata) {
+        if !before.contains(&finalizer) {
+            let below = at.child("finalizers");
+            let detail =
+                format!("no finalizer may be added while the object is deleted: {finalizer}");
+            self::report(
+                report,
+                "added",
+                below,
+                FieldError::forbidden(below.to_path(), detail),
+            );
+        }
     }
 }
 
@@ -196,7 +260,8 @@ fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>
     if value.is_null() {
         return;
     }
-    if expected != actual {
+    let is_whole = || value.as_number().is_some_and(|n| as_integer(n).is_some());
+    if expected != actual && !(expected == "integer" && is_whole()) {
         let path = at.to_path();
         let detail = format!(
             "{} in body must be of type {expected}: \"{actual}\"",

@@ -1,5 +1,7 @@
 //! Which part of the old object a part of the new one is compared with.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::schema::{ListType, Schema};
@@ -28,12 +30,13 @@ impl<'a> Correlation<'a> {
         Some(Self { new, old, schema })
     }
 
-    /// The item at that place, if it has a counterpart.
-    pub(crate) fn item(&self, index: usize) -> Option<Self> {
-        let new = self.new.as_array()?.get(index)?;
-        let old = counterpart(self.schema, new, self.old)?;
-        let schema = self.schema.items.as_deref()?;
-        Some(Self { new, old, schema })
+    /// The items, to be asked for one by one.
+    pub(crate) fn items(&self) -> Items<'a> {
+        Items {
+            new: self.new,
+            schema: self.schema.items.as_deref(),
+            counterparts: Counterparts::new(self.schema, self.old),
+        }
     }
 
     /// Whether the value is what it was. An object with a field that the schema does not know never
@@ -45,8 +48,9 @@ impl<'a> Correlation<'a> {
                 let by_key = matches!(self.schema.list_type, ListType::Map(_));
                 new.len() == old.len()
                     && if by_key {
+                        let items = self.items();
                         (0..new.len())
-                            .all(|index| self.item(index).is_some_and(|item| item.is_unchanged()))
+                            .all(|index| items.get(index).is_some_and(|item| item.is_unchanged()))
                     } else {
                         new == old
                     }
@@ -62,21 +66,65 @@ impl<'a> Correlation<'a> {
     }
 }
 
-/// The item of `old` with the same keys as `item`. Only the items of a map list have one.
-pub(crate) fn counterpart<'a>(list: &Schema, item: &Value, old: &'a Value) -> Option<&'a Value> {
-    let ListType::Map(keys) = &list.list_type else {
-        return None;
-    };
-    let has_key = |key: &String| {
-        let value = item.get(key);
-        value.is_some_and(|value| !value.is_null() && !value.is_object() && !value.is_array())
-    };
-    if keys.is_empty() || !keys.iter().all(has_key) {
+/// The items of a list beside those that they replace.
+pub(crate) struct Items<'a> {
+    new: &'a Value,
+    schema: Option<&'a Schema>,
+    counterparts: Counterparts<'a>,
+}
+
+impl<'a> Items<'a> {
+    /// The item at that place, if it has a counterpart.
+    pub(crate) fn get(&self, index: usize) -> Option<Correlation<'a>> {
+        let new = self.new.as_array()?.get(index)?;
+        let old = self.counterparts.of(new)?;
+        let schema = self.schema?;
+        Some(Correlation { new, old, schema })
+    }
+}
+
+/// The items of an old list by their keys. Only the items of a map list have any.
+pub(crate) struct Counterparts<'a> {
+    keys: &'a [String],
+    /// Of several items with the same keys, the first.
+    by_keys: HashMap<String, &'a Value>,
+}
+
+impl<'a> Counterparts<'a> {
+    pub(crate) fn new(list: &'a Schema, old: &'a Value) -> Self {
+        let keys = match &list.list_type {
+            ListType::Map(keys) => keys.as_slice(),
+            _ => &[],
+        };
+        let mut by_keys = HashMap::new();
+        for item in old.as_array().into_iter().flatten() {
+            if let Some(identity) = identity(keys, item) {
+                by_keys.entry(identity).or_insert(item);
+            }
+        }
+        Self { keys, by_keys }
+    }
+
+    /// The old item with the same keys.
+    pub(crate) fn of(&self, item: &Value) -> Option<&'a Value> {
+        self.by_keys.get(&identity(self.keys, item)?).copied()
+    }
+}
+
+/// The values of an item's keys; none where one is missing or no scalar.
+fn identity(keys: &[String], item: &Value) -> Option<String> {
+    if keys.is_empty() {
         return None;
     }
-    old.as_array()?
-        .iter()
-        .find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
+    let mut identity = String::new();
+    for key in keys {
+        match item.get(key)? {
+            Value::Null | Value::Array(_) | Value::Object(_) => return None,
+            scalar => identity.push_str(&scalar.to_string()),
+        }
+        identity.push(',');
+    }
+    Some(identity)
 }
 
 /// How the errors of a CEL rule are told to be inherited, walked down with the object.
@@ -104,8 +152,13 @@ impl<'a> Ratchet<'a> {
         self.below(|current| current.field(name))
     }
 
-    pub(crate) fn item(self, index: usize) -> Self {
-        self.below(|current| current.item(index))
+    /// The items of a list, to be asked for one by one.
+    pub(crate) fn items(&self) -> Option<Items<'a>> {
+        self.current.map(|current| current.items())
+    }
+
+    pub(crate) fn item(self, items: Option<&Items<'a>>, index: usize) -> Self {
+        self.below(|_| items?.get(index))
     }
 
     fn below(self, step: impl Fn(&Correlation<'a>) -> Option<Correlation<'a>>) -> Self {

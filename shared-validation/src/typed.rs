@@ -101,8 +101,8 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     .policy
                     .and_then(|policy| policy.action(K::KIND, rule.id));
                 let action = policy.unwrap_or(said);
-                if said == Action::Deny && action != Action::Deny {
-                    // Once the policy denies again, the object has been accepted with this.
+                if action != Action::Deny {
+                    // Once a policy denies it, the object has been accepted with this.
                     report.remember(&violation);
                 }
                 match action {

@@ -117,8 +117,14 @@ fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Rep
     metadata::report(report, "unknown", below, error);
 }
 
+/// Nothing that long is a slip of the pen, and comparing it would take time.
+const LONGEST_NAME: usize = 100;
+
 /// The known name that was probably meant: the same in other case, or a slip or two away.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > LONGEST_NAME {
+        return None;
+    }
     let lower = name.to_lowercase();
     let distance =
         |candidate: &&str| strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());

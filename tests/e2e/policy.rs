@@ -74,6 +74,8 @@ async fn what_a_policy_let_pass_is_not_frozen_when_the_rule_is_enforced() {
     })
     .await;
     let mut orders = invalid("orders");
+    // What a rule only advises by itself, a policy may demand.
+    orders["spec"]["storage"] = json!({"sizeGib": 100, "maxSizeGib": 115});
     world.kubectl_apply(&orders).expect("stored");
     world.condition("orders", "Valid", "True").await;
     let url = world.installation.controller_health_url();
@@ -96,10 +98,11 @@ async fn what_a_policy_let_pass_is_not_frozen_when_the_rule_is_enforced() {
         .installation
         .remove_gate(&world.cluster)
         .expect("the configurations go");
-    world.installation.remove_policy().expect("it goes");
-    becomes(&world, "the rule being enforced in the loop", async || {
+    let denies = "rules: {CloudDatabase: {windows-disjoint: deny, autoscaling-headroom: deny}}";
+    world.installation.set_policy(denies).expect("a policy");
+    becomes(&world, "the rules being enforced in the loop", async || {
         let metrics = world.metrics(&url).await;
-        metrics.contains("lockstep_policy_rules 0\n")
+        metrics.contains("lockstep_policy_rules 2\n")
     })
     .await;
     world

@@ -9,7 +9,9 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Location, Spanned};
 
+use crate::desk::fields::Fields;
 use crate::desk::judge::{Place, Problem};
+use crate::desk::parts::{self, Part};
 use crate::desk::scalar;
 
 const MAX_DOCUMENTS: usize = 100_000;
@@ -23,33 +25,75 @@ const DEEP_BYTES: usize = 6 << 20;
 #[derive(Clone)]
 pub(crate) struct Document {
     root: Rc<Spanned<Node>>,
+    part: Part,
 }
 
-/// Reads every document of a text.
-pub(crate) fn read(text: &str) -> Result<Vec<Document>, Problem> {
+/// Reads every document of a text. One that cannot be read does not hide the others.
+pub(crate) fn read(text: &str) -> Vec<Result<Document, Problem>> {
     stacker::maybe_grow(DEEP_BYTES, 4 * DEEP_BYTES, || read_here(text))
 }
 
-fn read_here(text: &str) -> Result<Vec<Document>, Problem> {
+/// Reads a text of which every document is needed.
+pub(crate) fn read_all(text: &str) -> Result<Vec<Document>, String> {
+    let told = |problem: Problem| match problem.place {
+        Some(Place { line, column, .. }) => format!("{line}:{column}: {}", problem.message),
+        None => problem.message,
+    };
+    let documents: Result<Vec<_>, _> = read(text).into_iter().collect();
+    documents.map_err(told)
+}
+
+fn read_here(text: &str) -> Vec<Result<Document, Problem>> {
+    let parts = parts::of(text);
+    if parts.len() > MAX_DOCUMENTS {
+        return vec![Err(Problem {
+            place: None,
+            message: format!("cannot be read: more than {MAX_DOCUMENTS} documents; split the file"),
+        })];
+    }
+    let mut values_left = MAX_VALUES;
+    let mut documents = Vec::new();
+    for part in parts {
+        match read_part(part, text, values_left) {
+            Ok(read) => {
+                let values = read.iter().map(|document| document.root.value.count());
+                values_left = values_left.saturating_sub(values.sum());
+                documents.extend(read.into_iter().map(Ok));
+            }
+            Err(problem) => documents.push(Err(problem)),
+        }
+    }
+    documents
+}
+
+/// Reads one document; none where there is nothing but comments, and more where one ends with dots.
+fn read_part(part: Part, text: &str, most_values: usize) -> Result<Vec<Document>, Problem> {
+    let own = &text[part.start..part.end];
+    let shifted = |mut problem: Problem| {
+        problem.place = problem.place.map(|place| part.shift(place));
+        problem
+    };
     // One who never writes a separator may still indent with tabs, which YAML does not allow.
-    let roots: Vec<Spanned<Node>> = serde_saphyr::from_multiple_with_options(text, limits())
-        .map_err(|error| problem(text, &error))?;
+    let roots: Vec<Spanned<Node>> =
+        serde_saphyr::from_multiple_with_options(own, limits(most_values))
+            .map_err(|error| shifted(problem(own, &error)))?;
     let document = |mut root: Spanned<Node>| {
-        resolve(&mut root, text)?;
+        resolve(&mut root, own).map_err(shifted)?;
         Ok(Document {
             root: Rc::new(root),
+            part,
         })
     };
     roots.into_iter().map(document).collect()
 }
 
 /// How much is taken of one file: more than anybody writes, and no more than memory can hold.
-fn limits() -> serde_saphyr::Options {
+fn limits(most_values: usize) -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_documents: MAX_DOCUMENTS,
-            max_nodes: MAX_VALUES,
-            max_events: 4 * MAX_VALUES,
+            max_nodes: most_values,
+            max_events: 4 * most_values + 16,
+            max_recorded_anchor_events: 4 * MAX_VALUES,
             max_depth: MAX_DEPTH,
         },
     }
@@ -69,14 +113,14 @@ fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), Problem> {
             .iter_mut()
             .filter_map(Rc::get_mut)
             .try_for_each(|item| resolve(item, text)),
-        Node::Map(entries) => {
-            for (name, child) in &mut *entries {
+        Node::Map(fields) => {
+            for (name, child) in &mut fields.entries {
                 if let Some(written) = written(name.defined, text) {
                     name.value = scalar::resolved_name(std::mem::take(&mut name.value), written);
                 }
                 resolve(child, text)?;
             }
-            distinct(entries, text)
+            distinct(&fields.entries, text)
         }
     }
 }
@@ -106,12 +150,12 @@ fn written(location: Location, text: &str) -> Option<&str> {
 /// Which limit a text has gone beyond.
 fn limit(error: &serde_saphyr::Error) -> Option<String> {
     let serde_saphyr::Error::Budget { breach, .. } = error.without_snippet() else {
-        return None;
+        let message = error.without_snippet().to_string();
+        return message
+            .contains("non-finite float")
+            .then(|| "JSON has no such number; write a finite one".to_owned());
     };
     Some(match breach {
-        BudgetBreach::Documents { .. } => {
-            format!("more than {MAX_DOCUMENTS} documents; split the file")
-        }
         BudgetBreach::Depth { .. } => format!("nested deeper than {MAX_DEPTH} levels"),
         _ => format!("more than {MAX_VALUES} values, with its aliases expanded; split the file"),
     })
@@ -145,10 +189,24 @@ fn problem(text: &str, error: &serde_saphyr::Error) -> Problem {
     }
 }
 
-enum Node {
+pub(crate) enum Node {
     Scalar(Value),
     List(Vec<Rc<Spanned<Node>>>),
-    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+    Map(Fields),
+}
+
+impl Node {
+    /// How many values it holds, itself among them.
+    fn count(&self) -> usize {
+        match self {
+            Self::Scalar(_) => 1,
+            Self::List(items) => 1 + items.iter().map(|item| item.value.count()).sum::<usize>(),
+            Self::Map(fields) => {
+                let below = fields.entries.iter().map(|(_, child)| child.value.count());
+                1 + below.sum::<usize>()
+            }
+        }
+    }
 }
 
 impl Document {
@@ -162,12 +220,16 @@ impl Document {
         let Node::Map(fields) = &self.root.value else {
             return Vec::new();
         };
-        let items = fields.iter().find(|(name, _)| name.value == "items");
+        let items = fields
+            .entries
+            .iter()
+            .find(|(name, _)| name.value == "items");
         match items.map(|(_, items)| &items.value) {
             Some(Node::List(items)) => items
                 .iter()
                 .map(|item| Self {
                     root: Rc::clone(item),
+                    part: self.part,
                 })
                 .collect(),
             _ => Vec::new(),
@@ -177,7 +239,18 @@ impl Document {
     /// Where a printed field path leads in the text that the document was read from; for a field that
     /// is not there, its nearest ancestor.
     pub(crate) fn locate(&self, path: &str, text: &str) -> Place {
-        of_location(text, locate(&self.root, self.root.referenced, path))
+        self.place(locate(&self.root, self.root.referenced, path), text)
+    }
+
+    /// The same for a field whose name is what is wrong.
+    pub(crate) fn locate_name(&self, path: &str, text: &str) -> Place {
+        let found = locate_entry(&self.root, path);
+        self.place(found.unwrap_or(self.root.referenced), text)
+    }
+
+    fn place(&self, location: Location, text: &str) -> Place {
+        let own = &text[self.part.start..self.part.end];
+        self.part.shift(of_location(own, location))
     }
 }
 
@@ -205,28 +278,34 @@ fn of_location(text: &str, location: Location) -> Place {
     }
 }
 
+/// The place of the name of the field that a path ends with.
+fn locate_entry(node: &Spanned<Node>, path: &str) -> Option<Location> {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    match &node.value {
+        Node::Map(fields) => match fields.find(path)? {
+            (name, _, "") => Some(name.referenced),
+            (_, child, rest) => locate_entry(child, rest),
+        },
+        Node::List(items) => {
+            let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+            locate_entry(items.get(index.parse::<usize>().ok()?)?, rest)
+        }
+        Node::Scalar(_) => None,
+    }
+}
+
 fn locate(node: &Spanned<Node>, place_of_node: Location, path: &str) -> Location {
     let path = path.strip_prefix('.').unwrap_or(path);
     match &node.value {
         _ if path.is_empty() => place_of_node,
-        Node::Map(entries) => {
-            let found = entries.iter().filter_map(|(name, child)| {
-                let bracketed = format!("[{}]", name.value);
-                let rest = path
-                    .strip_prefix(&name.value)
-                    .or_else(|| path.strip_prefix(&bracketed))?;
-                (rest.is_empty() || rest.starts_with(['.', '['])).then_some((name, child, rest))
-            });
-            // A name may hold dots itself: the longest one that fits is meant.
-            match found.min_by_key(|(_, _, rest)| rest.len()) {
-                Some((name, child, "")) => match child.value {
-                    Node::Scalar(_) => child.referenced,
-                    _ => name.referenced,
-                },
-                Some((name, child, rest)) => locate(child, name.referenced, rest),
-                None => place_of_node,
-            }
-        }
+        Node::Map(fields) => match fields.find(path) {
+            Some((name, child, "")) => match child.value {
+                Node::Scalar(_) => child.referenced,
+                _ => name.referenced,
+            },
+            Some((name, child, rest)) => locate(child, name.referenced, rest),
+            None => place_of_node,
+        },
         Node::List(items) => {
             let index = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             let item = index
@@ -244,8 +323,9 @@ impl Node {
         match self {
             Self::Scalar(value) => value.clone(),
             Self::List(items) => items.iter().map(|item| item.value.to_value()).collect(),
-            Self::Map(entries) => {
-                let fields = entries
+            Self::Map(fields) => {
+                let fields = fields
+                    .entries
                     .iter()
                     .map(|(name, child)| (name.value.clone(), child.value.to_value()));
                 Value::Object(fields.collect::<Map<_, _>>())
@@ -315,7 +395,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
         while let Some(entry) = access.next_entry()? {
             entries.push(entry);
         }
-        Ok(Node::Map(entries))
+        Ok(Node::Map(Fields::of(entries)))
     }
 }
 
@@ -339,7 +419,7 @@ spec:
 
     #[test]
     fn documents_are_read_as_json_with_their_places() {
-        let documents = read(TEXT).unwrap_or_else(|problem| panic!("{}", problem.message));
+        let documents = read_all(TEXT).expect("two documents");
         assert_eq!(documents.len(), 2);
         assert_eq!(documents[0].to_value()["spec"]["list"][0]["size"], 1);
         assert_eq!(
@@ -358,23 +438,53 @@ spec:
     #[test]
     fn a_duplicate_key_is_an_error() {
         for text in ["a: 1\na: 2\n", "\"1\": a\n1: b\n", "yes: a\n'true': b\n"] {
-            let problem = read(text).err().expect("it is refused");
-            assert!(
-                problem.message.contains("duplicate"),
-                "{text}: {}",
-                problem.message
-            );
+            let problem = read_all(text).err().expect("it is refused");
+            assert!(problem.contains("duplicate"), "{text}: {problem}");
         }
     }
 
     #[test]
+    fn a_document_that_cannot_be_read_hides_no_other() {
+        let text = "a: 1\n---\nb: 1\nb: 2\n---\n# nothing\n---\nc: {d: x}\n";
+        let read = read(text);
+        let told: Vec<_> = read
+            .iter()
+            .map(|document| match document {
+                Ok(document) => document.to_value().to_string(),
+                Err(Problem { place, message }) => {
+                    let line = place.as_ref().map_or(0, |place| place.line);
+                    format!("{line}: {message}")
+                }
+            })
+            .collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(
+            told[1].starts_with("4: cannot be read: duplicate"),
+            "{told:?}"
+        );
+        let last = read[2].as_ref().ok().expect("it is read");
+        let place = last.locate("c.d", text);
+        assert_eq!((place.line, place.column), (8, 8));
+        assert_eq!(&text[place.span], "x");
+    }
+
+    #[test]
+    fn json_values_may_follow_each_other() {
+        let text = "{\"a\": 1}\n{\"b\":\n  2}";
+        let read = read_all(text).expect("two documents");
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[1].locate("b", text).line, 3);
+    }
+
+    #[test]
     fn what_goes_beyond_a_limit_is_told_which() {
-        let problem = |text: String| read(&text).err().expect("it is refused").message;
+        let problem = |text: String| read_all(&text).err().expect("it is refused");
         let documents = problem("---\na: 1\n".repeat(100_001));
         assert!(documents.contains("100000 documents"), "{documents}");
         let deep = problem(format!("{}1{}", "[".repeat(200), "]".repeat(200)));
         assert!(deep.contains("127 levels"), "{deep}");
-        assert!(read(&"---\na: 1\n".repeat(5_000)).is_ok());
+        let many = read_all(&"---\na: 1\n".repeat(5_000));
+        assert_eq!(many.map(|documents| documents.len()), Ok(5_000));
     }
 
     /// Scalars that YAML 1.1, which `kubectl` reads, and YAML 1.2 may take for different things.
@@ -494,7 +604,7 @@ spec:
 
     /// What a text comes to here; `None` when it is refused.
     fn here(text: &str) -> Option<Value> {
-        let documents = read(text).ok()?;
+        let documents = read_all(text).ok()?;
         assert_eq!(documents.len(), 1, "{text}");
         Some(documents[0].to_value())
     }

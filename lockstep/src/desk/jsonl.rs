@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{Candidate, Judge, ReadJson, Verdict, Violation};
+use shared_validation::{Accepted, Candidate, Judge, Policy, ReadJson, Verdict, Violation};
 
 use crate::desk::kinds::Kinds;
 
@@ -39,23 +39,24 @@ pub(crate) struct Count {
 /// Judges every line and writes its verdict, in the order of the lines.
 pub(crate) fn run(
     kinds: &Kinds,
+    policy: &Policy,
     input: impl BufRead,
     out: &mut impl Write,
 ) -> std::io::Result<Count> {
     let mut count = Count::default();
-    for line in input.lines() {
+    for line in input.split(b'\n') {
         let line = line?;
-        if line.trim().is_empty() {
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let answer = match serde_json::from_str::<Line>(&line) {
-            Ok(line) => answer(kinds, &line, &mut count),
+        let answer = match serde_json::from_slice::<Line>(&line) {
+            Ok(line) => answer(kinds, policy, &line, &mut count),
             Err(error) => {
                 count.unreadable += 1;
-                unreadable(
-                    &Value::Null,
-                    &format!("the line is not a candidate: {error}"),
-                )
+                // What is wrong may be anything but the id.
+                let id = serde_json::from_slice::<Value>(&line)
+                    .map_or(Value::Null, |line| line["id"].clone());
+                unreadable(&id, &format!("the line is not a candidate: {error}"))
             }
         };
         writeln!(out, "{answer}")?;
@@ -63,8 +64,8 @@ pub(crate) fn run(
     Ok(count)
 }
 
-fn answer(kinds: &Kinds, line: &Line, count: &mut Count) -> Value {
-    match judge(kinds, line) {
+fn answer(kinds: &Kinds, policy: &Policy, line: &Line, count: &mut Count) -> Value {
+    match judge(kinds, policy, line) {
         Ok(verdict) => {
             count.judged += 1;
             count.invalid += usize::from(!verdict.is_valid());
@@ -82,7 +83,7 @@ fn answer(kinds: &Kinds, line: &Line, count: &mut Count) -> Value {
     }
 }
 
-fn judge(kinds: &Kinds, line: &Line) -> Result<Verdict, String> {
+fn judge(kinds: &Kinds, policy: &Policy, line: &Line) -> Result<Verdict, String> {
     let object =
         ReadJson::new(&line.object).map_err(|error| format!("`object` is not JSON: {error}"))?;
     let old = match (&line.old, line.op) {
@@ -97,11 +98,13 @@ fn judge(kinds: &Kinds, line: &Line) -> Result<Verdict, String> {
         (_, Operation::Create) => None,
     };
     let ruleset: &dyn Judge = kinds.of(&object.value)?;
+    let accepted = old.as_ref().and_then(Accepted::read);
     let candidate = match &old {
-        Some(old) => Candidate::update(&object.value, old),
+        Some(old) => Candidate::update(&object.value, old).since(accepted.as_ref()),
         None => Candidate::create(&object.value),
     };
-    Ok(ruleset.check(&candidate.strict().repeating(&object.duplicates)))
+    let candidate = candidate.strict().under(policy);
+    Ok(ruleset.check(&candidate.repeating(&object.duplicates)))
 }
 
 fn finding(violation: &Violation) -> Value {

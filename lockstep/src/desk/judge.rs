@@ -18,7 +18,7 @@ pub(crate) struct Desk {
     pub(crate) old: Old,
     /// Whether an object of an unknown kind is an error.
     pub(crate) refuses_unknown_kinds: bool,
-    /// Whether to show what the cluster would store.
+    /// Whether to show what the cluster would store of what stands.
     pub(crate) shows_stored: bool,
 }
 
@@ -87,13 +87,11 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// The message, without the rule's id that ends some.
+    /// The message on one line, without the rule's id that ends some.
     pub(crate) fn message(&self) -> String {
         let message = self.error.to_string();
         let id = format!(" [{}]", self.rule);
-        message
-            .strip_suffix(&id)
-            .map_or(message.clone(), String::from)
+        on_one_line(message.strip_suffix(&id).unwrap_or(&message))
     }
 }
 
@@ -125,38 +123,49 @@ impl Desk {
                 return report;
             }
         }
-        match document::read(&report.text) {
-            Ok(documents) => {
-                for document in &documents {
-                    self.document(document, &mut report);
+        let read = document::read(&report.text);
+        let mut is_empty = true;
+        for document in read {
+            match document {
+                Ok(document) => is_empty &= !self.document(&document, &mut report),
+                Err(problem) => {
+                    is_empty = false;
+                    report.problems.push(problem);
                 }
             }
-            Err(problem) => report.problems.push(problem),
+        }
+        if is_empty {
+            report.problems.push(Problem {
+                place: None,
+                message: "holds no object".to_owned(),
+            });
         }
         report
     }
 
-    /// Judges a document, or each item of a list of objects.
-    fn document(&self, document: &Document, report: &mut FileReport) {
+    /// Judges a document, or each item of a list of objects. Tells whether there was anything in it.
+    fn document(&self, document: &Document, report: &mut FileReport) -> bool {
         let object = document.to_value();
-        // A file may begin or end with a separator, and a template may come out empty.
+        // A file may begin or end with a separator, and one of several templates may come out empty.
         if object.is_null() {
-            return;
+            return false;
         }
         if !object.is_object() {
             let message =
                 "an object was expected here: a mapping with apiVersion and kind".to_owned();
             let place = Some(document.locate("", &report.text));
-            return report.problems.push(Problem { place, message });
+            report.problems.push(Problem { place, message });
+            return true;
         }
         let kind = object["kind"].as_str().unwrap_or_default();
         if kind.ends_with("List") && object["items"].is_array() {
             for item in document.items() {
                 self.document(&item, report);
             }
-            return;
+        } else {
+            self.object(document, &object, report);
         }
-        self.object(document, &object, report);
+        true
     }
 
     fn object(&self, document: &Document, object: &Value, report: &mut FileReport) {
@@ -164,6 +173,7 @@ impl Desk {
         let kind = object["kind"].as_str().unwrap_or_default();
         let mut problem = |field: &str, message: String| {
             let place = Some(document.locate(field, &report.text));
+            let message = on_one_line(&message);
             report.problems.push(Problem { place, message });
         };
         let Some(ruleset) = self.kinds.find(api_version, kind) else {
@@ -175,6 +185,9 @@ impl Desk {
                     "apiVersion",
                     format!("apiVersion: `{version}` is not served; use {group}/{served}"),
                 );
+            }
+            if let Some((field, message)) = self.kinds.slip(api_version, kind) {
+                return problem(field, message);
             }
             if self.refuses_unknown_kinds {
                 return problem(
@@ -203,6 +216,7 @@ impl Desk {
             (Old::Cluster(_), Some(stored)) => Some(apply::applied(stored, object)),
             _ => None,
         };
+        let written = object;
         let object = applied.as_ref().unwrap_or(object);
         let accepted = old.as_ref().and_then(shared_validation::Accepted::read);
         let candidate = match &old {
@@ -210,9 +224,8 @@ impl Desk {
             None => Candidate::create(object),
         };
         let verdict = ruleset.check(&candidate.strict().under(&self.policy));
-        let stored = self
-            .shows_stored
-            .then(|| stored::difference(object, &verdict.object));
+        let stored = (self.shows_stored && verdict.is_valid())
+            .then(|| stored::difference(written, &verdict.object, ruleset.crd()));
         report.documents.push(Judged {
             kind: kind.to_owned(),
             name: object["metadata"]["name"]
@@ -236,13 +249,31 @@ fn findings(document: &Document, text: &str, verdict: &Verdict) -> Vec<Finding> 
         rule: violation.rule.clone(),
         layer: violation.layer,
         error: violation.error.clone(),
-        place: document.locate(violation.at.as_str(), text),
+        place: if violation.rule.ends_with("/unknown") {
+            document.locate_name(violation.at.as_str(), text)
+        } else {
+            document.locate(violation.at.as_str(), text)
+        },
     };
     lists
         .into_iter()
         .flat_map(|(level, violations)| violations.iter().map(move |violation| (level, violation)))
         .map(|(level, violation)| finding(level, violation))
         .collect()
+}
+
+/// The text with everything escaped that would move a terminal's cursor: names of fields are whatever
+/// somebody wrote.
+fn on_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// In what two objects are not the same one.
@@ -256,6 +287,10 @@ fn identity_difference(old: &Value, new: &Value) -> Option<String> {
     .into_iter()
     .find_map(|field| {
         let (old, new) = (old.pointer(field), new.pointer(field));
+        // What a cluster gives names its namespace, what is applied to it may leave that to the command.
+        if field == "/metadata/namespace" && (old.is_none() || new.is_none()) {
+            return None;
+        }
         let shown = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
         (old != new).then(|| {
             let field = field[1..].replace('/', ".");

@@ -19,22 +19,26 @@ impl Kinds {
     /// ours with the same name.
     pub(crate) fn new(own: Rulesets, crds: &[PathBuf]) -> Result<Self, String> {
         let mut given = Vec::new();
-        for source in sources::find(crds) {
-            let name = &source.name;
-            let text = source.read().map_err(|error| format!("{name}: {error}"))?;
-            let documents =
-                document::read(&text).map_err(|problem| format!("{name}: {}", problem.message))?;
+        for path in crds {
             let before = given.len();
-            for document in documents {
-                let crd = document.to_value();
-                if crd["kind"] == "CustomResourceDefinition" {
-                    let versions = CustomResource::compile_served(&crd);
-                    given.extend(versions.map_err(|error| format!("{name}: {error}"))?);
+            for source in sources::find(std::slice::from_ref(path)) {
+                let name = &source.name;
+                let text = source.read().map_err(|error| format!("{name}: {error}"))?;
+                let documents =
+                    document::read_all(&text).map_err(|problem| format!("{name}:{problem}"))?;
+                for document in documents {
+                    definitions(&document.to_value(), &mut |crd| {
+                        let versions = CustomResource::compile_served(crd);
+                        given.extend(versions.map_err(|error| format!("{name}: {error}"))?);
+                        Ok(())
+                    })?;
                 }
             }
+            // Beside the CRDs of a folder there may be anything.
             if given.len() == before {
                 return Err(format!(
-                    "{name}: --crd takes a CustomResourceDefinition, this holds none"
+                    "{}: --crd takes CustomResourceDefinitions, there are none",
+                    path.display()
                 ));
             }
         }
@@ -73,6 +77,36 @@ impl Kinds {
         }
     }
 
+    /// Why a kind that is not known was hardly meant: it stands in a group of ours, or would be known in
+    /// some group if it named one.
+    pub(crate) fn slip(&self, api_version: &str, kind: &str) -> Option<(&'static str, String)> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        if api_version.is_empty() {
+            let meant = self.own.iter().find(|ruleset| ruleset.kind() == kind)?;
+            return Some((
+                "apiVersion",
+                format!(
+                    "apiVersion: it is missing; `{kind}` is of {}/{}",
+                    meant.group(),
+                    meant.version()
+                ),
+            ));
+        }
+        let known: Vec<_> = self
+            .own
+            .iter()
+            .filter(|ruleset| ruleset.group() == group)
+            .map(|ruleset| format!("`{}`", ruleset.kind()))
+            .collect();
+        (!known.is_empty()).then(|| {
+            let known = known.join(", ");
+            (
+                "kind",
+                format!("kind: `{kind}` is no kind of {group}; it has {known}"),
+            )
+        })
+    }
+
     /// The versions in which a kind is known, for one who asks for another.
     pub(crate) fn versions(&self, api_version: &str, kind: &str) -> Vec<String> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -89,4 +123,18 @@ impl Kinds {
             .chain(own)
             .collect()
     }
+}
+
+/// Every CRD in a document, which may be a list of them.
+fn definitions(
+    object: &Value,
+    each: &mut impl FnMut(&Value) -> Result<(), String>,
+) -> Result<(), String> {
+    if object["kind"] == "CustomResourceDefinition" {
+        return each(object);
+    }
+    let items = object["items"].as_array().into_iter().flatten();
+    items
+        .into_iter()
+        .try_for_each(|item| definitions(item, each))
 }

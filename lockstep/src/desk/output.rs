@@ -27,6 +27,13 @@ pub(crate) enum Format {
     Github,
 }
 
+impl Format {
+    /// Whether there is a place in it for what the cluster would store.
+    pub(crate) fn shows_stored(self) -> bool {
+        matches!(self, Self::Text | Self::Short | Self::Json)
+    }
+}
+
 /// Writes reports as they come; some formats can be written only at the end.
 pub(crate) struct Writer<W> {
     format: Format,

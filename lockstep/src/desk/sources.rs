@@ -35,7 +35,12 @@ pub(crate) fn find(names: &[PathBuf]) -> Vec<Source> {
                 place: Place::Stdin,
             });
         } else if name.is_dir() {
+            let known = sources.len();
             below(name, &mut sources);
+            if sources.len() == known {
+                let problem = "the folder holds no .yaml, .yml or .json file";
+                sources.push(Source::nowhere(&name.display().to_string(), problem));
+            }
         } else if fs::symlink_metadata(name).is_err() && is_pattern(name) {
             matching(name, &mut sources);
         } else {

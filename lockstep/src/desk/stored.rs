@@ -3,10 +3,34 @@
 use serde_json::Value;
 use similar::TextDiff;
 
+/// What the API server itself keeps in the metadata.
+const KEPT_BY_THE_SERVER: [&str; 6] = [
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
 /// The difference between an object as written and as it would be stored, both as YAML with their
-/// fields in order.
-pub(crate) fn difference(written: &Value, stored: &Value) -> String {
-    let (written, stored) = (yaml(written), yaml(stored));
+/// fields in order. What is the API server's own business in it is left out.
+pub(crate) fn difference(written: &Value, stored: &Value, crd: &Value) -> String {
+    let mut stored = stored.clone();
+    if let Some(metadata) = stored["metadata"].as_object_mut() {
+        for field in KEPT_BY_THE_SERVER {
+            if written["metadata"].get(field).is_none() {
+                metadata.remove(field);
+            }
+        }
+    }
+    // Nobody stores a status together with the rest.
+    if has_status_subresource(crd, &written["apiVersion"])
+        && let Some(fields) = stored.as_object_mut()
+    {
+        fields.remove("status");
+    }
+    let (written, stored) = (yaml(written), yaml(&stored));
     if written == stored {
         return "stored as written\n".to_owned();
     }
@@ -15,6 +39,14 @@ pub(crate) fn difference(written: &Value, stored: &Value) -> String {
         .context_radius(2)
         .header("as written", "as stored")
         .to_string()
+}
+
+fn has_status_subresource(crd: &Value, api_version: &Value) -> bool {
+    let api_version = api_version.as_str().unwrap_or_default();
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let mut served = versions.filter(|one| one["name"] == version);
+    served.any(|one| !one["subresources"]["status"].is_null())
 }
 
 fn yaml(value: &Value) -> String {

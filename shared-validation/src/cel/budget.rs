@@ -25,10 +25,14 @@ const PER_OBJECT: usize = 10_000_000;
 /// How much text weighs as much as a step.
 pub(super) const BYTES_PER_UNIT: usize = 64;
 
+/// How many values are compared with each other in about the time of a step.
+pub(super) const COMPARISONS_PER_UNIT: usize = 8;
+
 const STEP: &str = "@step";
 const WEIGHED: &str = "@weighed";
 const READ: &str = "@read";
 const READ_TEXT: &str = "@read_text";
+const EACH_WITH_EACH: &str = "@each_with_each";
 /// How much text is read in about the time of a step.
 const BYTES_READ_PER_UNIT: usize = 1024;
 /// How many values are.
@@ -78,6 +82,12 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     cel::add_overload!(env, fn step: () -> CelBool, name = STEP)?;
     env.add_overload(READ, "read", vec![DYN_TYPE], read)?;
     env.add_overload(READ_TEXT, "read_text", vec![DYN_TYPE], read_text)?;
+    env.add_overload(
+        EACH_WITH_EACH,
+        "each_with_each",
+        vec![DYN_TYPE],
+        each_with_each,
+    )?;
     env.add_overload(WEIGHED, "weighed", vec![DYN_TYPE], weighed)
 }
 
@@ -98,6 +108,17 @@ fn read<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
 
 fn read_text<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     paid(arguments, |value| pays_for_text(value, BYTES_READ_PER_UNIT))
+}
+
+fn each_with_each<'b, 'v>(
+    arguments: Vec<CowVal<'b, 'v>>,
+) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    paid(arguments, |value| {
+        let size = value.as_sizer().map_or(0, |sizer| {
+            usize::try_from(*sizer.size().inner()).unwrap_or(0)
+        });
+        take(size.saturating_mul(size) / COMPARISONS_PER_UNIT)
+    })
 }
 
 /// The value itself, once it has been paid for.
@@ -191,6 +212,11 @@ fn walk(expression: &mut IdedExpr, repeated: bool) {
                 ("duration", false, _) => DURATION.clone_into(&mut call.func_name),
                 ("string", false, [value]) => wrap(value, PRINTED),
                 ("int", false, [value]) => wrap(value, COUNTED),
+                ("distinct", true, []) => {
+                    if let Some(target) = &mut call.target {
+                        wrap(target, EACH_WITH_EACH);
+                    }
+                }
                 (getter, true, []) if getter.starts_with("get") => {
                     if let Some(target) = &mut call.target {
                         wrap(target, IN_UTC);
@@ -288,7 +314,12 @@ fn pay_for_reading(call: &mut CallExpr) {
 /// What stands below the payment, if there is one.
 pub(super) fn unpaid(expression: &IdedExpr) -> &IdedExpr {
     match &expression.expr {
-        Expr::Call(call) if matches!(call.func_name.as_str(), READ | READ_TEXT | WEIGHED) => {
+        Expr::Call(call)
+            if matches!(
+                call.func_name.as_str(),
+                READ | READ_TEXT | WEIGHED | EACH_WITH_EACH
+            ) =>
+        {
             call.args.first().map_or(expression, unpaid)
         }
         _ => expression,

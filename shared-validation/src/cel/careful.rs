@@ -110,8 +110,8 @@ fn make_careful(node: &mut IdedExpr) {
 }
 
 /// How two operands are compared: a list of the data fails at its first value that is none; a list
-/// that a function or a literal made takes it for equal to anything; any other list fails where no
-/// later item differs.
+/// that a function or a literal made takes such a value of its own for equal to anything; any other
+/// list fails where no later item differs.
 fn equality(operands: &[IdedExpr]) -> &'static str {
     const MAKERS: [&str; 4] = ["distinct", "flatten", "reverse", "slice"];
     match operands.first().map(|operand| &unpaid(operand).expr) {
@@ -261,42 +261,50 @@ fn equals<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exec
 fn equals_computed<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let failed_or_same = pairwise(&arguments);
-    match failed_or_same {
-        None => equals(arguments),
-        Some((Some(error), true)) => Err(error),
-        Some((_, is_same)) => Ok(CowVal::owned(CelBool::from(is_same))),
-    }
+    pairwise(arguments, same)
 }
 
-fn equals_made<'b, 'v>(
+fn equals_made<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    pairwise(arguments, |a, b| {
+        let is_scalar = !matches!(a.get_type().kind(), Kind::List | Kind::Map);
+        match (refuse_broken(a).is_ok(), refuse_broken(b).is_ok()) {
+            (false, _) => Ok(true),
+            (true, false) if is_scalar => Ok(false),
+            _ => same(a, b),
+        }
+    })
+}
+
+/// Compares two lists item by item. What fails counts only where no other items differ.
+fn pairwise<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,
+    same: impl Fn(&dyn Val, &dyn Val) -> Result<bool, ExecutionError>,
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    match pairwise(&arguments) {
-        None => equals(arguments),
-        Some((_, is_same)) => Ok(CowVal::owned(CelBool::from(is_same))),
-    }
-}
-
-/// Compares two lists item by item: the first failure, and whether no two items differ.
-fn pairwise(arguments: &[CowVal<'_, '_>]) -> Option<(Option<ExecutionError>, bool)> {
-    let [a, b] = arguments else { return None };
-    if (a.get_type().kind(), b.get_type().kind()) != (Kind::List, Kind::List) {
-        return None;
-    }
-    let (a, b) = (a.as_iterable()?, b.as_iterable()?);
+    let [a, b] = arguments.as_slice() else {
+        return Err(ExecutionError::function_error(EQUALS, "no values"));
+    };
+    let (Kind::List, Kind::List) = (a.get_type().kind(), b.get_type().kind()) else {
+        return equals(arguments);
+    };
+    let (Some(a), Some(b)) = (a.as_iterable(), b.as_iterable()) else {
+        return equals(arguments);
+    };
     let (mut a, mut b) = (a.iter(), b.iter());
     let mut failure = None;
-    loop {
+    let is_same = loop {
         match (a.next(), b.next()) {
-            (None, None) => return Some((failure, true)),
+            (None, None) => break true,
             (Some(a), Some(b)) => match same(a, b) {
                 Ok(true) => {}
-                Ok(false) => return Some((failure, false)),
+                Ok(false) => break false,
                 Err(error) => failure = failure.or(Some(error)),
             },
-            _ => return Some((failure, false)),
+            _ => break false,
         }
+    };
+    match failure {
+        Some(error) if is_same => Err(error),
+        _ => Ok(CowVal::owned(CelBool::from(is_same))),
     }
 }
 

@@ -19,8 +19,8 @@ use std::sync::{Arc, LazyLock};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
-pub(super) use regex::compile as compile_regex;
 pub(super) use conversions::{COUNTED, DURATION, IN_UTC, PRINTED, TIMESTAMP};
+pub(super) use regex::compile as compile_regex;
 pub(super) use strings::{BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED};
 
 use crate::cel::{budget, careful};

@@ -259,8 +259,9 @@ impl<'a> Walk<'a> {
         at: Cursor<'_>,
     ) {
         if let Some(item_schema) = &schema.items {
+            let correlated = correlation.map(|correlation| correlation.items());
             for (index, item) in items.iter().enumerate() {
-                let own = correlation.and_then(|correlation| correlation.item(index));
+                let own = correlated.as_ref().and_then(|items| items.get(index));
                 outcome.merge(self.child(item_schema, item, own, at.index(index)));
             }
         }

@@ -4,8 +4,9 @@ use ::cel::common::types::{CelBool, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
+use crate::cel::budget;
 use crate::cel::careful::same;
-use crate::cel::library::{argument, items};
+use crate::cel::library::{argument, failed, items};
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
@@ -32,6 +33,9 @@ fn judge<'b, 'v>(
 ) -> Outcome<'b, 'v> {
     let a = items(argument(arguments, 0, "sets")?.as_ref(), "sets")?;
     let b = items(argument(arguments, 1, "sets")?.as_ref(), "sets")?;
+    if !budget::take(a.len().saturating_mul(b.len()) / budget::COMPARISONS_PER_UNIT) {
+        return Err(failed("sets", "the budget is used up"));
+    }
     Ok(CowVal::owned(CelBool::from(holds(&a, &b)?)))
 }
 

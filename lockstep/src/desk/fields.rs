@@ -1,0 +1,78 @@
+//! The fields of a mapping, found by the beginning of a path.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use serde_saphyr::Spanned;
+
+use crate::desk::document::Node;
+
+/// From so many fields on, names are looked up rather than compared one by one.
+const MANY: usize = 16;
+
+type Entry = (Spanned<String>, Spanned<Node>);
+
+/// A mapping, in the order of the text.
+pub(crate) struct Fields {
+    pub(crate) entries: Vec<Entry>,
+    by_name: OnceCell<HashMap<String, usize>>,
+}
+
+impl Fields {
+    pub(crate) fn of(entries: Vec<Entry>) -> Self {
+        Self {
+            entries,
+            by_name: OnceCell::new(),
+        }
+    }
+
+    /// The field that a path begins with, as `name` or `[name]`, and the rest of the path. A name may
+    /// hold dots itself: the longest one that fits is meant.
+    pub(crate) fn find<'p>(
+        &self,
+        path: &'p str,
+    ) -> Option<(&Spanned<String>, &Spanned<Node>, &'p str)> {
+        let ends = ends(path);
+        // What looks like more than a path is the name of somebody who means harm.
+        if self.entries.len() < MANY || ends.len() > MANY {
+            let fits = self.entries.iter().filter_map(|(name, child)| {
+                let rest = rest(path, &name.value)?;
+                Some((name, child, rest))
+            });
+            return fits.min_by_key(|(_, _, rest)| rest.len());
+        }
+        let by_name = self.by_name.get_or_init(|| {
+            let names = self.entries.iter().enumerate();
+            names
+                .map(|(index, (name, _))| (name.value.clone(), index))
+                .collect()
+        });
+        let found = ends.into_iter().rev().find_map(|end| {
+            let name = match path.strip_prefix('[') {
+                Some(_) => path[1..end].strip_suffix(']')?,
+                None => &path[..end],
+            };
+            Some((by_name.get(name)?, &path[end..]))
+        });
+        let (index, rest) = found?;
+        let (name, child) = &self.entries[*index];
+        Some((name, child, rest))
+    }
+}
+
+/// Where a name at the beginning of a path may end.
+fn ends(path: &str) -> Vec<usize> {
+    let inner = path.match_indices(['.', '[']).map(|(at, _)| at);
+    inner.filter(|at| *at > 0).chain([path.len()]).collect()
+}
+
+/// What follows a name at the beginning of a path, if it stands there.
+fn rest<'p>(path: &'p str, name: &str) -> Option<&'p str> {
+    let bracketed = || {
+        path.strip_prefix('[')?
+            .strip_prefix(name)?
+            .strip_prefix(']')
+    };
+    let rest = path.strip_prefix(name).or_else(bracketed)?;
+    (rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
+}

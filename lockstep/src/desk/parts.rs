@@ -1,0 +1,139 @@
+//! A text → the parts of it that are a document each, so that one that cannot be read hides no other.
+
+use serde::de::IgnoredAny;
+
+use crate::desk::judge::Place;
+
+/// Where a document stands in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// How many lines stand before it.
+    lines_before: u64,
+    /// How many characters stand before it on its first line.
+    columns_before: u64,
+}
+
+impl Part {
+    /// A place within the part as a place within the text.
+    pub(crate) fn shift(&self, place: Place) -> Place {
+        let on_first_line = place.line <= 1;
+        Place {
+            line: place.line + self.lines_before,
+            column: place.column
+                + if on_first_line {
+                    self.columns_before
+                } else {
+                    0
+                },
+            span: place.span.start + self.start..place.span.end + self.start,
+        }
+    }
+}
+
+/// The documents of a text: what lines that begin with `---` separate, and JSON values one after
+/// another.
+pub(crate) fn of(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut lines_before = 0;
+    let mut line = 0;
+    let mut at = 0;
+    for content in text.split_inclusive('\n') {
+        if is_separator(content) && !is_preamble(&text[start..at]) {
+            add(text, start, at, lines_before, &mut parts);
+            (start, lines_before) = (at, line);
+        }
+        at += content.len();
+        line += 1;
+    }
+    add(text, start, at, lines_before, &mut parts);
+    parts
+}
+
+/// Whether nothing of a document has been seen yet: its directives stand before the separator.
+fn is_preamble(text: &str) -> bool {
+    text.lines()
+        .all(|line| line.trim().is_empty() || line.starts_with(['#', '%']))
+}
+
+fn is_separator(line: &str) -> bool {
+    line.strip_prefix("---")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+fn add(text: &str, start: usize, end: usize, lines_before: u64, parts: &mut Vec<Part>) {
+    let own = &text[start..end];
+    let content = own.strip_prefix("---").unwrap_or(own);
+    let whole = Part {
+        start,
+        end,
+        lines_before,
+        columns_before: 0,
+    };
+    if !content.trim_start().starts_with('{') {
+        return parts.push(whole);
+    }
+    // The separator stays with the first value.
+    let mut values = serde_json::Deserializer::from_str(content).into_iter::<IgnoredAny>();
+    let base = end - content.len();
+    let mut ends = Vec::new();
+    while let Some(Ok(_)) = values.next() {
+        ends.push(base + values.byte_offset());
+    }
+    // JSON to its end, or YAML that only begins like it.
+    let rest = ends.last().map_or(own, |last| &text[*last..end]);
+    if ends.len() < 2 || !rest.trim().is_empty() {
+        return parts.push(whole);
+    }
+    let mut from = start;
+    let mut lines = lines_before;
+    for to in ends {
+        let before = &text[..from];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        parts.push(Part {
+            start: from,
+            end: to,
+            lines_before: lines,
+            columns_before: text[line_start..from].chars().count() as u64,
+        });
+        lines += text[from..to].matches('\n').count() as u64;
+        from = to;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<&str> {
+        of(text)
+            .iter()
+            .map(|part| &text[part.start..part.end])
+            .collect()
+    }
+
+    #[test]
+    fn documents_end_where_a_line_begins_with_dashes_or_a_value_is_complete() {
+        assert_eq!(
+            texts("a: 1\n---\nb: |\n  ---\n---x: 1\n"),
+            ["a: 1\n", "---\nb: |\n  ---\n---x: 1\n"]
+        );
+        assert_eq!(
+            texts("{\"a\": 1}\n{\"b\": 2}\n"),
+            ["{\"a\": 1}", "\n{\"b\": 2}"]
+        );
+        assert_eq!(
+            texts("--- {a: 1}\n--- {b: 2}"),
+            ["--- {a: 1}\n", "--- {b: 2}"]
+        );
+        let second = of("{\"a\": 1} {\"b\": 2}")[1];
+        let place = second.shift(Place {
+            line: 1,
+            column: 2,
+            span: 1..2,
+        });
+        assert_eq!((place.line, place.column, place.span), (1, 10, 9..10));
+    }
+}

@@ -1,0 +1,14 @@
+//! Printing for whoever may stop reading.
+
+use std::io::{self, ErrorKind, Write};
+
+use anyhow::Context;
+
+/// Prints a text. A reader that has seen enough is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print"),
+        _ => Ok(()),
+    }
+}
