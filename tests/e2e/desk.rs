@@ -56,7 +56,7 @@ fn every_error_is_named_with_its_line_and_exit_code_1() {
     let lines: Vec<_> = text(&output.stdout).lines().map(String::from).collect();
     let expected = [
         "<stdin>:16:15: spec.credentials.username: Invalid value: \"user\": is reserved by postgres or RDS; choose another name [username-reserved]",
-        "<stdin>:19:12: spec.multiaz: Forbidden: unknown field; did you mean `multiAz`? [spec.multiaz/unknown]",
+        "<stdin>:19:3: spec.multiaz: Forbidden: unknown field; did you mean `multiAz`? [spec.multiaz/unknown]",
         "<stdin>:18:9: spec.port: Invalid value: 80: spec.port in body should be greater than or equal to 1150 [spec.port/minimum]",
         "<stdin>:14:17: spec.storage.maxSizeGib: Invalid value: must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]",
     ];
@@ -213,7 +213,7 @@ fn objects_of_any_crd_are_judged_by_it() {
         object,
     );
     assert!(
-        text(&output.stderr).contains("--crd takes a CustomResourceDefinition"),
+        text(&output.stderr).contains("--crd takes CustomResourceDefinitions, there are none"),
         "{}",
         text(&output.stderr)
     );
@@ -351,6 +351,12 @@ fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
     write("duplicate.yaml", b"a: 1\na: 2\n");
     write("empty.yaml", b"");
     write("latin.yaml", b"a: \xe9\n");
+    write("nan.yaml", b"kind: A\napiVersion: v1\na: .nan\n");
+    write(
+        "typo.yaml",
+        b"apiVersion: database.example.com/v1alpha1\nkind: CloudDatabse\n",
+    );
+    write("unnamed.yaml", b"kind: CloudDatabase\n");
     write("scalar.yaml", b"just text\n");
     write("tabs.yaml", b"a:\n\tb: 1\n");
     write("windows.yaml", b"\xef\xbb\xbfkind: A\r\napiVersion: v1\r\n");
@@ -378,11 +384,15 @@ fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
         "binary.yaml: not text: it holds a zero byte",
         "broken.yaml:2:",
         "duplicate.yaml:2:1: cannot be read: duplicate mapping key: a",
+        "empty.yaml: holds no object",
+        "nan.yaml:3:4: cannot be read: JSON has no such number",
+        "typo.yaml:2:7: kind: `CloudDatabse` is no kind of database.example.com; it has `CloudDatabase`",
+        "unnamed.yaml:1:1: apiVersion: it is missing; `CloudDatabase` is of database.example.com/v1alpha1",
+        "bomb.yaml:7:10: cannot be read: more than 2000000 values",
         "latin.yaml: not UTF-8 text: byte 3 begins no character",
         "scalar.yaml:1:1: an object was expected here",
         "tabs.yaml:2:2: cannot be read: tabs disallowed",
         "YAML does not take tabs for indentation: use spaces",
-        "bomb.yaml:",
         "deep.yaml:1:",
         "huge.yaml: larger than 64 MiB; split it",
         "link.yaml: the link leads nowhere",
@@ -395,7 +405,7 @@ fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
     }
     let summary = text(&output.stderr);
     assert!(
-        summary.contains("1 judged, 0 invalid, 1 of other kinds skipped, 11 unreadable"),
+        summary.contains("1 judged, 0 invalid, 1 of other kinds skipped, 15 unreadable"),
         "{summary}"
     );
     assert_eq!(output.status.code(), Some(2));
@@ -464,4 +474,163 @@ fn a_change_is_not_judged_against_another_object() {
         text(&output.stdout)
     );
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// One document that cannot be read takes nothing away from those around it.
+#[test]
+fn documents_are_read_one_by_one() {
+    let valid = database("orders").to_string();
+    let input = format!("{INVALID}---\na: 1\na: 2\n---\n{valid}\n{valid}\n");
+    let output = lockstep(&["check", "--output", "short", "-"], &input);
+    let complaints = text(&output.stdout);
+    assert!(complaints.contains("<stdin>:16:15: "), "{complaints}");
+    let duplicate = "<stdin>:22:1: cannot be read: duplicate mapping key: a";
+    assert!(complaints.contains(duplicate), "{complaints}");
+    let summary = text(&output.stderr);
+    assert!(
+        summary.contains("3 judged, 1 invalid, 1 of other kinds skipped, 1 unreadable"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn what_a_cluster_gives_is_taken_as_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, content: &Value| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content.to_string()).expect("a file");
+        path.to_string_lossy().into_owned()
+    };
+    // `kubectl get -o json` names the namespace, what is applied seldom does.
+    let mut stored = database("orders");
+    stored["metadata"]["namespace"] = "shop".into();
+    let old = file("old.json", &stored);
+    let mut applied = database("orders");
+    if let Some(metadata) = applied["metadata"].as_object_mut() {
+        metadata.remove("namespace");
+    }
+    let output = lockstep(&["check", "--old", &old, "-"], &applied.to_string());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+
+    // `kubectl get crd -o json` gives a list; a folder of CRDs may hold a kustomization too.
+    let crd = std::fs::read_to_string(root().join("tests/cases/scale/crd.json")).expect("a CRD");
+    let crd: Value = serde_json::from_str(&crd).expect("JSON");
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [crd]});
+    let crds = directory.path().join("crds");
+    std::fs::create_dir(&crds).expect("a folder");
+    file("crds/list.json", &list);
+    std::fs::write(
+        crds.join("kustomization.yaml"),
+        "kind: Kustomization\nresources: [list.json]\n",
+    )
+    .expect("a file");
+    let scaled = r#"{"apiVersion": "scale.test/v1", "kind": "Scaled", "metadata": {"name": "a"},
+        "spec": {"inner": {"replicas": -1}}}"#;
+    let output = lockstep(&["check", "--crd", &crds.to_string_lossy(), "-"], scaled);
+    let told = text(&output.stdout);
+    assert!(told.contains("spec.inner.replicas/scale"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
+
+    let nothing = directory.path().join("nothing");
+    std::fs::create_dir(&nothing).expect("a folder");
+    let nothing = nothing.to_string_lossy();
+    for arguments in [&["check", "--crd", &nothing, "-"][..], &["check", &nothing]] {
+        let output = lockstep(arguments, scaled);
+        let told = text(&output.stdout) + &text(&output.stderr);
+        assert!(told.contains("the folder holds no .yaml"), "{told}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
+
+#[test]
+fn what_is_stored_has_no_status_and_is_not_shown_of_what_is_refused() {
+    let mut object = database("orders");
+    object["status"] = serde_json::json!({"accepted": {"generation": 1}});
+    let shown = |object: &Value| {
+        let output = lockstep(&["check", "--show-stored", "-"], &object.to_string());
+        text(&output.stdout)
+    };
+    let stored = shown(&object);
+    assert!(stored.contains("\n-status:"), "{stored}");
+    object["spec"]["storage"]["sizeGib"] = 1.into();
+    let refused = shown(&object);
+    assert!(!refused.contains("as stored"), "{refused}");
+    let output = lockstep(&["check", "--show-stored", "--output", "sarif", "-"], "");
+    assert!(text(&output.stderr).contains("--show-stored is for --output text"));
+}
+
+/// Names are whatever somebody wrote; a terminal obeys none of them.
+#[test]
+fn findings_stay_on_their_lines() {
+    let mut object = database("orders");
+    object["spec"]["\u{1b}[2Jx\ny"] = 1.into();
+    let output = lockstep(&["check", "--output", "short", "-"], &object.to_string());
+    let told = text(&output.stdout);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.contains("spec.\\u{1b}[2Jx\\ny: Forbidden"), "{told}");
+}
+
+/// Lines are judged as the gate would judge them, and each is answered.
+#[test]
+fn candidates_a_line_are_judged_under_the_policy_and_what_was_accepted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policy = directory.path().join("policy.yaml");
+    std::fs::write(
+        &policy,
+        "rules: {CloudDatabase: {username-reserved: audit}}\n",
+    )
+    .expect("a file");
+    let mut reserved = database("orders");
+    reserved["spec"]["credentials"]["username"] = "user".into();
+    let create =
+        serde_json::json!({"id": "create", "op": "create", "object": reserved.to_string()});
+
+    // After an unguarded edit, the way back is open.
+    let (mut edited, mut repaired) = (database("orders"), database("orders"));
+    edited["spec"]["credentials"]["username"] = "bob".into();
+    edited["status"] = serde_json::json!({"accepted": {
+        "generation": 1,
+        "values": {"spec.credentials.username": "alice", "spec.engine": "postgres",
+            "spec.storage.sizeGib": 100, "spec.storage.type": "gp3"},
+    }});
+    repaired["spec"]["credentials"]["username"] = "alice".into();
+    let update = serde_json::json!({"id": "update", "op": "update",
+        "object": repaired.to_string(), "old": edited.to_string()});
+
+    let input =
+        format!("{create}\n{{\"id\": 7, \"op\": \"delete\", \"object\": \"{{}}\"}}\n{update}\n");
+    let output = lockstep(
+        &["check", "--jsonl", "--policy", &policy.to_string_lossy()],
+        &input,
+    );
+    let answers: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an answer"))
+        .collect();
+    let told: Vec<_> = answers
+        .iter()
+        .map(|answer| (answer["id"].clone(), answer["valid"].clone()))
+        .collect();
+    let expected = [
+        ("create".into(), true.into()),
+        (7.into(), false.into()),
+        ("update".into(), true.into()),
+    ];
+    assert_eq!(told, expected, "{answers:#?}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn whoever_stops_reading_does_no_harm_to_lists() {
+    for arguments in [&["rules"][..], &["completions", "bash"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
 }

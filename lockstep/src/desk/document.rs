@@ -96,6 +96,9 @@ fn limits(most_values: usize) -> serde_saphyr::Options {
             max_recorded_anchor_events: 4 * MAX_VALUES,
             max_depth: MAX_DEPTH,
         },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: most_values,
+        },
     }
 }
 
@@ -147,18 +150,24 @@ fn written(location: Location, text: &str) -> Option<&str> {
     text.get(start..start.checked_add(length)?)
 }
 
-/// Which limit a text has gone beyond.
+/// Which limit a text has gone beyond. Within an alias, the error says so in its text only.
 fn limit(error: &serde_saphyr::Error) -> Option<String> {
-    let serde_saphyr::Error::Budget { breach, .. } = error.without_snippet() else {
-        let message = error.without_snippet().to_string();
-        return message
-            .contains("non-finite float")
-            .then(|| "JSON has no such number; write a finite one".to_owned());
-    };
-    Some(match breach {
-        BudgetBreach::Depth { .. } => format!("nested deeper than {MAX_DEPTH} levels"),
-        _ => format!("more than {MAX_VALUES} values, with its aliases expanded; split the file"),
-    })
+    let error = error.without_snippet();
+    if let serde_saphyr::Error::Budget {
+        breach: BudgetBreach::Depth { .. },
+        ..
+    } = error
+    {
+        return Some(format!("nested deeper than {MAX_DEPTH} levels"));
+    }
+    let text = error.to_string();
+    if text.contains("budget breached") || text.contains("alias replay limit exceeded") {
+        return Some(format!(
+            "more than {MAX_VALUES} values, with its aliases expanded; split the file"
+        ));
+    }
+    text.contains("non-finite float")
+        .then(|| "JSON has no such number; write a finite one".to_owned())
 }
 
 fn problem(text: &str, error: &serde_saphyr::Error) -> Problem {

@@ -264,7 +264,7 @@ fn findings(document: &Document, text: &str, verdict: &Verdict) -> Vec<Finding> 
 
 /// The text with everything escaped that would move a terminal's cursor: names of fields are whatever
 /// somebody wrote.
-fn on_one_line(text: &str) -> String {
+pub(crate) fn on_one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() {

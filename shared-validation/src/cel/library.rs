@@ -45,6 +45,7 @@ pub(super) fn environment() -> Arc<Env> {
 
 fn build() -> Result<Env, DeclarationError> {
     let mut environment = Env::stdlib();
+    environment.set_error_on_duplicate_map_keys(false);
     environment.add_extension(extensions::strings)?;
     environment.add_extension(extensions::lists)?;
     for declare in [
@@ -329,6 +330,9 @@ mod tests {
             "'%s-%d'.format(['a', 5]) == 'a-5' && strings.quote('a') == '\"a\"' && 'abc'.replace('', '_') == '_a_b_c_'",
             "'a'.matches('^\\\\pL$') && !'é'.matches('^\\\\w$')",
             "timestamp('2024-01-01T00:00:00Z').getHours('America/New_York') == 19 && timestamp('2024-01-01T01:00:00+01:00').getHours() == 0",
+            "{'a': 1, 'a': 2}['a'] == 2 && string(1e21) == '1e+21' && string(1234567.0) == '1.234567e+06' && string(1.0 / 0.0) == '+Inf'",
+            "string(timestamp('2024-01-01T02:00:00.50+02:00')) == '2024-01-01T02:00:00.5+02:00' && string(timestamp('2024-01-01T00:00:00-00:00')) == '2024-01-01T00:00:00Z'",
+            "int(duration('1s')) == 1000000000 && duration('1µs') == duration('1us') && string(duration('1.5s')) == '1.5s' && int('7') == 7",
             "'%s %s'.format([['a', 1], {'k': 1.5}]) == '[\"a\", 1] {\"k\":1.500000}' && timestamp(0) == timestamp('1970-01-01T00:00:00Z')",
         ] {
             assert_eq!(evaluate(source), Ok(Value::Bool(true)), "{source}");

@@ -156,3 +156,62 @@ fn a_big_object_is_judged_or_refused() {
         "every unknown field, and the rule"
     );
 }
+
+/// Each item with each other: as many comparisons as an attacker's list is long, squared.
+#[test]
+fn a_list_that_would_be_compared_for_hours_is_refused() {
+    for rule in [
+        "self.list.distinct().size() > 0",
+        "sets.equivalent(self.list, self.list)",
+        "sets.contains(self.list, self.list)",
+    ] {
+        let kind = kind(rule).expect("it compiles");
+        let object = json!({
+            "apiVersion": "example.com/v1",
+            "kind": "Trap",
+            "metadata": {"name": "trap"},
+            "spec": {"list": (0..200_000).collect::<Vec<_>>()},
+        });
+        let verdict = kind.check(&Candidate::create(&object));
+        assert!(!verdict.is_valid(), "{rule}");
+    }
+}
+
+/// A change of many items is no more work than as many new ones.
+#[test]
+fn the_items_of_a_long_list_find_what_they_were() {
+    let crd = json!({
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Trap", "plural": "traps"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"list": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
+                        "x-kubernetes-validations": [{"rule": "self.size >= oldSelf.size"}],
+                    },
+                }},
+            }}}],
+        },
+    });
+    let kind = CustomResource::compile_served(&crd)
+        .expect("it compiles")
+        .remove(0);
+    let object = |size: usize| {
+        let items = (0..60_000)
+            .map(|n| json!({"name": n.to_string(), "size": if n == 59_999 { size } else { 1 }}));
+        json!({"apiVersion": "example.com/v1", "kind": "Trap", "list": items.collect::<Vec<_>>()})
+    };
+    let (old, grown, shrunk) = (object(5), object(6), object(4));
+    assert!(kind.check(&Candidate::update(&grown, &old)).is_valid());
+    let errors = kind.check(&Candidate::update(&shrunk, &old)).errors;
+    let paths: Vec<_> = errors.iter().map(|error| error.at.as_str()).collect();
+    assert_eq!(paths, ["list[59999]"]);
+}

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::desk::judge::{FileReport, Level, Place};
+use crate::desk::judge::{FileReport, Level, Place, on_one_line};
 
 pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     let file = &report.name;
@@ -18,7 +18,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
                 out,
                 "{file}:{line}:{column}: {label}{} [{}]",
                 finding.message(),
-                finding.rule
+                on_one_line(&finding.rule)
             )?;
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Level as Shown, Renderer, Snippet};
 
-use crate::desk::judge::{FileReport, Level, Place};
+use crate::desk::judge::{FileReport, Level, Place, on_one_line};
 
 /// Lines longer than this are cut around the place: a minified document is one line.
 const MAX_LINE_BYTES: usize = 400;
@@ -19,7 +19,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
         |level: Shown<'static>, id: Option<&str>, message: &str, place: Option<&Place>| {
             let mut title = level.primary_title(message.to_owned());
             if let Some(id) = id {
-                title = title.id(id.to_owned());
+                title = title.id(on_one_line(id));
             }
             let group = match place {
                 Some(place) => {
