@@ -79,18 +79,18 @@ async fn what_a_policy_let_pass_is_not_frozen_when_the_rule_is_enforced() {
     world.kubectl_apply(&orders).expect("stored");
     world.condition("orders", "Valid", "True").await;
     let url = world.installation.controller_health_url();
-    becomes(
-        &world,
-        "the gauge of objects that break the rule",
-        async || {
-            let metrics = world.metrics(&url).await;
-            metrics.lines().any(|line| {
-                line.starts_with("lockstep_rule_broken_objects{")
-                    && line.contains("rule=\"windows-disjoint\"")
-                    && line.ends_with(" 1")
-            })
-        },
-    )
+    let gauge_is = async |count: usize| {
+        let end = format!(" {count}");
+        let metrics = world.metrics(&url).await;
+        metrics.lines().any(|line| {
+            line.starts_with("lockstep_rule_broken_objects{")
+                && line.contains("rule=\"windows-disjoint\"")
+                && line.ends_with(&end)
+        })
+    };
+    becomes(&world, "one object that breaks the rule", async || {
+        gauge_is(1).await
+    })
     .await;
 
     // From now on the rule is enforced, and only the loop is there to do it.
@@ -109,6 +109,20 @@ async fn what_a_policy_let_pass_is_not_frozen_when_the_rule_is_enforced() {
         .kubectl_apply(&invalid("other"))
         .expect("nobody refuses it");
     world.condition("other", "Valid", "False").await;
+    becomes(&world, "two objects that break the rule", async || {
+        gauge_is(2).await
+    })
+    .await;
+    // It was never valid, so that nothing holds it up: it is gone at once.
+    world
+        .kubectl(&["delete", "clouddatabase", "other"])
+        .expect("it goes");
+    becomes(
+        &world,
+        "one object that breaks the rule again",
+        async || gauge_is(1).await,
+    )
+    .await;
 
     // An edit that the rule does not read.
     orders["spec"]["multiAz"] = json!(true);
