@@ -45,19 +45,15 @@ pub(crate) fn judge_content(
             .and_then(Value::as_str)
             .filter(|text| !text.is_empty())
     };
-    let mut invalid = |below: Cursor<'_>, value: &str, detail: &str| {
-        let error = FieldError::invalid(below.to_path(), value, detail);
-        self::report(report, "format", below, error);
-    };
     for (field, prefix) in [("name", false), ("generateName", true)] {
         if let Some(value) = text(field)
             && let Some(problem) = misnamed(value, prefix, names)
         {
-            invalid(at.child(field), value, &problem);
+            invalid(report, at.child(field), value, &problem);
         }
     }
     if let Some(namespace) = text("namespace").filter(|value| !name::is_dns1123_label(value)) {
-        invalid(at.child("namespace"), namespace, LABEL);
+        invalid(report, at.child("namespace"), namespace, LABEL);
     }
     let entries = |field: &str| {
         metadata
@@ -69,78 +65,89 @@ pub(crate) fn judge_content(
     let labels = at.child("labels");
     for (key, value) in entries("labels") {
         if !name::is_qualified_name(key) {
-            invalid(labels, key, QUALIFIED);
+            invalid(report, labels, key, QUALIFIED);
         }
         if let Some(value) = value.as_str().filter(|value| !name::is_label_value(value)) {
-            invalid(labels, value, LABEL_VALUE);
+            invalid(report, labels, value, LABEL_VALUE);
         }
     }
     let annotations = at.child("annotations");
     for (key, _) in entries("annotations") {
         if !name::is_qualified_name(&key.to_lowercase()) {
-            invalid(annotations, key, QUALIFIED);
+            invalid(report, annotations, key, QUALIFIED);
         }
     }
-    let items = |field: &str| {
-        metadata
-            .get(field)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
-    let finalizers = at.child("finalizers");
-    // Decoding takes null for the empty text.
-    let named = items("finalizers").filter_map(|item| match item {
-        Value::Null => Some(""),
-        item => item.as_str(),
-    });
-    for finalizer in named.clone() {
-        if !name::is_qualified_name(finalizer) {
-            invalid(finalizers, finalizer, QUALIFIED);
-        }
-    }
-    let both = ["orphan", "foregroundDeletion"];
-    if both
-        .iter()
-        .all(|one| named.clone().any(|name| name == *one))
-    {
-        let detail = "`orphan` and `foregroundDeletion` must not both be set";
-        invalid(finalizers, "orphan", detail);
-    }
-    let owners = at.child("ownerReferences");
-    for owner in items("ownerReferences") {
-        for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner
-                .get(field)
-                .and_then(Value::as_str)
-                .is_none_or(str::is_empty)
-            {
-                invalid(owners.child(field), "", "must not be empty");
-            }
-        }
-        let said = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-        let (api_version, kind) = (said("apiVersion"), said("kind"));
-        if api_version.matches('/').count() > 1 {
-            let detail = "must be a version, or a group and a version with a slash between them";
-            invalid(owners.child("apiVersion"), api_version, detail);
-        }
-        if kind == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1") {
-            invalid(owners, "Event", "must not be an owner");
-        }
-    }
-    let controllers = items("ownerReferences")
-        .filter(|owner| owner["controller"] == true)
-        .count();
-    if controllers > 1 {
-        let detail = "only one owner may have `controller` set to true";
-        report_hidden(report, owners, detail);
-    }
+    finalizers(metadata, at, report);
+    owners(metadata, at, report);
     let bytes: usize = entries("annotations")
         .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
         .sum();
     if bytes > ANNOTATIONS_MAX_BYTES {
         let error = FieldError::too_long(annotations.to_path(), ANNOTATIONS_MAX_BYTES as u64);
         self::report(report, "maxLength", annotations, error);
+    }
+}
+
+fn items<'a>(metadata: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> + Clone {
+    let list = metadata.get(field).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+fn invalid(report: &mut Report<'_>, at: Cursor<'_>, value: &str, detail: &str) {
+    let error = FieldError::invalid(at.to_path(), value, detail);
+    self::report(report, "format", at, error);
+}
+
+fn finalizers(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
+    let below = at.child("finalizers");
+    // Decoding takes null for the empty text.
+    let written = items(metadata, "finalizers").filter_map(|item| match item {
+        Value::Null => Some(""),
+        item => item.as_str(),
+    });
+    for finalizer in written.clone() {
+        if !name::is_qualified_name(finalizer) {
+            invalid(report, below, finalizer, QUALIFIED);
+        }
+    }
+    let both = ["orphan", "foregroundDeletion"];
+    if both
+        .iter()
+        .all(|one| written.clone().any(|name| name == *one))
+    {
+        let detail = "`orphan` and `foregroundDeletion` must not both be set";
+        invalid(report, below, "orphan", detail);
+    }
+}
+
+fn owners(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
+    let below = at.child("ownerReferences");
+    for owner in items(metadata, "ownerReferences") {
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner
+                .get(field)
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
+            {
+                invalid(report, below.child(field), "", "must not be empty");
+            }
+        }
+        let said = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (said("apiVersion"), said("kind"));
+        if api_version.matches('/').count() > 1 {
+            let detail = "must be a version, or a group and a version with a slash between them";
+            invalid(report, below.child("apiVersion"), api_version, detail);
+        }
+        if kind == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1") {
+            invalid(report, below, "Event", "must not be an owner");
+        }
+    }
+    let controllers = items(metadata, "ownerReferences")
+        .filter(|owner| owner["controller"] == true)
+        .count();
+    if controllers > 1 {
+        let detail = "only one owner may have `controller` set to true";
+        report_hidden(report, below, detail);
     }
 }
 

@@ -70,7 +70,7 @@ fn read_here(text: &str) -> Vec<Result<Document, Problem>> {
 fn read_part(part: Part, text: &str, most_values: usize) -> Result<Vec<Document>, Problem> {
     let own = &text[part.start..part.end];
     let shifted = |mut problem: Problem| {
-        problem.place = problem.place.map(|place| part.shift(place));
+        problem.place = problem.place.map(|place| part.shift(&place));
         problem
     };
     // One who never writes a separator may still indent with tabs, which YAML does not allow.
@@ -259,7 +259,7 @@ impl Document {
 
     fn place(&self, location: Location, text: &str) -> Place {
         let own = &text[self.part.start..self.part.end];
-        self.part.shift(of_location(own, location))
+        self.part.shift(&of_location(own, location))
     }
 }
 

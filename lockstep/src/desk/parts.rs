@@ -17,7 +17,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// A place within the part as a place within the text.
-    pub(crate) fn shift(&self, place: Place) -> Place {
+    pub(crate) fn shift(self, place: &Place) -> Place {
         let on_first_line = place.line <= 1;
         Place {
             line: place.line + self.lines_before,
@@ -38,15 +38,13 @@ pub(crate) fn of(text: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut lines_before = 0;
-    let mut line = 0;
     let mut at = 0;
-    for content in text.split_inclusive('\n') {
+    for (line, content) in (0..).zip(text.split_inclusive('\n')) {
         if is_separator(content) && !is_preamble(&text[start..at]) {
             add(text, start, at, lines_before, &mut parts);
             (start, lines_before) = (at, line);
         }
         at += content.len();
-        line += 1;
     }
     add(text, start, at, lines_before, &mut parts);
     parts
@@ -129,7 +127,7 @@ mod tests {
             ["--- {a: 1}\n", "--- {b: 2}"]
         );
         let second = of("{\"a\": 1} {\"b\": 2}")[1];
-        let place = second.shift(Place {
+        let place = second.shift(&Place {
             line: 1,
             column: 2,
             span: 1..2,

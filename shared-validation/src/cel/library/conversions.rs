@@ -111,7 +111,7 @@ fn duration(text: &CelString<'_>) -> Result<CelDuration, ExecutionError> {
 }
 
 fn same_duration(duration: &CelDuration) -> CelDuration {
-    duration.clone()
+    *duration
 }
 
 fn timestamp(text: &CelString<'_>) -> Result<CelTimestamp, ExecutionError> {
