@@ -16,6 +16,20 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// The part that follows this one, of which the text is given; where it ends is not known yet.
+    fn next(self, own: &str) -> Self {
+        let (lines, columns) = match own.rfind('\n') {
+            Some(at) => (own.matches('\n').count(), own[at + 1..].chars().count()),
+            None => (0, own.chars().count()),
+        };
+        Self {
+            start: self.end,
+            end: self.end,
+            lines_before: self.lines_before + lines as u64,
+            columns_before: columns as u64 + if lines == 0 { self.columns_before } else { 0 },
+        }
+    }
+
     /// A place within the part as a place within the text.
     pub(crate) fn shift(self, place: &Place) -> Place {
         let on_first_line = place.line <= 1;
@@ -76,29 +90,18 @@ fn add(text: &str, start: usize, end: usize, lines_before: u64, parts: &mut Vec<
     // The separator stays with the first value.
     let mut values = serde_json::Deserializer::from_str(content).into_iter::<IgnoredAny>();
     let base = end - content.len();
-    let mut ends = Vec::new();
+    let mut found = Vec::new();
+    let mut part = whole;
     while let Some(Ok(_)) = values.next() {
-        ends.push(base + values.byte_offset());
+        part.end = base + values.byte_offset();
+        found.push(part);
+        part = part.next(&text[part.start..part.end]);
     }
     // JSON to its end, or YAML that only begins like it.
-    let rest = ends.last().map_or(own, |last| &text[*last..end]);
-    if ends.len() < 2 || !rest.trim().is_empty() {
-        return parts.push(whole);
+    if found.len() < 2 || !text[part.start..end].trim().is_empty() {
+        found = vec![whole];
     }
-    let mut from = start;
-    let mut lines = lines_before;
-    for to in ends {
-        let before = &text[..from];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        parts.push(Part {
-            start: from,
-            end: to,
-            lines_before: lines,
-            columns_before: text[line_start..from].chars().count() as u64,
-        });
-        lines += text[from..to].matches('\n').count() as u64;
-        from = to;
-    }
+    parts.append(&mut found);
 }
 
 #[cfg(test)]
@@ -133,5 +136,12 @@ mod tests {
             span: 1..2,
         });
         assert_eq!((place.line, place.column, place.span), (1, 10, 9..10));
+        let third = of("{\"a\":\n 1} {\"b\": 2} {\"c\": 3}")[2];
+        let place = third.shift(&Place {
+            line: 1,
+            column: 3,
+            span: 2..3,
+        });
+        assert_eq!((place.line, place.column, place.span), (2, 15, 20..21));
     }
 }

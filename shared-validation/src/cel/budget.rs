@@ -222,7 +222,12 @@ fn walk(expression: &mut IdedExpr, repeated: bool) {
                         wrap(target, IN_UTC);
                     }
                 }
-                ("format", true, [arguments]) => wrap(arguments, SPELLED),
+                ("format", true, [arguments]) => {
+                    if let Some(target) = &mut call.target {
+                        library::prepare_format(target, arguments);
+                    }
+                    wrap(arguments, SPELLED);
+                }
                 _ => {}
             }
             // Once, a function reads no more than the object holds.

@@ -3,6 +3,7 @@
 
 mod conversions;
 mod format;
+mod formatting;
 mod ip;
 mod lists;
 mod macros;
@@ -20,6 +21,7 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
 pub(super) use conversions::{COUNTED, DURATION, IN_UTC, PRINTED, TIMESTAMP};
+pub(super) use formatting::prepare as prepare_format;
 pub(super) use regex::compile as compile_regex;
 pub(super) use strings::{BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED};
 
@@ -53,6 +55,7 @@ fn build() -> Result<Env, DeclarationError> {
         careful::declare,
         conversions::declare,
         format::declare,
+        formatting::declare,
         ip::declare,
         lists::declare,
         macros::declare,
@@ -332,6 +335,7 @@ mod tests {
             "timestamp('2024-01-01T00:00:00Z').getHours('America/New_York') == 19 && timestamp('2024-01-01T01:00:00+01:00').getHours() == 0",
             "{'a': 1, 'a': 2}['a'] == 2 && string(1e21) == '1e+21' && string(1234567.0) == '1.234567e+06' && string(1.0 / 0.0) == '+Inf'",
             "string(timestamp('2024-01-01T02:00:00.50+02:00')) == '2024-01-01T02:00:00.5+02:00' && string(timestamp('2024-01-01T00:00:00-00:00')) == '2024-01-01T00:00:00Z'",
+            "'%f %e %s'.format([1234567.891, -0.000123, 1e21]) == '1,234,567.891000 -1.230000×10⁻⁰⁴ 1e+21' && '%.2f%%'.format([99.5]) == '99.50%'",
             "int(duration('1s')) == 1000000000 && duration('1µs') == duration('1us') && string(duration('1.5s')) == '1.5s' && int('7') == 7",
             "'%s %s'.format([['a', 1], {'k': 1.5}]) == '[\"a\", 1] {\"k\":1.500000}' && timestamp(0) == timestamp('1970-01-01T00:00:00Z')",
         ] {
@@ -350,6 +354,7 @@ mod tests {
             "quantity('1.5').asInteger() == 1",
             "semver('1') == semver('1.0.0')",
             "{'a': 1, 'b': 1}.transformMapEntry(k, v, {v: k}) == {}",
+            "'%f'.format([1]) == '1.000000'",
         ] {
             assert!(evaluate(source).is_err(), "{source}");
         }

@@ -81,7 +81,7 @@ fn moment(value: &CelTimestamp) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "as Go converts")]
-fn seconds(value: &CelDuration) -> String {
+pub(super) fn seconds(value: &CelDuration) -> String {
     let duration = value.inner();
     let fraction = f64::from(duration.subsec_nanos()) / 1e9;
     format!("{}s", duration.num_seconds() as f64 + fraction)

@@ -10,7 +10,7 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::budget;
 use crate::cel::careful::refuse_broken;
-use crate::cel::library::{argument, failed, items};
+use crate::cel::library::{argument, conversions, failed, items};
 use crate::go;
 
 /// `replace`, whose result could outgrow every argument.
@@ -164,8 +164,6 @@ fn scalar(value: &dyn Val) -> Option<String> {
             .to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true);
         return Some(format!("timestamp({})", go::quote(&text)));
     }
-    let seconds = value.downcast_ref::<CelDuration>()?.inner();
-    let seconds = seconds.num_nanoseconds()?;
-    let whole = seconds / 1_000_000_000;
-    Some(format!("duration({})", go::quote(&format!("{whole}s"))))
+    let seconds = conversions::seconds(value.downcast_ref::<CelDuration>()?);
+    Some(format!("duration({})", go::quote(&seconds)))
 }
