@@ -11,4 +11,9 @@ pub(crate) fn start() {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
+    // Where, and not what: a message may quote the object.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(place, "a panic");
+    }));
 }

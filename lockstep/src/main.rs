@@ -8,6 +8,7 @@ mod controller;
 mod desk;
 mod dev;
 mod kinds;
+mod limits;
 mod logging;
 mod manifests;
 mod policy;

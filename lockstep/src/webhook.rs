@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use webhook::{Gate, Metrics, ServingKeys};
+use webhook::{Gate, Metrics, Server, ServingKeys};
 
+use crate::limits::LimitArgs;
 use crate::{admin, kinds, logging, policy, serving};
 
 #[derive(clap::Args)]
@@ -23,9 +24,8 @@ pub(crate) struct Args {
     /// The directory with tls.crt and tls.key; it may be filled later, and is read again on a change.
     #[arg(long, default_value = "/run/lockstep/tls")]
     tls_directory: PathBuf,
-    /// The largest review taken, in bytes.
-    #[arg(long, default_value_t = webhook::DEFAULT_BODY_LIMIT_BYTES)]
-    body_limit_bytes: usize,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// How long to serve on after SIGTERM, until nobody is sent here any more.
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
     shutdown_delay: Duration,
@@ -43,9 +43,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let mut registry = Registry::default();
     let rulesets = kinds::rulesets()?;
     let policy = args.policy.follow(&rulesets, &mut registry);
-    let gate = Gate::new(rulesets, Metrics::register(&mut registry))
-        .under(policy)
-        .with_body_limit_bytes(args.body_limit_bytes);
+    let metrics = Metrics::register(&mut registry);
+    let limits = args.limits.limits();
+    let gate = Gate::new(rulesets, metrics.clone(), limits.clone()).under(policy);
     let keys = ServingKeys::in_directory(&args.tls_directory);
     tokio::spawn(Arc::clone(&keys).keep_fresh());
     let (ready_keys, draining) = (Arc::clone(&keys), stop.clone());
@@ -68,7 +68,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         // Readiness fails first; reviews are still sent here until every API server has heard of it.
         tokio::time::sleep(args.shutdown_delay).await;
     };
-    webhook::serve(listener, gate.router(), keys, drained).await?;
+    Server::new(gate.router(), keys, limits, metrics)
+        .serve(listener, drained)
+        .await?;
     tracing::info!("stopped");
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod apply;
 mod audit;
+mod bounds;
 mod cases;
 mod crash;
 mod desk;

@@ -1,37 +1,38 @@
 //! Review → candidate → verdict → response.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request as HttpRequest, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use http_body_util::LengthLimitError;
+use jiff::SignedDuration;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use shared_validation::{Accepted, Candidate, CurrentPolicy, Rulesets, Verdict};
+use tokio::sync::Semaphore;
 
+use crate::body::{Received, Room};
+use crate::limits::{Limit, Limits};
 use crate::metrics::{Metrics, RequestLabels, ViolationLabels, WebhookLabels};
 use crate::refusal::Refusal;
 use crate::response::{self, Review};
 use crate::review::{self, Request};
 
-/// What one update carries at most: two objects of the API server's request limit (3 MiB) and the
-/// envelope around them.
-pub const DEFAULT_BODY_LIMIT_BYTES: usize = 7 * 1024 * 1024;
-
-/// How long a request may take to arrive. The API server itself waits at most 30 s for the answer.
-const ARRIVAL_DEADLINE: Duration = Duration::from_secs(10);
+/// Larger reviews take longer than others should wait for them, and are judged on threads of their own.
+const QUICK_BYTES: usize = 64 << 10;
 
 /// Judges reviews.
 #[derive(Clone)]
 pub struct Gate {
     rulesets: Rulesets,
     metrics: Metrics,
-    body_limit_bytes: usize,
+    limits: Limits,
+    room: Room,
+    reviews: Arc<Semaphore>,
     policy: CurrentPolicy,
 }
 
@@ -53,11 +54,13 @@ impl Door {
 impl Gate {
     /// A gate that judges the kinds of `rulesets`.
     #[must_use]
-    pub fn new(rulesets: Rulesets, metrics: Metrics) -> Self {
+    pub fn new(rulesets: Rulesets, metrics: Metrics, limits: Limits) -> Self {
         Self {
             rulesets,
+            room: Room::new(&limits, &metrics),
+            reviews: Arc::new(Semaphore::new(limits.reviews.min(Semaphore::MAX_PERMITS))),
             metrics,
-            body_limit_bytes: DEFAULT_BODY_LIMIT_BYTES,
+            limits,
             policy: CurrentPolicy::default(),
         }
     }
@@ -66,15 +69,6 @@ impl Gate {
     #[must_use]
     pub fn under(self, policy: CurrentPolicy) -> Self {
         Self { policy, ..self }
-    }
-
-    /// The same, refusing bodies of more than `limit` bytes.
-    #[must_use]
-    pub fn with_body_limit_bytes(self, limit: usize) -> Self {
-        Self {
-            body_limit_bytes: limit,
-            ..self
-        }
     }
 
     /// The HTTP routes: `POST /validate` and `POST /mutate`.
@@ -99,7 +93,7 @@ impl Gate {
             .with_state(gate)
     }
 
-    async fn enter(&self, door: Door, request: HttpRequest) -> Response {
+    async fn enter(self: &Arc<Self>, door: Door, request: HttpRequest) -> Response {
         let started = Instant::now();
         let labels = WebhookLabels {
             webhook: door.name(),
@@ -135,26 +129,48 @@ impl Gate {
         response
     }
 
-    async fn answer(&self, door: Door, request: HttpRequest) -> Result<Review, Refusal> {
+    async fn answer(self: &Arc<Self>, door: Door, request: HttpRequest) -> Result<Review, Refusal> {
         let (parts, body) = request.into_parts();
         require_json(&parts.headers)?;
-        let body = tokio::time::timeout(ARRIVAL_DEADLINE, self.collect(body))
-            .await
-            .map_err(|_| Refusal::timed_out())??;
-        let request = review::read(&body)?;
-        self.review(door, &request)
+        let deadline = deadline(&parts.uri, self.limits.request);
+        let answer = async {
+            let received = self.room.receive(body).await?;
+            self.judge(door, received).await
+        };
+        tokio::time::timeout(deadline, answer).await.map_err(|_| {
+            self.metrics.limited(Limit::Request);
+            Refusal::too_slow()
+        })?
     }
 
-    async fn collect(&self, body: Body) -> Result<Bytes, Refusal> {
-        let limit = self.body_limit_bytes;
-        to_bytes(body, limit).await.map_err(|error| {
-            let too_large = std::error::Error::source(&error)
-                .is_some_and(<dyn std::error::Error>::is::<LengthLimitError>);
-            if too_large {
-                Refusal::too_large(limit)
-            } else {
-                Refusal::bad_request(format!("the body broke off: {error}"))
-            }
+    /// Judges a body, if not too many are being judged.
+    async fn judge(self: &Arc<Self>, door: Door, received: Received) -> Result<Review, Refusal> {
+        let at_work = Arc::clone(&self.reviews).try_acquire_owned().map_err(|_| {
+            self.metrics.limited(Limit::Reviews);
+            Refusal::overloaded()
+        })?;
+        if received.bytes.len() <= QUICK_BYTES {
+            return self.isolated(door, &received.bytes);
+        }
+        let gate = Arc::clone(self);
+        // Nobody may wait for it any more; it counts all the same until it has ended.
+        let judging = tokio::task::spawn_blocking(move || {
+            let answer = gate.isolated(door, &received.bytes);
+            drop((received, at_work));
+            answer
+        });
+        judging.await.unwrap_or_else(|_| Err(Refusal::panicked()))
+    }
+
+    /// Judges a body; a panic ends this review and nothing else.
+    fn isolated(&self, door: Door, body: &[u8]) -> Result<Review, Refusal> {
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            let request = review::read(body)?;
+            self.review(door, &request)
+        }));
+        answer.unwrap_or_else(|_| {
+            self.metrics.panics.inc();
+            Err(Refusal::panicked())
         })
     }
 
@@ -193,9 +209,10 @@ impl Gate {
         {
             return Ok(Review::pass(&request.uid));
         }
-        let object = parse(request.object, "object")?
+        let object = self
+            .parse(request.object, "object")?
             .ok_or_else(|| Refusal::bad_request("`request.object` is missing: nothing to judge"))?;
-        let old = parse(request.old_object, "oldObject")?;
+        let old = self.parse(request.old_object, "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
             return Err(Refusal::bad_request(
                 "`request.oldObject` is missing: a change cannot be judged",
@@ -216,6 +233,18 @@ impl Gate {
                 review
             }
         })
+    }
+
+    fn parse(&self, raw: Option<&RawValue>, name: &str) -> Result<Option<Value>, Refusal> {
+        let Some(raw) = raw else { return Ok(None) };
+        let value: Value = serde_json::from_str(raw.get()).map_err(|error| {
+            let problem = error.to_string();
+            if problem.starts_with("recursion limit exceeded") {
+                self.metrics.limited(Limit::Depth);
+            }
+            Refusal::bad_request(format!("`request.{name}` cannot be read: {problem}"))
+        })?;
+        Ok((!value.is_null()).then_some(value))
     }
 
     /// Counts what fired and logs a refusal: who, what kind, which rules; never the object.
@@ -244,6 +273,15 @@ impl Gate {
     }
 }
 
+/// Until when there has to be an answer: what the client waits, less a tenth for the way back.
+fn deadline(uri: &Uri, most: Duration) -> Duration {
+    let named = uri.query().into_iter().flat_map(|query| query.split('&'));
+    let named = named
+        .filter_map(|pair| pair.strip_prefix("timeout="))
+        .find_map(|text| Duration::try_from(text.parse::<SignedDuration>().ok()?).ok());
+    named.map_or(most, |named| most.min(named * 9 / 10))
+}
+
 fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let content_type = headers
         .get(header::CONTENT_TYPE)
@@ -257,10 +295,121 @@ fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-fn parse(raw: Option<&RawValue>, name: &str) -> Result<Option<Value>, Refusal> {
-    let Some(raw) = raw else { return Ok(None) };
-    let value: Value = serde_json::from_str(raw.get()).map_err(|error| {
-        Refusal::bad_request(format!("`request.{name}` cannot be read: {error}"))
-    })?;
-    Ok((!value.is_null()).then_some(value))
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use axum::body::{Body, to_bytes};
+    use prometheus_client::registry::Registry;
+    use serde_json::json;
+    use shared_validation::{CustomResource, Judge, RuleEntry};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// A kind with a rule that some objects make panic.
+    struct Explosive(CustomResource);
+
+    impl Judge for Explosive {
+        fn group(&self) -> &str {
+            self.0.group()
+        }
+
+        fn version(&self) -> &str {
+            self.0.version()
+        }
+
+        fn kind(&self) -> &str {
+            self.0.kind()
+        }
+
+        fn crd(&self) -> &Value {
+            self.0.crd()
+        }
+
+        fn catalogue(&self) -> Vec<RuleEntry> {
+            self.0.catalogue()
+        }
+
+        fn transition_fields(&self) -> &BTreeSet<String> {
+            self.0.transition_fields()
+        }
+
+        fn check(&self, candidate: &Candidate<'_>) -> Verdict {
+            assert_ne!(candidate.object["metadata"]["name"], "bomb");
+            self.0.check(candidate)
+        }
+    }
+
+    fn explosive() -> Rulesets {
+        let crd = json!({"spec": {
+            "group": "example.com",
+            "names": {"kind": "Trap", "plural": "traps"},
+            "versions": [{"name": "v1", "served": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        }});
+        let kind = CustomResource::compile(&crd, "v1").expect("it compiles");
+        Rulesets::default().with(Arc::new(Explosive(kind)))
+    }
+
+    async fn ask(routes: &Router, name: &str, note: &str) -> StatusCode {
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": "u",
+                "operation": "CREATE",
+                "kind": {"group": "example.com", "version": "v1", "kind": "Trap"},
+                "object": {"metadata": {"name": name, "annotations": {"note": note}}},
+            },
+        });
+        let request = HttpRequest::post("/validate")
+            .header("content-type", "application/json")
+            .body(Body::from(review.to_string()))
+            .expect("a request");
+        let answer = routes.clone().oneshot(request).await;
+        let answer = answer.expect("an answer");
+        let status = answer.status();
+        let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(status == 200, body["kind"] == "AdmissionReview");
+        status
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_one_review_and_is_counted() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let routes = Gate::new(explosive(), metrics.clone(), Limits::default()).router();
+        let long = "x".repeat(2 * QUICK_BYTES);
+        for note in ["", &long] {
+            assert_eq!(ask(&routes, "bomb", note).await, 500);
+            assert_eq!(ask(&routes, "fine", note).await, 200);
+        }
+        assert_eq!(metrics.panics.get(), 2);
+        assert_eq!(
+            metrics
+                .in_flight
+                .get_or_create(&WebhookLabels {
+                    webhook: "/validate"
+                })
+                .get(),
+            0
+        );
+    }
+
+    #[test]
+    fn the_client_is_answered_before_it_stops_waiting() {
+        let most = Duration::from_secs(30);
+        let deadline = |uri: &'static str| deadline(&Uri::from_static(uri), most);
+        assert_eq!(deadline("/validate?timeout=10s"), Duration::from_secs(9));
+        assert_eq!(deadline("/validate?a=b&timeout=1m0s"), most);
+        for other in [
+            "/validate",
+            "/validate?timeout=",
+            "/validate?timeout=-1s",
+            "/validate?timeout=x",
+        ] {
+            assert_eq!(deadline(other), most, "{other}");
+        }
+    }
 }

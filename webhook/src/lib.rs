@@ -1,17 +1,22 @@
 //! The gate: an HTTPS admission server for any registered ruleset.
 //!
 //! One way through: bytes → review → candidate → verdict → response. [`Gate`] holds the rulesets
-//! and answers; [`serve`] speaks TLS around it with the keys that [`ServingKeys`] keeps fresh.
+//! and answers; [`Server`] speaks TLS around it with the keys that [`ServingKeys`] keeps fresh.
 
+mod arrival;
+mod body;
+mod connections;
 mod gate;
 mod keys;
+mod limits;
 mod metrics;
 mod refusal;
 mod response;
 mod review;
 mod server;
 
-pub use gate::{DEFAULT_BODY_LIMIT_BYTES, Gate};
+pub use gate::Gate;
 pub use keys::{KeysError, ServingKeys};
+pub use limits::Limits;
 pub use metrics::Metrics;
-pub use server::{ServeError, serve};
+pub use server::{ServeError, Server};

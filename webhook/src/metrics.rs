@@ -7,6 +7,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::limits::Limit;
+
 /// The gate's metrics.
 #[derive(Clone)]
 pub struct Metrics {
@@ -14,6 +16,13 @@ pub struct Metrics {
     pub(crate) latency: Family<WebhookLabels, Histogram>,
     pub(crate) in_flight: Family<WebhookLabels, Gauge>,
     pub(crate) violations: Family<ViolationLabels, Counter>,
+    pub(crate) panics: Counter,
+    limited: Family<LimitLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    limit: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,6 +56,8 @@ impl Metrics {
             latency: Family::new_with_constructor(|| Histogram::new(BUCKETS_SECONDS)),
             in_flight: Family::default(),
             violations: Family::default(),
+            panics: Counter::default(),
+            limited: Family::default(),
         };
         registry.register(
             "controller_runtime_webhook_requests",
@@ -68,6 +79,24 @@ impl Metrics {
             "Broken rules by kind, rule and place",
             metrics.violations.clone(),
         );
+        registry.register(
+            "controller_runtime_webhook_panics",
+            "Reviews that ended in a panic",
+            metrics.panics.clone(),
+        );
+        registry.register(
+            "lockstep_gate_limited",
+            "Connections and requests that a bound has ended, by bound",
+            metrics.limited.clone(),
+        );
         metrics
+    }
+
+    /// Counts a bound that has bitten.
+    pub(crate) fn limited(&self, limit: Limit) {
+        let labels = LimitLabels {
+            limit: limit.name(),
+        };
+        self.limited.get_or_create(&labels).inc();
     }
 }

@@ -62,6 +62,35 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The API server tries again within its own time-out.
+    pub(crate) fn overloaded() -> Self {
+        Self {
+            code: StatusCode::TOO_MANY_REQUESTS,
+            reason: "TooManyRequests",
+            message: "too much is under way here; try again".to_owned(),
+        }
+    }
+
+    pub(crate) fn too_slow() -> Self {
+        Self {
+            code: StatusCode::GATEWAY_TIMEOUT,
+            reason: "Timeout",
+            message: "the review took longer than the client waits".to_owned(),
+        }
+    }
+
+    pub(crate) fn panicked() -> Self {
+        Self {
+            code: StatusCode::INTERNAL_SERVER_ERROR,
+            reason: "InternalError",
+            message:
+                "a rule panicked; this is a defect of the rule, its place is in the gate's log"
+                    .to_owned(),
+        }
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = json!({
@@ -79,6 +108,11 @@ impl IntoResponse for Refusal {
             status.to_string(),
         )
             .into_response();
+        if self.code == StatusCode::TOO_MANY_REQUESTS {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         if self.code == StatusCode::METHOD_NOT_ALLOWED {
             response
                 .headers_mut()

@@ -5,26 +5,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rustls::ServerConfig;
 use rustls::version::{TLS12, TLS13};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
 
+use crate::arrival::Noticed;
+use crate::connections::{Connection, Connections};
 use crate::keys::ServingKeys;
-
-/// How long a client may take to agree on TLS.
-const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
-
-/// How long a connection may stand idle, or take to send a header. Above the 90 s for which the API
-/// server keeps idle connections: closing first would race with its next request.
-const IDLE_DEADLINE: Duration = Duration::from_mins(2);
+use crate::limits::{Limit, Limits};
+use crate::metrics::Metrics;
 
 /// How long answers under way may take once the server stops. The API server waits at most 30 s.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How much of what has arrived is held for a connection before it is asked for.
+const READ_BUFFER_BYTES: usize = 64 << 10;
+
+/// The largest header taken over HTTP/2; over HTTP/1.1 it is the buffer.
+const HEADER_BYTES: u32 = 64 << 10;
+
+/// How often a client that speaks HTTP/2 is asked whether it is there.
+const PING_EVERY: Duration = Duration::from_secs(30);
 
 /// Why the server cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -34,56 +44,96 @@ pub enum ServeError {
     Tls(#[from] rustls::Error),
 }
 
-/// Serves the routes until `stop` resolves, then finishes what is under way.
-///
-/// # Guarantees
-///
-/// TLS 1.2 is the floor. A client that fails its handshake, or never begins it, holds up nobody.
-/// After `stop`, no new connection is taken, standing ones are closed politely (HTTP/2: GOAWAY), and
-/// answers under way are finished within 30 s.
-pub async fn serve(
-    listener: TcpListener,
+/// Routes behind TLS.
+pub struct Server {
     routes: Router,
     keys: Arc<ServingKeys>,
-    stop: impl Future<Output = ()>,
-) -> Result<(), ServeError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13, &TLS12])?
-        .with_no_client_auth()
-        .with_cert_resolver(keys);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let drain = GracefulShutdown::new();
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = &mut stop => break,
+    limits: Limits,
+    metrics: Metrics,
+}
+
+/// What every connection needs.
+#[derive(Clone)]
+struct Shared {
+    acceptor: TlsAcceptor,
+    routes: Router,
+    limits: Limits,
+    metrics: Metrics,
+}
+
+impl Server {
+    /// A server of these routes, with the keys that are served now.
+    #[must_use]
+    pub fn new(routes: Router, keys: Arc<ServingKeys>, limits: Limits, metrics: Metrics) -> Self {
+        Self {
+            routes,
+            keys,
+            limits,
+            metrics,
+        }
+    }
+
+    /// Serves until `stop` resolves, then finishes what is under way.
+    ///
+    /// # Guarantees
+    ///
+    /// TLS 1.2 is the floor. A client that fails its handshake, or never begins it, or never ends a
+    /// header, holds up nobody. After `stop`, no new connection is taken, standing ones are closed
+    /// politely (HTTP/2: GOAWAY), and answers under way are finished within 30 s.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13, &TLS12])?
+            .with_no_client_auth()
+            .with_cert_resolver(self.keys);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let connections = Connections::new(self.limits.connections);
+        let shared = Shared {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            routes: self.routes,
+            limits: self.limits,
+            metrics: self.metrics,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                let connection =
-                    connection(stream, acceptor.clone(), routes.clone(), drain.watcher());
-                tokio::spawn(connection);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                // Out of file descriptors, most likely: do not spin on it.
-                if !is_about_one_connection(&error) {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+        let drain = GracefulShutdown::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let entered = connections.enter();
+                    if entered.as_ref().is_none_or(|(_, evicts)| *evicts) {
+                        shared.metrics.limited(Limit::Connections);
+                    }
+                    if let Some((connection, _)) = entered {
+                        let shared = shared.clone();
+                        tokio::spawn(shared.connection(stream, connection, drain.watcher()));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    // Out of file descriptors, most likely: do not spin on it.
+                    if !is_about_one_connection(&error) {
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
                 }
             }
         }
+        drop(listener);
+        if tokio::time::timeout(DRAIN_DEADLINE, drain.shutdown())
+            .await
+            .is_err()
+        {
+            tracing::warn!("answers were still under way when the time to drain was over");
+        }
+        Ok(())
     }
-    drop(listener);
-    if tokio::time::timeout(DRAIN_DEADLINE, drain.shutdown())
-        .await
-        .is_err()
-    {
-        tracing::warn!("answers were still under way when the time to drain was over");
-    }
-    Ok(())
 }
 
 fn is_about_one_connection(error: &io::Error) -> bool {
@@ -94,30 +144,63 @@ fn is_about_one_connection(error: &io::Error) -> bool {
     )
 }
 
-async fn connection(
-    stream: TcpStream,
-    acceptor: TlsAcceptor,
-    routes: Router,
-    drain: hyper_util::server::graceful::Watcher,
-) {
-    // Answers are small and whole: waiting for more to send only delays them.
-    let _ = stream.set_nodelay(true);
-    let stream = match tokio::time::timeout(HANDSHAKE_DEADLINE, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => return tracing::debug!("TLS handshake timed out"),
-    };
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(IDLE_DEADLINE);
-    builder.http2().timer(TokioTimer::new());
-    let service = TowerToHyperService::new(routes);
-    let connection = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .into_owned();
-    if let Err(error) = drain.watch(connection).await {
-        tracing::debug!(%error, "connection ended");
+impl Shared {
+    /// Serves one connection until it ends, breaks a bound, or has to make room.
+    async fn connection(self, stream: TcpStream, connection: Connection, drain: Watcher) {
+        // Answers are small and whole: waiting for more to send only delays them.
+        let _ = stream.set_nodelay(true);
+        let handshake = tokio::time::timeout(self.limits.handshake, self.acceptor.accept(stream));
+        let stream = tokio::select! {
+            stream = handshake => stream,
+            () = connection.evicted() => return,
+        };
+        let stream = match stream {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => return self.metrics.limited(Limit::Handshake),
+        };
+        let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let connection = Arc::new(connection);
+        let stream = Noticed::new(stream, Arc::clone(&connection));
+        let builder = self.builder();
+        let (routes, at_work) = (self.routes, Arc::clone(&connection));
+        let service = service_fn(move |request: Request<Incoming>| {
+            let at_work = at_work.begin();
+            let routes = routes.clone();
+            async move {
+                let answer = routes.oneshot(request.map(Body::new)).await;
+                drop(at_work);
+                answer
+            }
+        });
+        let serving = builder.serve_connection(TokioIo::new(stream), service);
+        let serving = drain.watch(serving.into_owned());
+        // What a client that speaks HTTP/2 sends without a request is answered by its own rules.
+        let late = connection.header_is_late(self.limits.header);
+        tokio::select! {
+            ended = serving => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "connection ended");
+                }
+            }
+            () = late, if !speaks_http2 => self.metrics.limited(Limit::Header),
+            () = connection.evicted() => {}
+        }
+    }
+
+    fn builder(&self) -> Builder<TokioExecutor> {
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .max_buf_size(READ_BUFFER_BYTES)
+            .header_read_timeout(self.limits.idle);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_header_list_size(HEADER_BYTES)
+            .keep_alive_interval(PING_EVERY)
+            .keep_alive_timeout(self.limits.header);
+        builder
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
-use webhook::{Gate, Metrics};
+use webhook::{Gate, Limits, Metrics};
 
 thread_local! {
     static GATE: LazyCell<(Runtime, Router)> = const { LazyCell::new(|| {
@@ -24,7 +24,7 @@ thread_local! {
             .build()
             .expect("a runtime without I/O starts");
         let metrics = Metrics::register(&mut Registry::default());
-        (runtime, Gate::new(judges::rulesets(), metrics).router())
+        (runtime, Gate::new(judges::rulesets(), metrics, Limits::default()).router())
     }) };
 }
 

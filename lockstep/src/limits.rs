@@ -1,0 +1,58 @@
+//! The bounds of the gate, as options.
+
+use std::time::Duration;
+
+use webhook::Limits;
+
+use crate::serving;
+
+/// What the gate takes at most. Each bound that bites is counted in `lockstep_gate_limited_total`.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Bounds")]
+pub(crate) struct LimitArgs {
+    /// How long a client may take to agree on TLS.
+    #[arg(long, default_value = "10s", value_parser = serving::duration)]
+    handshake_timeout: Duration,
+    /// How long a header may take to arrive once it has begun.
+    #[arg(long, default_value = "10s", value_parser = serving::duration)]
+    header_timeout: Duration,
+    /// How long a connection may stand idle; API servers keep theirs for 90 s, and closing first would
+    /// race with their next request.
+    #[arg(long, default_value = "2m", value_parser = serving::duration)]
+    idle_timeout: Duration,
+    /// How long a body may take to arrive.
+    #[arg(long, default_value = "10s", value_parser = serving::duration)]
+    body_timeout: Duration,
+    /// How long a whole request may take; what the API server names counts if it is less.
+    #[arg(long, default_value = "30s", value_parser = serving::duration)]
+    request_timeout: Duration,
+    /// How many connections stand at once; beyond, the one that has been idle for longest makes room.
+    #[arg(long, default_value_t = Limits::default().connections)]
+    max_connections: usize,
+    /// How many reviews are judged at once; what comes beyond is answered with 429, and the API server
+    /// tries it again.
+    #[arg(long, default_value_t = Limits::default().reviews)]
+    max_reviews: usize,
+    /// The largest review taken, in bytes.
+    #[arg(long, default_value_t = Limits::default().body_bytes)]
+    body_limit_bytes: usize,
+    /// How much all reviews may take that are held at once, in bytes; beyond, 429.
+    #[arg(long, default_value_t = Limits::default().bodies_bytes)]
+    bodies_limit_bytes: usize,
+}
+
+impl LimitArgs {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            handshake: self.handshake_timeout,
+            header: self.header_timeout,
+            idle: self.idle_timeout,
+            body: self.body_timeout,
+            request: self.request_timeout,
+            connections: self.max_connections,
+            reviews: self.max_reviews,
+            body_bytes: self.body_limit_bytes,
+            bodies_bytes: self.bodies_limit_bytes,
+        }
+    }
+}

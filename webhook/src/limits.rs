@@ -1,0 +1,77 @@
+//! What the gate takes at most, so that nobody can keep it from serving others.
+
+use std::time::Duration;
+
+/// The bounds. Each one that bites is counted in `lockstep_gate_limited_total`.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How long a client may take to agree on TLS.
+    pub handshake: Duration,
+    /// How long a header may take to arrive once it has begun.
+    pub header: Duration,
+    /// How long a connection may stand idle. Above the 90 s for which the API server keeps idle
+    /// connections: closing first would race with its next request.
+    pub idle: Duration,
+    /// How long a body may take to arrive.
+    pub body: Duration,
+    /// How long a whole request may take. What the client names as `?timeout=` counts if it is less.
+    pub request: Duration,
+    /// How many connections stand at once. At the limit, the one that has been idle for longest makes
+    /// room.
+    pub connections: usize,
+    /// How many reviews are judged at once. What comes beyond is shed, and tried again by the API
+    /// server.
+    pub reviews: usize,
+    /// How large one body may be.
+    pub body_bytes: usize,
+    /// How much all bodies may take that are held at once.
+    pub bodies_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(10),
+            header: Duration::from_secs(10),
+            idle: Duration::from_mins(2),
+            body: Duration::from_secs(10),
+            request: Duration::from_secs(30),
+            connections: 4096,
+            reviews: 256,
+            // What one update carries at most: two objects of the API server's request limit (3 MiB)
+            // and the envelope around them.
+            body_bytes: 7 << 20,
+            bodies_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Which bound has bitten, as the metric names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    Handshake,
+    Header,
+    Body,
+    Request,
+    Connections,
+    Reviews,
+    BodyBytes,
+    BodiesBytes,
+    Depth,
+}
+
+impl Limit {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::Header => "header",
+            Self::Body => "body",
+            Self::Request => "request",
+            Self::Connections => "connections",
+            Self::Reviews => "reviews",
+            Self::BodyBytes => "body-bytes",
+            Self::BodiesBytes => "bodies-bytes",
+            Self::Depth => "depth",
+        }
+    }
+}
