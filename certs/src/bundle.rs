@@ -1,7 +1,10 @@
 //! The CA in the webhook configurations.
 
+use futures::{Stream, StreamExt};
 use k8s_openapi::ByteString;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::watch_object;
 use kube::{Client, core::GroupVersionKind};
 use serde_json::{Value, json};
 
@@ -24,6 +27,21 @@ pub enum TargetKind {
     Validating,
     /// `MutatingWebhookConfiguration`.
     Mutating,
+}
+
+impl Target {
+    /// Tells of every change of the configuration, whoever makes it.
+    pub(crate) fn changes(&self, client: &Client) -> impl Stream<Item = ()> + Send + use<> {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &self.kind.resource());
+        watch_object(api, &self.name)
+            .default_backoff()
+            .filter_map(|event| async move {
+                if let Err(error) = &event {
+                    tracing::debug!(%error, "watching a webhook configuration");
+                }
+                event.ok().map(|_| ())
+            })
+    }
 }
 
 impl TargetKind {

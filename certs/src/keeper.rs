@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::select_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use time::OffsetDateTime;
@@ -13,6 +15,9 @@ use crate::{files, secret};
 
 /// How often everything is looked at: by the wall clock, so that a suspended node catches up.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
+
+/// How long several changes of a target count as one.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// How soon a failure is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -79,8 +84,14 @@ impl Keeper {
         Ok(())
     }
 
-    /// Does the duty for as long as the process lives. A failure is logged and tried again.
+    /// Does the duty for as long as the process lives: on a tick, and whenever somebody has touched a
+    /// target. A failure is logged and tried again.
     pub async fn run(self) {
+        let changes = self
+            .targets
+            .iter()
+            .map(|target| target.changes(&self.client).boxed());
+        let mut changes = select_all(changes);
         loop {
             let pause = match self.tend().await {
                 Ok(()) => LOOK_EVERY,
@@ -89,7 +100,11 @@ impl Keeper {
                     RETRY_AFTER
                 }
             };
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                // Somebody who fights over a target is answered, but not as fast as both can.
+                Some(()) = changes.next() => tokio::time::sleep(SETTLE).await,
+            }
         }
     }
 }

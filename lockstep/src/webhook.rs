@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use webhook::{Gate, Metrics, Server, ServingKeys};
+use webhook::{Gate, Metrics, Server, ServingKeys, Tls};
 
 use crate::limits::LimitArgs;
 use crate::{admin, kinds, logging, policy, serving};
@@ -24,6 +24,10 @@ pub(crate) struct Args {
     /// The directory with tls.crt and tls.key; it may be filled later, and is read again on a change.
     #[arg(long, default_value = "/run/lockstep/tls")]
     tls_directory: PathBuf,
+    /// Serves only clients that show a certificate of a CA in this PEM file; it is read again on a
+    /// change.
+    #[arg(long, value_name = "FILE")]
+    client_ca: Option<PathBuf>,
     #[command(flatten)]
     limits: LimitArgs,
     /// How long to serve on after SIGTERM, until nobody is sent here any more.
@@ -47,12 +51,18 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let limits = args.limits.limits();
     let gate = Gate::new(rulesets, metrics.clone(), limits.clone()).under(policy);
     let keys = ServingKeys::in_directory(&args.tls_directory);
-    tokio::spawn(Arc::clone(&keys).keep_fresh());
-    let (ready_keys, draining) = (Arc::clone(&keys), stop.clone());
+    tokio::spawn(Arc::clone(&keys).keep_fresh(metrics.clone()));
+    let tls = match args.client_ca {
+        Some(client_ca) => Tls::for_clients_of(keys, client_ca),
+        None => Tls::new(keys).context("cannot set up TLS")?,
+    };
+    let tls = Arc::new(tls);
+    tokio::spawn(Arc::clone(&tls).keep_fresh(metrics.clone()));
+    let (ready_tls, draining) = (Arc::clone(&tls), stop.clone());
     admin::serve(args.health_listen, registry, move || {
         if *draining.borrow() {
             Err("draining")
-        } else if !ready_keys.are_loaded() {
+        } else if !ready_tls.is_loaded() {
             Err("no serving certificate yet")
         } else {
             Ok(())
@@ -68,9 +78,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         // Readiness fails first; reviews are still sent here until every API server has heard of it.
         tokio::time::sleep(args.shutdown_delay).await;
     };
-    Server::new(gate.router(), keys, limits, metrics)
+    Server::new(gate.router(), tls, limits, metrics)
         .serve(listener, drained)
-        .await?;
+        .await;
     tracing::info!("stopped");
     Ok(())
 }

@@ -43,7 +43,7 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         "resourceNames": [names::WEBHOOK_CONFIGURATION],
-        "verbs": ["get", "patch"],
+        "verbs": ["get", "list", "patch", "watch"],
     }));
     rules.extend(install.access.iter().cloned());
     json!({

@@ -1,6 +1,7 @@
 //! Lockstep as it runs: a real API server calls the real gate over TLS, the controller has exactly the
 //! rights that the manifests grant, and AWS is a moto server.
 
+mod alone;
 mod apply;
 mod audit;
 mod bounds;
@@ -8,6 +9,7 @@ mod cases;
 mod crash;
 mod desk;
 mod gate;
+mod handshakes;
 mod install;
 mod leader;
 mod policy;

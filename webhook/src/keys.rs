@@ -10,6 +10,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use x509_parser::parse_x509_certificate;
+
+use crate::metrics::Metrics;
 
 /// How often the files are looked at. Their content is compared, so that neither a swapped symlink
 /// nor a rewrite in place goes unseen.
@@ -78,7 +81,7 @@ impl ServingKeys {
     }
 
     /// Looks at the files for as long as the process lives, and takes every good pair into service.
-    pub async fn keep_fresh(self: Arc<Self>) {
+    pub async fn keep_fresh(self: Arc<Self>, metrics: Metrics) {
         let mut served = None;
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
@@ -91,6 +94,7 @@ impl ServingKeys {
                     continue;
                 }
                 Err(error) => {
+                    metrics.certificate_errors.inc();
                     tracing::error!(%error, "cannot reload the serving certificate; the old one stays");
                     continue;
                 }
@@ -100,6 +104,10 @@ impl ServingKeys {
             }
             match self.parse(&found) {
                 Ok(pair) => {
+                    metrics.certificates.inc();
+                    metrics
+                        .certificate_expiry
+                        .set(expiry(&pair).unwrap_or_default());
                     *self
                         .current
                         .write()
@@ -107,6 +115,7 @@ impl ServingKeys {
                     tracing::info!(certificate = %self.certificate.display(), "serving a new certificate");
                 }
                 Err(error) => {
+                    metrics.certificate_errors.inc();
                     tracing::error!(%error, "cannot use the new serving certificate; the old one stays");
                 }
             }
@@ -150,6 +159,12 @@ impl ServingKeys {
         pair.keys_match().map_err(mismatch)?;
         Ok(pair)
     }
+}
+
+/// When a pair expires, in seconds since 1970.
+fn expiry(pair: &CertifiedKey) -> Option<i64> {
+    let (_, certificate) = parse_x509_certificate(pair.cert.first()?).ok()?;
+    Some(certificate.validity().not_after.timestamp())
 }
 
 impl ResolvesServerCert for ServingKeys {

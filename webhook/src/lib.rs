@@ -14,9 +14,11 @@ mod refusal;
 mod response;
 mod review;
 mod server;
+mod tls;
 
 pub use gate::Gate;
 pub use keys::{KeysError, ServingKeys};
 pub use limits::Limits;
 pub use metrics::Metrics;
-pub use server::{ServeError, Server};
+pub use server::Server;
+pub use tls::{ClientCaError, Tls};

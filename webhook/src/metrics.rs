@@ -17,6 +17,9 @@ pub struct Metrics {
     pub(crate) in_flight: Family<WebhookLabels, Gauge>,
     pub(crate) violations: Family<ViolationLabels, Counter>,
     pub(crate) panics: Counter,
+    pub(crate) certificates: Counter,
+    pub(crate) certificate_errors: Counter,
+    pub(crate) certificate_expiry: Gauge,
     limited: Family<LimitLabels, Counter>,
 }
 
@@ -57,6 +60,9 @@ impl Metrics {
             in_flight: Family::default(),
             violations: Family::default(),
             panics: Counter::default(),
+            certificates: Counter::default(),
+            certificate_errors: Counter::default(),
+            certificate_expiry: Gauge::default(),
             limited: Family::default(),
         };
         registry.register(
@@ -83,6 +89,21 @@ impl Metrics {
             "controller_runtime_webhook_panics",
             "Reviews that ended in a panic",
             metrics.panics.clone(),
+        );
+        registry.register(
+            "certwatcher_read_certificate",
+            "Certificates that were taken into service",
+            metrics.certificates.clone(),
+        );
+        registry.register(
+            "certwatcher_read_certificate_errors",
+            "Certificates that could not be read or used",
+            metrics.certificate_errors.clone(),
+        );
+        registry.register(
+            "lockstep_gate_certificate_expiry_timestamp_seconds",
+            "When the certificate that is served expires",
+            metrics.certificate_expiry.clone(),
         );
         registry.register(
             "lockstep_gate_limited",

@@ -12,17 +12,15 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use rustls::ServerConfig;
-use rustls::version::{TLS12, TLS13};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::arrival::Noticed;
 use crate::connections::{Connection, Connections};
-use crate::keys::ServingKeys;
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
+use crate::tls::Tls;
 
 /// How long answers under way may take once the server stops. The API server waits at most 30 s.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
@@ -36,18 +34,10 @@ const HEADER_BYTES: u32 = 64 << 10;
 /// How often a client that speaks HTTP/2 is asked whether it is there.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// Why the server cannot serve.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// rustls refuses the configuration.
-    #[error("cannot set up TLS: {0}")]
-    Tls(#[from] rustls::Error),
-}
-
 /// Routes behind TLS.
 pub struct Server {
     routes: Router,
-    keys: Arc<ServingKeys>,
+    tls: Arc<Tls>,
     limits: Limits,
     metrics: Metrics,
 }
@@ -55,19 +45,19 @@ pub struct Server {
 /// What every connection needs.
 #[derive(Clone)]
 struct Shared {
-    acceptor: TlsAcceptor,
+    tls: Arc<Tls>,
     routes: Router,
     limits: Limits,
     metrics: Metrics,
 }
 
 impl Server {
-    /// A server of these routes, with the keys that are served now.
+    /// A server of these routes.
     #[must_use]
-    pub fn new(routes: Router, keys: Arc<ServingKeys>, limits: Limits, metrics: Metrics) -> Self {
+    pub fn new(routes: Router, tls: Arc<Tls>, limits: Limits, metrics: Metrics) -> Self {
         Self {
             routes,
-            keys,
+            tls,
             limits,
             metrics,
         }
@@ -80,20 +70,10 @@ impl Server {
     /// TLS 1.2 is the floor. A client that fails its handshake, or never begins it, or never ends a
     /// header, holds up nobody. After `stop`, no new connection is taken, standing ones are closed
     /// politely (HTTP/2: GOAWAY), and answers under way are finished within 30 s.
-    pub async fn serve(
-        self,
-        listener: TcpListener,
-        stop: impl Future<Output = ()>,
-    ) -> Result<(), ServeError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13, &TLS12])?
-            .with_no_client_auth()
-            .with_cert_resolver(self.keys);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let connections = Connections::new(self.limits.connections);
         let shared = Shared {
-            acceptor: TlsAcceptor::from(Arc::new(config)),
+            tls: self.tls,
             routes: self.routes,
             limits: self.limits,
             metrics: self.metrics,
@@ -132,7 +112,6 @@ impl Server {
         {
             tracing::warn!("answers were still under way when the time to drain was over");
         }
-        Ok(())
     }
 }
 
@@ -149,7 +128,11 @@ impl Shared {
     async fn connection(self, stream: TcpStream, connection: Connection, drain: Watcher) {
         // Answers are small and whole: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
-        let handshake = tokio::time::timeout(self.limits.handshake, self.acceptor.accept(stream));
+        let Some(config) = self.tls.current() else {
+            return tracing::debug!("a client came before the clients' CA");
+        };
+        let acceptor = TlsAcceptor::from(config);
+        let handshake = tokio::time::timeout(self.limits.handshake, acceptor.accept(stream));
         let stream = tokio::select! {
             stream = handshake => stream,
             () = connection.evicted() => return,

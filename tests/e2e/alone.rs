@@ -1,0 +1,185 @@
+//! A gate by itself, without a cluster.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use certs::KeyMaterial;
+use control_plane::{Process, eventually, free_port};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Collected, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::gate::review;
+use crate::world::database;
+
+/// What its certificate is valid for.
+pub const NAME: &str = "gate.example";
+
+/// The process, and how to speak to it.
+pub struct Alone {
+    _process: Process,
+    _directory: TempDir,
+    pub keys: KeyMaterial,
+    port: u16,
+    health: String,
+}
+
+impl Alone {
+    /// A gate with keys of its own.
+    pub async fn start(options: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let now = time::OffsetDateTime::now_utc();
+        let keys = KeyMaterial::generate(&[NAME.to_owned()], now).expect("keys");
+        write_pair(directory.path(), &keys);
+        Self::start_with(directory, keys, options).await
+    }
+
+    /// A gate with what is in a directory.
+    pub async fn start_with(directory: TempDir, keys: KeyMaterial, options: &[&str]) -> Self {
+        let (port, health_port) = (free_port(), free_port());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+        command
+            .arg("webhook")
+            .arg(format!("--listen=127.0.0.1:{port}"))
+            .arg(format!("--health-listen=127.0.0.1:{health_port}"))
+            .arg("--tls-directory")
+            .arg(directory.path())
+            .args(["--shutdown-delay=0s"])
+            .args(options);
+        let process = Process::start("webhook", &mut command, directory.path()).expect("a gate");
+        let gate = Self {
+            _process: process,
+            _directory: directory,
+            keys,
+            port,
+            health: format!("127.0.0.1:{health_port}"),
+        };
+        eventually("the gate being ready", async || {
+            let answer = plain_get(&gate.health, "/readyz").await?;
+            answer.starts_with("HTTP/1.1 200").then_some(())
+        })
+        .await
+        .expect("it becomes ready");
+        gate
+    }
+
+    pub async fn tcp(&self) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", self.port))
+            .await
+            .expect("the gate listens")
+    }
+
+    pub async fn tls(&self) -> TlsStream<TcpStream> {
+        self.tls_as(None).await.expect("TLS")
+    }
+
+    /// TLS as a client with a certificate and its key, or with none.
+    pub async fn tls_as(
+        &self,
+        client: Option<(&str, &str)>,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_slice(self.keys.ca_certificate.as_bytes());
+        roots.add(authority.expect("PEM")).expect("a CA");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("ring speaks TLS")
+            .with_root_certificates(roots);
+        let config = match client {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let certificate = CertificateDer::from_pem_slice(certificate.as_bytes());
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
+                config
+                    .with_client_auth_cert(vec![certificate.expect("PEM")], key.expect("PEM"))
+                    .expect("a pair")
+            }
+        };
+        let name = ServerName::try_from(NAME).expect("a name");
+        TlsConnector::from(Arc::new(config))
+            .connect(name, self.tcp().await)
+            .await
+    }
+
+    /// Asks for a review as the API server does, on a connection of its own.
+    pub async fn ask(&self) -> Response<Vec<u8>> {
+        let mut connection = speak(self.tls().await).await;
+        ask_on(&mut connection).await.expect("an answer")
+    }
+
+    /// Waits until a bound has bitten that often, and asserts that others are served meanwhile.
+    pub async fn has_limited(&self, limit: &str, least: u64) {
+        let metric = format!("lockstep_gate_limited_total{{limit=\"{limit}\"}}");
+        eventually("the bound being counted", async || {
+            assert_eq!(self.ask().await.status(), 200, "others are served");
+            self.count(&metric).await.filter(|count| *count >= least)
+        })
+        .await
+        .expect("it is counted");
+    }
+
+    /// What a metric stands at.
+    pub async fn count(&self, metric: &str) -> Option<u64> {
+        let metrics = plain_get(&self.health, "/metrics").await?;
+        let value = metrics.lines().find_map(|line| line.strip_prefix(metric))?;
+        value.trim().parse().ok()
+    }
+}
+
+/// Writes the serving pair as the sidecar does.
+pub fn write_pair(directory: &Path, keys: &KeyMaterial) {
+    for (name, content) in [("tls.crt", &keys.certificate), ("tls.key", &keys.key)] {
+        std::fs::write(directory.join(name), content).expect("a file");
+    }
+}
+
+pub type Speaking = SendRequest<Full<Bytes>>;
+
+/// Speaks HTTP on a connection.
+pub async fn speak(stream: TlsStream<TcpStream>) -> Speaking {
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("HTTP");
+    tokio::spawn(connection);
+    sender
+}
+
+/// Asks for a review on a connection that stands.
+pub async fn ask_on(connection: &mut Speaking) -> hyper::Result<Response<Vec<u8>>> {
+    let body = review(&database("a"), None).to_string();
+    let request = Request::post("/validate?timeout=10s")
+        .header("host", NAME)
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(body)))
+        .expect("a request");
+    connection.ready().await?;
+    let (parts, body) = connection.send_request(request).await?.into_parts();
+    let body = body.collect().await.map(Collected::to_bytes)?;
+    Ok(Response::from_parts(parts, body.to_vec()))
+}
+
+async fn plain_get(address: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    Some(answer)
+}
+
+/// Everything that comes until the other side closes, however it does that.
+pub async fn rest(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}

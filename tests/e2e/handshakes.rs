@@ -1,0 +1,194 @@
+//! With whom the gate speaks TLS, and with which keys.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+
+use certs::KeyMaterial;
+use control_plane::{eventually, eventually_within};
+use k8s_openapi::ByteString;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use serde_json::json;
+use time::OffsetDateTime;
+
+use crate::alone::{Alone, NAME, ask_on, speak, write_pair};
+use crate::world::{World, database};
+
+/// A CA for clients, and one client of it.
+struct Clients {
+    ca: String,
+    certificate: String,
+    key: String,
+}
+
+impl Clients {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"))
+            .expect("a CA");
+        let mut params = CertificateParams::new(["api-server".to_owned()]).expect("a name");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &ca).expect("a certificate");
+        Self {
+            ca: ca.pem(),
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+
+    /// Whether the gate answers this client.
+    async fn are_served(&self, gate: &Alone) -> bool {
+        answers(gate, Some((&self.certificate, &self.key))).await
+    }
+}
+
+/// In TLS 1.3, who is not let in learns it when the first answer fails.
+async fn answers(gate: &Alone, client: Option<(&str, &str)>) -> bool {
+    let Ok(stream) = gate.tls_as(client).await else {
+        return false;
+    };
+    let mut connection = speak(stream).await;
+    ask_on(&mut connection).await.is_ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_clients_of_the_ca_are_served_and_the_ca_may_change() {
+    let (first, second) = (Clients::new(), Clients::new());
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("clients.pem");
+    std::fs::write(&file, &first.ca).expect("a file");
+    let option = format!("--client-ca={}", file.display());
+    let gate = Alone::start(&[&option]).await;
+    assert!(first.are_served(&gate).await);
+    assert!(!second.are_served(&gate).await);
+    assert!(!answers(&gate, None).await, "nobody without a certificate");
+
+    std::fs::write(&file, "no CA").expect("a file");
+    eventually("the bad file being counted", async || {
+        let errors = gate
+            .count("certwatcher_read_certificate_errors_total")
+            .await;
+        errors.filter(|errors| *errors > 0)
+    })
+    .await
+    .expect("it is");
+    assert!(first.are_served(&gate).await, "the last good CA stays");
+
+    std::fs::write(&file, &second.ca).expect("a file");
+    eventually("the other CA", async || {
+        second.are_served(&gate).await.then_some(())
+    })
+    .await
+    .expect("it is taken");
+    assert!(!first.are_served(&gate).await);
+}
+
+/// What a new connection is shown.
+async fn shown(gate: &Alone) -> CertificateDer<'static> {
+    let stream = gate.tls().await;
+    let chain = stream.get_ref().1.peer_certificates().expect("a chain");
+    chain[0].clone().into_owned()
+}
+
+async fn becomes(gate: &Alone, keys: &KeyMaterial) {
+    let expected = CertificateDer::from_pem_slice(keys.certificate.as_bytes()).expect("PEM");
+    eventually("the new certificate", async || {
+        (shown(gate).await == expected).then_some(())
+    })
+    .await
+    .expect("it is served");
+}
+
+/// The kubelet writes a Secret into a new folder and swaps a link to it.
+fn swap(directory: &Path, generation: usize, keys: &KeyMaterial) {
+    let folder = format!("..{generation}");
+    std::fs::create_dir(directory.join(&folder)).expect("a folder");
+    write_pair(&directory.join(&folder), keys);
+    let link = directory.join("..data_tmp");
+    symlink(&folder, &link).expect("a link");
+    std::fs::rename(link, directory.join("..data")).expect("it is swapped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_change_under_a_connection_that_stands() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_owned();
+    let names = [NAME.to_owned()];
+    let keys = KeyMaterial::generate(&names, OffsetDateTime::now_utc()).expect("keys");
+    swap(&path, 0, &keys);
+    for name in ["tls.crt", "tls.key"] {
+        symlink(format!("..data/{name}"), path.join(name)).expect("a link");
+    }
+    let gate = Alone::start_with(directory, keys, &[]).await;
+    let mut standing = speak(gate.tls().await).await;
+    let new_leaf = || {
+        let leaf = gate.keys.with_new_leaf(&names, OffsetDateTime::now_utc());
+        leaf.expect("a leaf")
+    };
+    for generation in 1..=10 {
+        let keys = new_leaf();
+        swap(&path, generation, &keys);
+        becomes(&gate, &keys).await;
+        let answer = ask_on(&mut standing).await.expect("it still stands");
+        assert_eq!(answer.status(), 200);
+    }
+
+    // In place, in the order in which somebody may write it: until both fit, the old pair stays.
+    let keys = new_leaf();
+    std::fs::write(path.join("tls.crt"), &keys.certificate).expect("a file");
+    let errors = "certwatcher_read_certificate_errors_total";
+    eventually("half a pair being counted", async || {
+        gate.count(errors).await.filter(|errors| *errors > 0)
+    })
+    .await
+    .expect("it is");
+    assert_eq!(gate.ask().await.status(), 200, "the old pair stays");
+    std::fs::write(path.join("tls.key"), &keys.key).expect("a file");
+    becomes(&gate, &keys).await;
+    let answer = ask_on(&mut standing).await.expect("it still stands");
+    assert_eq!(answer.status(), 200);
+    let expiry = gate.count("lockstep_gate_certificate_expiry_timestamp_seconds");
+    let now = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).expect("after 1970");
+    assert!(expiry.await.is_some_and(|expiry| expiry > now));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ca_is_put_back_at_once_where_somebody_overwrites_it() {
+    let world = World::start().await;
+    let bundle = async |kind: &str| {
+        let path = "jsonpath={.webhooks[0].clientConfig.caBundle}";
+        let read = world.kubectl(&["get", kind, "lockstep", "-o", path]);
+        read.expect("the configuration")
+    };
+    let names = [NAME.to_owned()];
+    let other = KeyMaterial::generate(&names, OffsetDateTime::now_utc()).expect("keys");
+    let other = json!(ByteString(other.ca_certificate.into_bytes()));
+    let patch =
+        json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other}]);
+    for kind in [
+        "validatingwebhookconfiguration",
+        "mutatingwebhookconfiguration",
+    ] {
+        let before = bundle(kind).await;
+        let patch = patch.to_string();
+        let arguments = ["patch", kind, "lockstep", "--type=json", "-p", &patch];
+        world.kubectl(&arguments).expect("it is overwritten");
+        // Well before the next tick, which comes once a minute.
+        eventually_within(Duration::from_secs(15), "the CA", async || {
+            (bundle(kind).await == before).then_some(())
+        })
+        .await
+        .expect("it is back");
+    }
+    // The API server trusts the gate again: it is asked, and refuses.
+    let mut invalid = database("orders");
+    invalid["spec"]["credentials"]["username"] = "user".into();
+    let refusal = world.kubectl_apply(&invalid).expect_err("it is refused");
+    assert!(refusal.contains("[username-reserved]"), "{refusal}");
+}
