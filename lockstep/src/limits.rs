@@ -41,15 +41,34 @@ pub(crate) struct LimitArgs {
     bodies_limit_bytes: usize,
 }
 
+/// How many files the process needs beside its connections.
+const OTHER_FILES: usize = 64;
+
 impl LimitArgs {
+    /// The bounds, of which the number of connections is what the system allows at most: a process that
+    /// has no file left for a new connection would serve nobody.
     pub(crate) fn limits(&self) -> Limits {
+        let wanted = self.max_connections.saturating_add(OTHER_FILES);
+        let allowed = rlimit::increase_nofile_limit(wanted as u64).map_or(usize::MAX, |files| {
+            usize::try_from(files).unwrap_or(usize::MAX)
+        });
+        let connections = self
+            .max_connections
+            .min(allowed.saturating_sub(OTHER_FILES));
+        if connections < self.max_connections {
+            tracing::warn!(
+                connections,
+                wanted = self.max_connections,
+                "the system allows fewer open files than there may be connections; raise `ulimit -n`"
+            );
+        }
         Limits {
             handshake: self.handshake_timeout,
             header: self.header_timeout,
             idle: self.idle_timeout,
             body: self.body_timeout,
             request: self.request_timeout,
-            connections: self.max_connections,
+            connections,
             reviews: self.max_reviews,
             body_bytes: self.body_limit_bytes,
             bodies_bytes: self.bodies_limit_bytes,

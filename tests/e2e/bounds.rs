@@ -72,3 +72,19 @@ fn is_status(answer: &Response<Vec<u8>>) -> bool {
     let status: serde_json::Value = serde_json::from_slice(answer.body()).expect("JSON");
     status["kind"] == "Status" && status["code"] == answer.status().as_u16()
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_idle_connections_hold_up_nobody() {
+    let gate = Alone::start(&[]).await;
+    let (mut silent, mut idle) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        for _ in 0..450 {
+            silent.push(gate.tcp().await);
+        }
+        for _ in 0..50 {
+            idle.push(gate.tls().await);
+        }
+        assert_eq!(gate.ask().await.status(), 200, "others are served");
+    }
+    gate.has_limited("connections", 1).await;
+}
