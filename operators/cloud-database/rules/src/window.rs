@@ -51,7 +51,9 @@ impl Window {
 
 fn time_of_day(text: &str) -> Option<u32> {
     let (hours, minutes) = text.split_once(':')?;
-    Some(hours.parse::<u32>().ok()? * 60 + minutes.parse::<u32>().ok()?)
+    let hours: u32 = hours.parse().ok().filter(|hours| *hours < 24)?;
+    let minutes: u32 = minutes.parse().ok().filter(|minutes| *minutes < 60)?;
+    Some(hours * 60 + minutes)
 }
 
 fn time_of_week(text: &str) -> Option<u32> {
@@ -74,7 +76,10 @@ mod tests {
             Window::weekly("sun:23:30-mon:00:30").map(|w| w.minutes),
             Some(60)
         );
-        assert_eq!(Window::weekly("someday"), None);
+        for other in ["someday", "sun:24:00-mon:00:30", "sun:23:60-mon:00:30"] {
+            assert_eq!(Window::weekly(other), None, "{other}");
+        }
+        assert_eq!(Window::daily("00:00-4294967295:00"), None);
     }
 
     #[test]
