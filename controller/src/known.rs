@@ -1,46 +1,35 @@
-//! Which objects there are, so that one that is gone is noticed however it went.
+//! Which objects are gone, so that one is noticed however it went.
 
 use std::collections::HashSet;
 
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 
-/// The objects of a watch, by uid.
+/// What stood when the watch had to begin again; the store forgets it without a word.
 #[derive(Default)]
 pub(crate) struct Known {
-    alive: HashSet<String>,
-    /// What is being listed anew, since the watch began again.
-    listed: HashSet<String>,
+    before: HashSet<String>,
 }
 
 impl Known {
-    /// Takes note of an event and tells which objects are gone since: deleted before our eyes, or missing
-    /// from a new list.
-    pub(crate) fn gone(&mut self, event: &Event<DynamicObject>) -> Vec<String> {
-        let uid = |object: &DynamicObject| object.metadata.uid.clone().unwrap_or_default();
+    /// Tells which objects are gone since the last event: deleted before our eyes, or missing from a new
+    /// list. `stored` gives the uids of the store, which has taken the event in.
+    pub(crate) fn gone(
+        &mut self,
+        event: &Event<DynamicObject>,
+        stored: impl FnOnce() -> HashSet<String>,
+    ) -> Vec<String> {
         match event {
-            Event::Apply(object) => {
-                self.alive.insert(uid(object));
-                Vec::new()
-            }
-            Event::Delete(object) => {
-                let uid = uid(object);
-                self.alive.remove(&uid);
-                vec![uid]
-            }
+            Event::Delete(object) => object.metadata.uid.clone().into_iter().collect(),
             Event::Init => {
-                self.listed.clear();
-                Vec::new()
-            }
-            Event::InitApply(object) => {
-                self.listed.insert(uid(object));
+                self.before = stored();
                 Vec::new()
             }
             Event::InitDone => {
-                let listed = std::mem::take(&mut self.listed);
-                let before = std::mem::replace(&mut self.alive, listed);
-                before.difference(&self.alive).cloned().collect()
+                let before = std::mem::take(&mut self.before);
+                before.difference(&stored()).cloned().collect()
             }
+            Event::Apply(_) | Event::InitApply(_) => Vec::new(),
         }
     }
 }
@@ -50,6 +39,7 @@ mod tests {
     use super::*;
     use kube::api::ApiResource;
     use kube::core::GroupVersionKind;
+    use kube::runtime::reflector::store;
 
     fn object(uid: &str) -> DynamicObject {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
@@ -60,13 +50,20 @@ mod tests {
 
     #[test]
     fn what_is_deleted_or_missing_from_a_new_list_is_gone() {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
+        let mut writer = store::Writer::new(resource);
+        let reader = writer.as_reader();
         let mut known = Known::default();
+        let mut gone = |event: Event<DynamicObject>| {
+            writer.apply_watcher_event(&event);
+            known.gone(&event, || crate::run::uids(&reader))
+        };
         for uid in ["a", "b", "c"] {
-            assert!(known.gone(&Event::Apply(object(uid))).is_empty());
+            assert!(gone(Event::Apply(object(uid))).is_empty());
         }
-        assert_eq!(known.gone(&Event::Delete(object("a"))), ["a"]);
-        assert!(known.gone(&Event::Init).is_empty());
-        assert!(known.gone(&Event::InitApply(object("b"))).is_empty());
-        assert_eq!(known.gone(&Event::InitDone), ["c"]);
+        assert_eq!(gone(Event::Delete(object("a"))), ["a"]);
+        assert!(gone(Event::Init).is_empty());
+        assert!(gone(Event::InitApply(object("b"))).is_empty());
+        assert_eq!(gone(Event::InitDone), ["c"]);
     }
 }

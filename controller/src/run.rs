@@ -1,5 +1,6 @@
 //! The watch that drives the cycle.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +12,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::runtime::controller::{Action, Config};
+use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::{Controller, Predicate, PredicateConfig, WatchStreamExt, predicates, watcher};
 use shared_validation::{CurrentPolicy, Judge};
@@ -83,18 +85,19 @@ impl<R: Reconcile> Run for Loop<R> {
         let api: Api<DynamicObject> = Api::all_with(cycle.client.clone(), &cycle.resource);
         let writer = Writer::new(cycle.resource.clone());
         let reader = writer.as_reader();
+        let stored = reader.clone();
         let resource = cycle.resource.clone();
         // Without our own status writes: they change neither.
         let changes = predicates::generation.combine(predicates::finalizers);
         let stream = watcher(api, watcher::Config::default())
             .default_backoff()
             .inspect_err(|error| tracing::warn!(%error, "the watch failed; trying again"))
+            .reflect(writer)
             .inspect_ok(move |event| {
-                for uid in known.gone(event) {
+                for uid in known.gone(event, || uids(&stored)) {
                     watched.forget(&uid);
                 }
             })
-            .reflect(writer)
             .applied_objects()
             .predicate_filter(changes, PredicateConfig::default());
         Controller::for_stream_with(stream, reader, resource)
@@ -118,6 +121,15 @@ impl<R: Reconcile> Run for Loop<R> {
         // Whoever leads next tells how the objects stand.
         cycle.metrics.standing.clear();
     }
+}
+
+/// The objects of a store.
+pub(crate) fn uids(store: &Store<DynamicObject>) -> HashSet<String> {
+    let objects = store.state();
+    objects
+        .iter()
+        .filter_map(|object| object.metadata.uid.clone())
+        .collect()
 }
 
 /// One round, with its failure turned into a backoff.

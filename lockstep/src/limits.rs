@@ -75,3 +75,29 @@ impl LimitArgs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        limits: LimitArgs,
+    }
+
+    #[test]
+    fn the_options_say_what_the_gate_does_without_them() {
+        let said = Options::parse_from(["webhook"]).limits.limits();
+        let connections = said.connections;
+        let unsaid = Limits {
+            // What the system allows may be less.
+            connections,
+            ..Limits::default()
+        };
+        assert_eq!(said, unsaid);
+        assert!(connections <= Limits::default().connections);
+    }
+}

@@ -69,6 +69,20 @@ impl<'a> Candidate<'a> {
         }
     }
 
+    /// An object that replaces `old`, if there is one, judged for transitions against what was last
+    /// accepted of it.
+    #[must_use]
+    pub fn replacing(
+        object: &'a Value,
+        old: Option<&'a Value>,
+        accepted: Option<&'a Accepted>,
+    ) -> Self {
+        match old {
+            Some(old) => Self::update(object, old).since(accepted),
+            None => Self::create(object),
+        }
+    }
+
     /// The same, judged for transitions against what was last accepted.
     #[must_use]
     pub fn since(self, accepted: Option<&'a Accepted>) -> Self {

@@ -111,7 +111,8 @@ impl<'a> Walk<'a, '_, '_> {
                 }
             }
             Value::Array(items) => {
-                let Some(schema) = place.schema.items.as_deref() else {
+                let items_schema = place.schema.items.as_deref();
+                let Some(schema) = items_schema.filter(|schema| schema.has_rules) else {
                     return;
                 };
                 let before = place

@@ -97,7 +97,8 @@ impl<'a> Counterparts<'a> {
             _ => &[],
         };
         let mut by_keys = HashMap::new();
-        for item in old.as_array().into_iter().flatten() {
+        let items = old.as_array().filter(|_| !keys.is_empty());
+        for item in items.into_iter().flatten() {
             if let Some(identity) = identity(keys, item) {
                 by_keys.entry(identity).or_insert(item);
             }

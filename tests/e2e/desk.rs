@@ -28,6 +28,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// What `--jsonl` answers, line by line.
+fn answers(output: &Output) -> Vec<Value> {
+    let answers = text(&output.stdout);
+    let answers = answers.lines().map(serde_json::from_str);
+    answers.collect::<Result<_, _>>().expect("JSON")
+}
+
 const INVALID: &str = "\
 apiVersion: v1
 kind: ConfigMap
@@ -231,10 +238,7 @@ fn candidates_a_line_get_verdicts_a_line_in_their_order() {
     ];
     let input = lines.map(|line| line.to_string()).join("\n");
     let output = lockstep(&["check", "--jsonl"], &input);
-    let answers: Vec<Value> = text(&output.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
+    let answers = answers(&output);
     let valid: Vec<_> = answers
         .iter()
         .map(|answer| (&answer["id"], &answer["valid"]))
@@ -603,10 +607,7 @@ fn candidates_a_line_are_judged_under_the_policy_and_what_was_accepted() {
         &["check", "--jsonl", "--policy", &policy.to_string_lossy()],
         &input,
     );
-    let answers: Vec<Value> = text(&output.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an answer"))
-        .collect();
+    let answers = answers(&output);
     let told: Vec<_> = answers
         .iter()
         .map(|answer| (answer["id"].clone(), answer["valid"].clone()))
@@ -620,17 +621,17 @@ fn candidates_a_line_are_judged_under_the_policy_and_what_was_accepted() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// Nobody reads from the start, so that the first write fails.
 #[test]
 fn whoever_stops_reading_does_no_harm_to_lists() {
     for arguments in [&["rules"][..], &["completions", "bash"]] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
             .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        drop(child.stdout.take());
-        let output = child.wait_with_output().expect("it ends");
+            .stdout(writer)
+            .output()
+            .expect("it ends");
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
 }

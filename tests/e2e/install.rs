@@ -1,8 +1,6 @@
 //! The manifests as they are committed, on a real control plane.
 
-use std::time::Duration;
-
-use control_plane::Cluster;
+use control_plane::{Cluster, eventually};
 
 use crate::world::root;
 
@@ -57,14 +55,11 @@ async fn whoever_edits_databases_cannot_write_their_status() {
             let question = ["auth", "can-i", verb, "clouddatabases", &subresource, &user];
             cluster.run_kubectl(&question).is_ok()
         };
-        let aggregated = async {
-            while !may("patch", "") {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(30), aggregated)
-            .await
-            .expect("the cluster's own role gains the kind");
+        eventually("the cluster's own role gaining the kind", async || {
+            may("patch", "").then_some(())
+        })
+        .await
+        .expect("it is aggregated");
         for verb in ["patch", "update"] {
             assert!(!may(verb, "status"), "{user} may {verb} the status");
         }

@@ -219,10 +219,7 @@ impl Gate {
             ));
         }
         let accepted = old.as_ref().and_then(Accepted::read);
-        let candidate = match &old {
-            Some(old) => Candidate::update(&object, old).since(accepted.as_ref()),
-            None => Candidate::create(&object),
-        };
+        let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
         let policy = self.policy.get();
         let verdict = ruleset.check(&candidate.under(&policy));
         Ok(match door {

@@ -16,9 +16,9 @@ use crate::metrics::Metrics;
 
 /// How often the files are looked at. Their content is compared, so that neither a swapped symlink
 /// nor a rewrite in place goes unseen.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Why a pair of files is no serving pair.
+/// Why files are no serving pair, or no CA of clients.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     /// A file cannot be read.
@@ -29,7 +29,7 @@ pub enum KeysError {
         /// What the system says.
         source: io::Error,
     },
-    /// The certificate file holds no PEM certificate.
+    /// The file holds no PEM certificate.
     #[error("{path} holds no PEM certificate")]
     NoCertificate {
         /// The file.
@@ -49,6 +49,36 @@ pub enum KeysError {
         /// What rustls says.
         source: rustls::Error,
     },
+    /// What the file holds cannot verify clients.
+    #[error("{path} holds no CA to verify clients with: {source}")]
+    NoCa {
+        /// The file.
+        path: PathBuf,
+        /// What rustls says.
+        source: rustls::Error,
+    },
+}
+
+/// Reads a file that others may write.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
+    std::fs::read(path).map_err(|source| KeysError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The PEM certificates of a file, at least one.
+pub(crate) fn certificates(
+    path: &Path,
+    pem: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, KeysError> {
+    CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .ok()
+        .filter(|chain| !chain.is_empty())
+        .ok_or_else(|| KeysError::NoCertificate {
+            path: path.to_owned(),
+        })
 }
 
 /// The pair that is served now.
@@ -131,23 +161,11 @@ impl ServingKeys {
     }
 
     fn read_files(&self) -> Result<(Vec<u8>, Vec<u8>), KeysError> {
-        let read = |path: &PathBuf| {
-            std::fs::read(path).map_err(|source| KeysError::Unreadable {
-                path: path.clone(),
-                source,
-            })
-        };
         Ok((read(&self.certificate)?, read(&self.key)?))
     }
 
     fn parse(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, KeysError> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
-            .collect::<Result<_, _>>()
-            .ok()
-            .filter(|chain: &Vec<_>| !chain.is_empty())
-            .ok_or_else(|| KeysError::NoCertificate {
-                path: self.certificate.clone(),
-            })?;
+        let chain = certificates(&self.certificate, certificate)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| KeysError::NoKey {
             path: self.key.clone(),
         })?;

@@ -21,4 +21,4 @@ pub use keys::{KeysError, ServingKeys};
 pub use limits::Limits;
 pub use metrics::Metrics;
 pub use server::Server;
-pub use tls::{ClientCaError, Tls};
+pub use tls::Tls;

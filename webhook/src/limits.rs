@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The bounds. Each one that bites is counted in `lockstep_gate_limited_total`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How long a client may take to agree on TLS.
     pub handshake: Duration,

@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::limits::Limit;
 
@@ -54,63 +54,54 @@ const BUCKETS_SECONDS: [f64; 10] = [
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            requests: Family::default(),
-            latency: Family::new_with_constructor(|| Histogram::new(BUCKETS_SECONDS)),
-            in_flight: Family::default(),
-            violations: Family::default(),
-            panics: Counter::default(),
-            certificates: Counter::default(),
-            certificate_errors: Counter::default(),
-            certificate_expiry: Gauge::default(),
-            limited: Family::default(),
-        };
-        registry.register(
-            "controller_runtime_webhook_requests",
-            "Admission requests by webhook and HTTP code",
-            metrics.requests.clone(),
-        );
-        registry.register(
-            "controller_runtime_webhook_latency_seconds",
-            "Time to answer an admission request",
-            metrics.latency.clone(),
-        );
-        registry.register(
-            "controller_runtime_webhook_requests_in_flight",
-            "Admission requests being answered",
-            metrics.in_flight.clone(),
-        );
-        registry.register(
-            "lockstep_rule_violations",
-            "Broken rules by kind, rule and place",
-            metrics.violations.clone(),
-        );
-        registry.register(
-            "controller_runtime_webhook_panics",
-            "Reviews that ended in a panic",
-            metrics.panics.clone(),
-        );
-        registry.register(
-            "certwatcher_read_certificate",
-            "Certificates that were taken into service",
-            metrics.certificates.clone(),
-        );
-        registry.register(
-            "certwatcher_read_certificate_errors",
-            "Certificates that could not be read or used",
-            metrics.certificate_errors.clone(),
-        );
-        registry.register(
-            "lockstep_gate_certificate_expiry_timestamp_seconds",
-            "When the certificate that is served expires",
-            metrics.certificate_expiry.clone(),
-        );
-        registry.register(
-            "lockstep_gate_limited",
-            "Connections and requests that a bound has ended, by bound",
-            metrics.limited.clone(),
-        );
-        metrics
+        let mut add = Adding(registry);
+        Self {
+            requests: add.metric(
+                "controller_runtime_webhook_requests",
+                "Admission requests by webhook and HTTP code",
+                Family::default(),
+            ),
+            latency: add.metric(
+                "controller_runtime_webhook_latency_seconds",
+                "Time to answer an admission request",
+                Family::new_with_constructor(|| Histogram::new(BUCKETS_SECONDS)),
+            ),
+            in_flight: add.metric(
+                "controller_runtime_webhook_requests_in_flight",
+                "Admission requests being answered",
+                Family::default(),
+            ),
+            violations: add.metric(
+                "lockstep_rule_violations",
+                "Broken rules by kind, rule and place",
+                Family::default(),
+            ),
+            panics: add.metric(
+                "controller_runtime_webhook_panics",
+                "Reviews that ended in a panic",
+                Counter::default(),
+            ),
+            certificates: add.metric(
+                "certwatcher_read_certificate",
+                "Certificates that were taken into service",
+                Counter::default(),
+            ),
+            certificate_errors: add.metric(
+                "certwatcher_read_certificate_errors",
+                "Certificates that could not be read or used",
+                Counter::default(),
+            ),
+            certificate_expiry: add.metric(
+                "lockstep_gate_certificate_expiry_timestamp_seconds",
+                "When the certificate that is served expires",
+                Gauge::default(),
+            ),
+            limited: add.metric(
+                "lockstep_gate_limited",
+                "Connections and requests that a bound has ended, by bound",
+                Family::default(),
+            ),
+        }
     }
 
     /// Counts a bound that has bitten.
@@ -119,5 +110,15 @@ impl Metrics {
             limit: limit.name(),
         };
         self.limited.get_or_create(&labels).inc();
+    }
+}
+
+/// A registry that names each metric where it is made.
+struct Adding<'a>(&'a mut Registry);
+
+impl Adding<'_> {
+    fn metric<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
+        self.0.register(name, help, metric.clone());
+        metric
     }
 }

@@ -1,49 +1,15 @@
 //! How TLS is spoken: with the keys that are served now, and with clients that show a certificate where
 //! that is asked for.
 
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::keys::ServingKeys;
+use crate::keys::{self, KeysError, LOOK_EVERY, ServingKeys};
 use crate::metrics::Metrics;
-
-/// How often the file of the clients' CA is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Why clients cannot be told apart by a file.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientCaError {
-    /// It cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// It holds no PEM certificate.
-    #[error("{path} holds no PEM certificate")]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
-    /// rustls refuses what it holds.
-    #[error("{path} holds no CA to verify clients with: {source}")]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// What rustls says.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
 
 /// TLS 1.2 and 1.3, with one provider of cryptography.
 ///
@@ -98,15 +64,18 @@ impl Tls {
     /// Looks at the client CA for as long as the process lives.
     pub async fn keep_fresh(self: Arc<Self>, metrics: Metrics) {
         let Some(path) = &self.client_ca else { return };
-        let mut seen = None;
+        let mut told = None;
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             looks.tick().await;
-            let found = std::fs::read(path).map_err(|error| error.kind());
-            if seen.as_ref() == Some(&found) {
+            let found = keys::read(path);
+            // What has been told once is told again when it is something else.
+            let state = found.as_ref().map(Vec::clone).map_err(ToString::to_string);
+            if told.as_ref() == Some(&state) {
                 continue;
             }
-            match self.read(path, &found) {
+            told = Some(state);
+            match found.and_then(|pem| self.asking_clients_of(path, &pem)) {
                 Ok(config) => {
                     *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(config);
                     tracing::info!(path = %path.display(), "asking clients for a certificate of this CA");
@@ -116,40 +85,19 @@ impl Tls {
                     tracing::error!(%error, "cannot use the clients' CA; the old one stays");
                 }
             }
-            seen = Some(found);
         }
     }
 
-    fn read(
-        &self,
-        path: &std::path::Path,
-        found: &Result<Vec<u8>, io::ErrorKind>,
-    ) -> Result<Arc<ServerConfig>, ClientCaError> {
-        let path = path.to_owned();
-        let bytes = match found {
-            Ok(bytes) => bytes,
-            Err(kind) => {
-                let source = io::Error::from(*kind);
-                return Err(ClientCaError::Unreadable { path, source });
-            }
+    fn asking_clients_of(&self, path: &Path, pem: &[u8]) -> Result<Arc<ServerConfig>, KeysError> {
+        let unusable = |source| KeysError::NoCa {
+            path: path.to_owned(),
+            source,
         };
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(bytes) {
-            let added = certificate
-                .map_err(|_| rustls::Error::General("not PEM".to_owned()))
-                .and_then(|certificate| roots.add(certificate));
-            if let Err(source) = added {
-                let source = source.into();
-                return Err(ClientCaError::Unusable { path, source });
-            }
+        for certificate in keys::certificates(path, pem)? {
+            roots.add(certificate).map_err(unusable)?;
         }
-        if roots.is_empty() {
-            return Err(ClientCaError::NoCertificate { path });
-        }
-        Self::config(&self.keys, Some(roots)).map_err(|source| ClientCaError::Unusable {
-            path,
-            source: source.into(),
-        })
+        Self::config(&self.keys, Some(roots)).map_err(unusable)
     }
 
     fn config(

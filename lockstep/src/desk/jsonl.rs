@@ -99,10 +99,7 @@ fn judge(kinds: &Kinds, policy: &Policy, line: &Line) -> Result<Verdict, String>
     };
     let ruleset: &dyn Judge = kinds.of(&object.value)?;
     let accepted = old.as_ref().and_then(Accepted::read);
-    let candidate = match &old {
-        Some(old) => Candidate::update(&object.value, old).since(accepted.as_ref()),
-        None => Candidate::create(&object.value),
-    };
+    let candidate = Candidate::replacing(&object.value, old.as_ref(), accepted.as_ref());
     let candidate = candidate.strict().under(policy);
     Ok(ruleset.check(&candidate.repeating(&object.duplicates)))
 }

@@ -219,10 +219,7 @@ impl Desk {
         let written = object;
         let object = applied.as_ref().unwrap_or(object);
         let accepted = old.as_ref().and_then(shared_validation::Accepted::read);
-        let candidate = match &old {
-            Some(old) => Candidate::update(object, old).since(accepted.as_ref()),
-            None => Candidate::create(object),
-        };
+        let candidate = Candidate::replacing(object, old.as_ref(), accepted.as_ref());
         let verdict = ruleset.check(&candidate.strict().under(&self.policy));
         let stored = (self.shows_stored && verdict.is_valid())
             .then(|| stored::difference(written, &verdict.object, ruleset.crd()));

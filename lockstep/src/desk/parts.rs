@@ -129,19 +129,20 @@ mod tests {
             texts("--- {a: 1}\n--- {b: 2}"),
             ["--- {a: 1}\n", "--- {b: 2}"]
         );
-        let second = of("{\"a\": 1} {\"b\": 2}")[1];
-        let place = second.shift(&Place {
-            line: 1,
-            column: 2,
-            span: 1..2,
-        });
-        assert_eq!((place.line, place.column, place.span), (1, 10, 9..10));
-        let third = of("{\"a\":\n 1} {\"b\": 2} {\"c\": 3}")[2];
-        let place = third.shift(&Place {
-            line: 1,
-            column: 3,
-            span: 2..3,
-        });
-        assert_eq!((place.line, place.column, place.span), (2, 15, 20..21));
+        for (text, part, line, column, expected) in [
+            ("{\"a\": 1} {\"b\": 2}", 1, 1, 2, (1, 10, 9..10)),
+            (
+                "{\"a\":\n 1} {\"b\": 2} {\"c\": 3}",
+                2,
+                1,
+                3,
+                (2, 15, 20..21),
+            ),
+        ] {
+            let span = column - 1..column;
+            let column = column as u64;
+            let place = of(text)[part].shift(&Place { line, column, span });
+            assert_eq!((place.line, place.column, place.span), expected, "{text}");
+        }
     }
 }

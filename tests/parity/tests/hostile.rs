@@ -3,35 +3,30 @@
 use serde_json::{Value, json};
 use shared_validation::{Candidate, CustomResource, Judge};
 
-/// A kind whose `spec` has texts, numbers, and one rule.
-fn kind(rule: &str) -> Result<CustomResource, String> {
+/// A kind with these fields.
+fn kind_with(properties: &Value) -> Result<CustomResource, String> {
+    let schema = json!({"type": "object", "properties": properties});
     let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "traps.example.com"},
         "spec": {
             "group": "example.com",
             "names": {"kind": "Trap", "plural": "traps"},
             "scope": "Namespaced",
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                    "spec": {
-                        "type": "object",
-                        "properties": {
-                            "text": {"type": "string"},
-                            "list": {"type": "array", "items": {"type": "integer"}},
-                        },
-                        "x-kubernetes-validations": [{"rule": rule, "message": "does not hold"}],
-                    },
-                }}},
-            }],
+            "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
         },
     });
-    let served = CustomResource::compile_served(&crd).map_err(|error| error.to_string());
-    served.map(|mut served| served.remove(0))
+    CustomResource::compile(&crd, "v1").map_err(|error| error.to_string())
+}
+
+/// A kind whose `spec` has texts, numbers, and one rule.
+fn kind(rule: &str) -> Result<CustomResource, String> {
+    kind_with(&json!({"spec": {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "list": {"type": "array", "items": {"type": "integer"}},
+        },
+        "x-kubernetes-validations": [{"rule": rule, "message": "does not hold"}],
+    }}))
 }
 
 /// What the rule says of 300 numbers and a text of 64 KiB.
@@ -180,30 +175,18 @@ fn a_list_that_would_be_compared_for_hours_is_refused() {
 /// A change of many items is no more work than as many new ones.
 #[test]
 fn the_items_of_a_long_list_find_what_they_were() {
-    let crd = json!({
-        "spec": {
-            "group": "example.com",
-            "names": {"kind": "Trap", "plural": "traps"},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "properties": {"list": {
-                    "type": "array",
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": ["name"],
-                    "items": {
-                        "type": "object",
-                        "required": ["name"],
-                        "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
-                        "x-kubernetes-validations": [{"rule": "self.size >= oldSelf.size"}],
-                    },
-                }},
-            }}}],
+    let kind = kind_with(&json!({"list": {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
+            "x-kubernetes-validations": [{"rule": "self.size >= oldSelf.size"}],
         },
-    });
-    let kind = CustomResource::compile_served(&crd)
-        .expect("it compiles")
-        .remove(0);
+    }}))
+    .expect("it compiles");
     let object = |size: usize| {
         let items = (0..60_000)
             .map(|n| json!({"name": n.to_string(), "size": if n == 59_999 { size } else { 1 }}));
