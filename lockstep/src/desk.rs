@@ -8,6 +8,7 @@ pub(crate) mod judge;
 pub(crate) mod kinds;
 pub(crate) mod output;
 mod parts;
+mod places;
 pub(crate) mod scalar;
 pub(crate) mod sources;
 pub(crate) mod stored;

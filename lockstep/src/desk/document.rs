@@ -12,6 +12,7 @@ use serde_saphyr::{Location, Spanned};
 use crate::desk::fields::Fields;
 use crate::desk::judge::{Place, Problem};
 use crate::desk::parts::{self, Part};
+use crate::desk::places::{locate, locate_entry, of_location, written};
 use crate::desk::scalar;
 
 const MAX_DOCUMENTS: usize = 100_000;
@@ -142,14 +143,6 @@ fn distinct(entries: &[(Spanned<String>, Spanned<Node>)], text: &str) -> Result<
     })
 }
 
-/// The text of a scalar as it is written, quotes and all.
-fn written(location: Location, text: &str) -> Option<&str> {
-    let span = location.span();
-    let start = usize::try_from(span.byte_offset()?).ok()?;
-    let length = usize::try_from(span.byte_len()?).ok()?;
-    text.get(start..start.checked_add(length)?)
-}
-
 /// Which limit a text has gone beyond. Within an alias, the error says so in its text only.
 fn limit(error: &serde_saphyr::Error) -> Option<String> {
     let error = error.without_snippet();
@@ -260,70 +253,6 @@ impl Document {
     fn place(&self, location: Location, text: &str) -> Place {
         let own = &text[self.part.start..self.part.end];
         self.part.shift(&of_location(own, location))
-    }
-}
-
-fn of_location(text: &str, location: Location) -> Place {
-    let span = location.span();
-    let start = span
-        .byte_offset()
-        .and_then(|at| usize::try_from(at).ok())
-        .unwrap_or_default()
-        .min(text.len());
-    let length = span
-        .byte_len()
-        .and_then(|length| usize::try_from(length).ok())
-        .unwrap_or_default();
-    let end = start.saturating_add(length).min(text.len());
-    // The text of a scalar, or of a field's name; of anything that spans lines, the first one.
-    let first = text
-        .get(start..end)
-        .and_then(|text| text.lines().next())
-        .map_or(0, |line| line.trim_end().len());
-    Place {
-        line: location.line().max(1),
-        column: location.column().max(1),
-        span: start..start + first,
-    }
-}
-
-/// The place of the name of the field that a path ends with.
-fn locate_entry(node: &Spanned<Node>, path: &str) -> Option<Location> {
-    let path = path.strip_prefix('.').unwrap_or(path);
-    match &node.value {
-        Node::Map(fields) => match fields.find(path)? {
-            (name, _, "") => Some(name.referenced),
-            (_, child, rest) => locate_entry(child, rest),
-        },
-        Node::List(items) => {
-            let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
-            locate_entry(items.get(index.parse::<usize>().ok()?)?, rest)
-        }
-        Node::Scalar(_) => None,
-    }
-}
-
-fn locate(node: &Spanned<Node>, place_of_node: Location, path: &str) -> Location {
-    let path = path.strip_prefix('.').unwrap_or(path);
-    match &node.value {
-        _ if path.is_empty() => place_of_node,
-        Node::Map(fields) => match fields.find(path) {
-            Some((name, child, "")) => match child.value {
-                Node::Scalar(_) => child.referenced,
-                _ => name.referenced,
-            },
-            Some((name, child, rest)) => locate(child, name.referenced, rest),
-            None => place_of_node,
-        },
-        Node::List(items) => {
-            let index = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-            let item = index
-                .and_then(|(index, rest)| Some((items.get(index.parse::<usize>().ok()?)?, rest)));
-            item.map_or(place_of_node, |(item, rest)| {
-                locate(item, item.referenced, rest)
-            })
-        }
-        Node::Scalar(_) => place_of_node,
     }
 }
 
@@ -494,178 +423,5 @@ spec:
         assert!(deep.contains("127 levels"), "{deep}");
         let many = read_all(&"---\na: 1\n".repeat(5_000));
         assert_eq!(many.map(|documents| documents.len()), Ok(5_000));
-    }
-
-    /// Scalars that YAML 1.1, which `kubectl` reads, and YAML 1.2 may take for different things.
-    const SCALARS: &[&str] = &[
-        "yes",
-        "Yes",
-        "YES",
-        "no",
-        "on",
-        "off",
-        "On",
-        "OFF",
-        "y",
-        "n",
-        "Y",
-        "N",
-        "true",
-        "True",
-        "TRUE",
-        "tRUE",
-        "false",
-        "~",
-        "null",
-        "Null",
-        "NULL",
-        "nULL",
-        "",
-        "0",
-        "-0",
-        "+1",
-        "-1",
-        "1_000",
-        "0x1F",
-        "-0x1F",
-        "0o17",
-        "017",
-        "08",
-        "0b101",
-        "-0b1",
-        "1:30",
-        "1:30:15",
-        "1.",
-        ".5",
-        "-.5",
-        "+.5",
-        "1.5",
-        "1e3",
-        "1E3",
-        "1e+3",
-        "1.e3",
-        ".inf",
-        "-.Inf",
-        "+.INF",
-        ".nan",
-        ".NaN",
-        "inf",
-        "nan",
-        "100.0",
-        "16.4",
-        "9223372036854775807",
-        "9223372036854775808",
-        "18446744073709551615",
-        "18446744073709551616",
-        "-9223372036854775808",
-        "-9223372036854775809",
-        "2024-01-01",
-        "2024-01-01T00:00:00Z",
-        "2024-01-01 00:00:00",
-        "1.2.3",
-        "10.0.0.1",
-        "1,000",
-        "'yes'",
-        "\"no\"",
-        "!!str 1",
-        "!!int '1'",
-        "!!bool 'yes'",
-        "!!float 1",
-        "!!null ''",
-        "=",
-        "<<",
-        "@a",
-        "`a",
-        "%a",
-        "a: b",
-        "a #b",
-        "a#b",
-        "[a, b, ]",
-        "{a: b, }",
-        "[yes, 1]",
-        "{a, b}",
-        "- a",
-        "? a",
-        "|\n  a\n  b\n",
-        ">-\n  a\n  b\n",
-        "\"\\u00e9\\n\"",
-        "'it''s'",
-        "\"\\x41\"",
-        "&a 1",
-        "*a",
-        "12e03",
-        "0.1e-2",
-        "_1",
-        "0x",
-        "0xg",
-        "00",
-        "-017",
-        "1e",
-        "e1",
-        ".",
-        "-",
-        "..",
-        "--",
-        "...a",
-        "!!binary aGk=",
-        "!!set {a}",
-    ];
-
-    /// What a text comes to here; `None` when it is refused.
-    fn here(text: &str) -> Option<Value> {
-        let documents = read_all(text).ok()?;
-        assert_eq!(documents.len(), 1, "{text}");
-        Some(documents[0].to_value())
-    }
-
-    #[test]
-    fn scalars_are_what_kubectl_makes_of_them() {
-        let texts: Vec<_> = SCALARS
-            .iter()
-            .map(|scalar| format!("a: {scalar}\n"))
-            .collect();
-        let texts: Vec<_> = texts
-            .into_iter()
-            .chain(
-                [
-                    "yes: 1\n",
-                    "1: a\n",
-                    "1.5: a\n",
-                    "null: a\n",
-                    "true: a\n",
-                    "? [a]\n: b\n",
-                    "a: &x {b: 1}\nc: *x\n",
-                    "a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n",
-                    "a:\n- b\n- c\n",
-                    "a:\n  - b\n",
-                    "a: |\n  x\n\n  y\n",
-                    "a: >\n  x\n  y\n\n  z\n",
-                    "a: 'x\n  y'\n",
-                    "a:\tb\n",
-                    "a: b\t\n",
-                    "%YAML 1.1\n---\na: yes\n",
-                    "\u{feff}a: b\n",
-                    "a: b\r\nc: d\r\n",
-                    "a: \u{7f}\n",
-                ]
-                .map(String::from),
-            )
-            .collect();
-        let answers =
-            control_plane::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
-        let mut differing = Vec::new();
-        for (text, answer) in texts.iter().zip(answers.as_array().expect("a list")) {
-            let there = answer["json"]
-                .as_str()
-                .map(|json| serde_json::from_str::<Value>(json).expect("JSON"));
-            let here = here(text);
-            if here != there {
-                differing.push(format!(
-                    "{text:?}: here {here:?}, kubectl {there:?} {}",
-                    answer["error"]
-                ));
-            }
-        }
-        assert!(differing.is_empty(), "{}", differing.join("\n"));
     }
 }

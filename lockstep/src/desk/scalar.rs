@@ -66,3 +66,183 @@ fn whole(number: Number) -> Value {
         _ => Value::Number(number),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use crate::desk::document::read_all;
+
+    /// Scalars that YAML 1.1, which `kubectl` reads, and YAML 1.2 may take for different things.
+    const SCALARS: &[&str] = &[
+        "yes",
+        "Yes",
+        "YES",
+        "no",
+        "on",
+        "off",
+        "On",
+        "OFF",
+        "y",
+        "n",
+        "Y",
+        "N",
+        "true",
+        "True",
+        "TRUE",
+        "tRUE",
+        "false",
+        "~",
+        "null",
+        "Null",
+        "NULL",
+        "nULL",
+        "",
+        "0",
+        "-0",
+        "+1",
+        "-1",
+        "1_000",
+        "0x1F",
+        "-0x1F",
+        "0o17",
+        "017",
+        "08",
+        "0b101",
+        "-0b1",
+        "1:30",
+        "1:30:15",
+        "1.",
+        ".5",
+        "-.5",
+        "+.5",
+        "1.5",
+        "1e3",
+        "1E3",
+        "1e+3",
+        "1.e3",
+        ".inf",
+        "-.Inf",
+        "+.INF",
+        ".nan",
+        ".NaN",
+        "inf",
+        "nan",
+        "100.0",
+        "16.4",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "2024-01-01",
+        "2024-01-01T00:00:00Z",
+        "2024-01-01 00:00:00",
+        "1.2.3",
+        "10.0.0.1",
+        "1,000",
+        "'yes'",
+        "\"no\"",
+        "!!str 1",
+        "!!int '1'",
+        "!!bool 'yes'",
+        "!!float 1",
+        "!!null ''",
+        "=",
+        "<<",
+        "@a",
+        "`a",
+        "%a",
+        "a: b",
+        "a #b",
+        "a#b",
+        "[a, b, ]",
+        "{a: b, }",
+        "[yes, 1]",
+        "{a, b}",
+        "- a",
+        "? a",
+        "|\n  a\n  b\n",
+        ">-\n  a\n  b\n",
+        "\"\\u00e9\\n\"",
+        "'it''s'",
+        "\"\\x41\"",
+        "&a 1",
+        "*a",
+        "12e03",
+        "0.1e-2",
+        "_1",
+        "0x",
+        "0xg",
+        "00",
+        "-017",
+        "1e",
+        "e1",
+        ".",
+        "-",
+        "..",
+        "--",
+        "...a",
+        "!!binary aGk=",
+        "!!set {a}",
+    ];
+
+    /// What a text comes to here; `None` when it is refused.
+    fn here(text: &str) -> Option<Value> {
+        let documents = read_all(text).ok()?;
+        assert_eq!(documents.len(), 1, "{text}");
+        Some(documents[0].to_value())
+    }
+
+    #[test]
+    fn scalars_are_what_kubectl_makes_of_them() {
+        let texts: Vec<_> = SCALARS
+            .iter()
+            .map(|scalar| format!("a: {scalar}\n"))
+            .collect();
+        let texts: Vec<_> = texts
+            .into_iter()
+            .chain(
+                [
+                    "yes: 1\n",
+                    "1: a\n",
+                    "1.5: a\n",
+                    "null: a\n",
+                    "true: a\n",
+                    "? [a]\n: b\n",
+                    "a: &x {b: 1}\nc: *x\n",
+                    "a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n",
+                    "a:\n- b\n- c\n",
+                    "a:\n  - b\n",
+                    "a: |\n  x\n\n  y\n",
+                    "a: >\n  x\n  y\n\n  z\n",
+                    "a: 'x\n  y'\n",
+                    "a:\tb\n",
+                    "a: b\t\n",
+                    "%YAML 1.1\n---\na: yes\n",
+                    "\u{feff}a: b\n",
+                    "a: b\r\nc: d\r\n",
+                    "a: \u{7f}\n",
+                ]
+                .map(String::from),
+            )
+            .collect();
+        let answers =
+            control_plane::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
+        let mut differing = Vec::new();
+        for (text, answer) in texts.iter().zip(answers.as_array().expect("a list")) {
+            let there = answer["json"]
+                .as_str()
+                .map(|json| serde_json::from_str::<Value>(json).expect("JSON"));
+            let here = here(text);
+            if here != there {
+                differing.push(format!(
+                    "{text:?}: here {here:?}, kubectl {there:?} {}",
+                    answer["error"]
+                ));
+            }
+        }
+        assert!(differing.is_empty(), "{}", differing.join("\n"));
+    }
+}

@@ -1,0 +1,80 @@
+//! Where in a text a field stands.
+
+use serde_saphyr::{Location, Spanned};
+
+use crate::desk::document::Node;
+use crate::desk::judge::Place;
+
+/// The text of a scalar as it is written, quotes and all.
+pub(super) fn written(location: Location, text: &str) -> Option<&str> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    let length = usize::try_from(span.byte_len()?).ok()?;
+    text.get(start..start.checked_add(length)?)
+}
+
+/// Where a location of the parser is in the text that was parsed.
+pub(super) fn of_location(text: &str, location: Location) -> Place {
+    let span = location.span();
+    let start = span
+        .byte_offset()
+        .and_then(|at| usize::try_from(at).ok())
+        .unwrap_or_default()
+        .min(text.len());
+    let length = span
+        .byte_len()
+        .and_then(|length| usize::try_from(length).ok())
+        .unwrap_or_default();
+    let end = start.saturating_add(length).min(text.len());
+    // The text of a scalar, or of a field's name; of anything that spans lines, the first one.
+    let first = text
+        .get(start..end)
+        .and_then(|text| text.lines().next())
+        .map_or(0, |line| line.trim_end().len());
+    Place {
+        line: location.line().max(1),
+        column: location.column().max(1),
+        span: start..start + first,
+    }
+}
+
+/// The place of the name of the field that a path ends with.
+pub(super) fn locate_entry(node: &Spanned<Node>, path: &str) -> Option<Location> {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    match &node.value {
+        Node::Map(fields) => match fields.find(path)? {
+            (name, _, "") => Some(name.referenced),
+            (_, child, rest) => locate_entry(child, rest),
+        },
+        Node::List(items) => {
+            let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+            locate_entry(items.get(index.parse::<usize>().ok()?)?, rest)
+        }
+        Node::Scalar(_) => None,
+    }
+}
+
+/// Where a path leads from a node; where it leads nowhere, its nearest ancestor.
+pub(super) fn locate(node: &Spanned<Node>, place_of_node: Location, path: &str) -> Location {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    match &node.value {
+        _ if path.is_empty() => place_of_node,
+        Node::Map(fields) => match fields.find(path) {
+            Some((name, child, "")) => match child.value {
+                Node::Scalar(_) => child.referenced,
+                _ => name.referenced,
+            },
+            Some((name, child, rest)) => locate(child, name.referenced, rest),
+            None => place_of_node,
+        },
+        Node::List(items) => {
+            let index = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let item = index
+                .and_then(|(index, rest)| Some((items.get(index.parse::<usize>().ok()?)?, rest)));
+            item.map_or(place_of_node, |(item, rest)| {
+                locate(item, item.referenced, rest)
+            })
+        }
+        Node::Scalar(_) => place_of_node,
+    }
+}

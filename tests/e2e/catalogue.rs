@@ -1,0 +1,67 @@
+//! Every rule stands in the corpus: broken, and beside it kept.
+
+use serde_json::Value;
+use shared_validation::{Judge, Severity};
+
+use crate::cases::{Case, corpus};
+
+#[test]
+fn every_rule_has_a_case_that_breaks_it_and_one_beside_it_that_does_not() {
+    let catalogue = cloud_database_rules::ruleset()
+        .expect("the rules")
+        .catalogue();
+    let cases = corpus();
+    let mut lacking = Vec::new();
+    for entry in &catalogue {
+        let breaks = |case: &&Case| match entry.severity {
+            Severity::Error => case.errors.iter().any(|error| error.rule == entry.id),
+            Severity::Warning => case.warnings.iter().flatten().any(|rule| *rule == entry.id),
+        };
+        let breaking: Vec<_> = cases.iter().filter(breaks).collect();
+        if breaking.is_empty() {
+            lacking.push(format!("{} has no case that breaks it", entry.id));
+        }
+        // Beside it: all that the rule is about is there, and it stands; for a rule that only changes
+        // break, in a change.
+        let is_about_changes = breaking.iter().all(|case| case.old.is_some());
+        let keeps = |case: &&Case| {
+            let mut fields = entry.fields.iter();
+            case.errors.is_empty()
+                && fields.all(|field| has(&case.object, field))
+                && (case.old.is_some() || !is_about_changes)
+                && (case.warnings.as_ref().is_some_and(Vec::is_empty)
+                    || entry.severity == Severity::Error)
+        };
+        if !cases.iter().any(|case| keeps(&case)) {
+            lacking.push(format!("{} has no case that keeps it", entry.id));
+        }
+    }
+    assert!(lacking.is_empty(), "{lacking:#?}");
+}
+
+/// Whether an object has something at `spec.tags[*]` or `spec.list[].name`.
+fn has(value: &Value, field: &str) -> bool {
+    let (name, rest) = match field.find(['.', '[']) {
+        Some(0) => return below(value, field),
+        Some(at) => field.split_at(at),
+        None => (field, ""),
+    };
+    value
+        .get(name)
+        .is_some_and(|value| rest.is_empty() || below(value, rest))
+}
+
+fn below(value: &Value, rest: &str) -> bool {
+    let mut children: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(fields) => Box::new(fields.values()),
+        _ => Box::new(std::iter::empty()),
+    };
+    match rest.strip_prefix('.') {
+        Some(name) => has(value, name),
+        None => {
+            let rest = rest.split_once(']').map_or("", |(_, rest)| rest);
+            children.any(|child| rest.is_empty() || below(child, rest))
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Candidates a line, verdicts a line.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::desk::{lockstep, text};
+use crate::world::database;
+
+/// What `--jsonl` answers, line by line.
+fn answers(output: &Output) -> Vec<Value> {
+    let answers = text(&output.stdout);
+    let answers = answers.lines().map(serde_json::from_str);
+    answers.collect::<Result<_, _>>().expect("JSON")
+}
+
+#[test]
+fn candidates_a_line_get_verdicts_a_line_in_their_order() {
+    let valid = database("a").to_string();
+    let mut shrunk = database("a");
+    shrunk["spec"]["storage"]["sizeGib"] = 50.into();
+    let lines = [
+        serde_json::json!({"id": 1, "op": "create", "object": valid}),
+        serde_json::json!({"id": "two", "op": "update", "object": shrunk.to_string(), "old": valid}),
+        serde_json::json!({"id": 3, "op": "create", "object": "{\"kind\": 1, \"kind\": 2"}),
+    ];
+    let input = lines.map(|line| line.to_string()).join("\n");
+    let output = lockstep(&["check", "--jsonl"], &input);
+    let answers = answers(&output);
+    let valid: Vec<_> = answers
+        .iter()
+        .map(|answer| (&answer["id"], &answer["valid"]))
+        .collect();
+    assert_eq!(
+        valid,
+        [
+            (&1.into(), &true.into()),
+            (&"two".into(), &false.into()),
+            (&3.into(), &false.into())
+        ]
+    );
+    assert_eq!(answers[1]["errors"][0]["field"], "spec.storage.sizeGib");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// Lines are judged as the gate would judge them, and each is answered.
+#[test]
+fn candidates_a_line_are_judged_under_the_policy_and_what_was_accepted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policy = directory.path().join("policy.yaml");
+    std::fs::write(
+        &policy,
+        "rules: {CloudDatabase: {username-reserved: audit}}\n",
+    )
+    .expect("a file");
+    let mut reserved = database("orders");
+    reserved["spec"]["credentials"]["username"] = "user".into();
+    let create =
+        serde_json::json!({"id": "create", "op": "create", "object": reserved.to_string()});
+
+    // After an unguarded edit, the way back is open.
+    let (mut edited, mut repaired) = (database("orders"), database("orders"));
+    edited["spec"]["credentials"]["username"] = "bob".into();
+    edited["status"] = serde_json::json!({"accepted": {
+        "generation": 1,
+        "values": {"spec.credentials.username": "alice", "spec.engine": "postgres",
+            "spec.storage.sizeGib": 100, "spec.storage.type": "gp3"},
+    }});
+    repaired["spec"]["credentials"]["username"] = "alice".into();
+    let update = serde_json::json!({"id": "update", "op": "update",
+        "object": repaired.to_string(), "old": edited.to_string()});
+
+    let input =
+        format!("{create}\n{{\"id\": 7, \"op\": \"delete\", \"object\": \"{{}}\"}}\n{update}\n");
+    let output = lockstep(
+        &["check", "--jsonl", "--policy", &policy.to_string_lossy()],
+        &input,
+    );
+    let answers = answers(&output);
+    let told: Vec<_> = answers
+        .iter()
+        .map(|answer| (answer["id"].clone(), answer["valid"].clone()))
+        .collect();
+    let expected = [
+        ("create".into(), true.into()),
+        (7.into(), false.into()),
+        ("update".into(), true.into()),
+    ];
+    assert_eq!(told, expected, "{answers:#?}");
+    assert_eq!(output.status.code(), Some(2));
+}
