@@ -1,20 +1,17 @@
-//! Making keys: the CA, and serving certificates that it signs.
+//! Making keys: CAs, and the serving pairs that they sign.
+
+use std::time::Duration;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
+use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
 
-/// Until CAs are rotated, one has to outlive its installation.
-const CA_LIFE: Duration = Duration::days(3650);
-
-/// The life of a serving certificate; renewed at two thirds of it.
-const LEAF_LIFE: Duration = Duration::days(30);
-
-/// Clocks of a cluster's nodes differ a little.
-const CLOCK_SKEW: Duration = Duration::minutes(5);
+/// Clocks of a cluster's nodes differ a little: what is made is valid since before.
+const CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 /// Why keys cannot be made or read.
 #[derive(Debug, thiserror::Error)]
@@ -23,89 +20,123 @@ pub enum AuthorityError {
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
     /// A stored certificate is no PEM certificate.
-    #[error("the stored serving certificate cannot be read: {0}")]
+    #[error("a stored certificate cannot be read: {0}")]
     Read(String),
 }
 
-/// A CA and a serving pair that it signed, all PEM.
+/// A CA that signs serving pairs, as PEM.
 #[derive(Clone, PartialEq, Eq)]
-pub struct KeyMaterial {
-    /// The CA's certificate: what API servers trust.
-    pub ca_certificate: String,
-    /// The CA's key. It never leaves the Secret.
-    pub ca_key: String,
-    /// The serving certificate.
+pub struct Ca {
+    /// What API servers trust.
     pub certificate: String,
-    /// The serving certificate's key.
+    /// It never leaves the Secret.
     pub key: String,
 }
 
-impl KeyMaterial {
-    /// Makes a new CA and a serving pair for the given DNS names.
-    pub fn generate(dns_names: &[String], now: OffsetDateTime) -> Result<Self, AuthorityError> {
+/// A certificate and its key, as PEM: what is served.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The certificate, and what leads from it to the CA.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+impl Ca {
+    /// Makes a new CA.
+    pub fn generate(life: Duration, now: OffsetDateTime) -> Result<Self, AuthorityError> {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut params = CertificateParams::default();
-        params.distinguished_name = common_name("lockstep webhook CA");
+        // Two CAs of one name could not be told apart by whom a certificate names as its issuer.
+        let serial: Vec<u8> = params.key_identifier(&key).into_iter().take(4).collect();
+        let serial: String = serial.iter().map(|byte| format!("{byte:02x}")).collect();
+        params.distinguished_name = common_name(&format!("webhook CA {serial}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + CA_LIFE);
-        let ca =
-            CertifiedIssuer::self_signed(params, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
-        let (certificate, key) = sign_leaf(&ca, dns_names, now)?;
+        (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + life);
+        let certificate = params.self_signed(&key)?;
         Ok(Self {
-            ca_certificate: ca.pem(),
-            ca_key: ca.key().serialize_pem(),
-            certificate,
-            key,
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
         })
     }
 
-    /// The same CA with a new serving pair.
-    pub fn with_new_leaf(
+    /// Signs a new serving pair, which does not outlive the CA.
+    pub fn sign(
         &self,
         dns_names: &[String],
+        life: Duration,
         now: OffsetDateTime,
-    ) -> Result<Self, AuthorityError> {
-        let issuer =
-            Issuer::from_ca_cert_pem(&self.ca_certificate, KeyPair::from_pem(&self.ca_key)?)?;
-        let (certificate, key) = sign_leaf(&issuer, dns_names, now)?;
-        Ok(Self {
-            certificate,
-            key,
-            ..self.clone()
+    ) -> Result<Pair, AuthorityError> {
+        let issuer = Issuer::from_ca_cert_pem(&self.certificate, KeyPair::from_pem(&self.key)?)?;
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let mut params = CertificateParams::new(dns_names.to_vec())?;
+        params.distinguished_name = common_name(dns_names.first().map_or("", String::as_str));
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let until = Period::of(&self.certificate)?.until.min(now + life);
+        (params.not_before, params.not_after) = (now - CLOCK_SKEW, until);
+        let certificate = params.signed_by(&key, &issuer)?;
+        Ok(Pair {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
         })
     }
+}
 
-    /// Whether the serving certificate has lived two thirds of its life.
-    pub fn is_due(&self, now: OffsetDateTime) -> Result<bool, AuthorityError> {
+impl Pair {
+    /// Whether the certificate is valid for all these names.
+    pub(crate) fn has_names(&self, dns_names: &[String]) -> bool {
+        let Ok((_, pem)) = parse_x509_pem(self.certificate.as_bytes()) else {
+            return false;
+        };
+        let Ok(certificate) = pem.parse_x509() else {
+            return false;
+        };
+        let Ok(Some(names)) = certificate.subject_alternative_name() else {
+            return false;
+        };
+        let held = |name: &String| {
+            let mut held = names.value.general_names.iter();
+            held.any(|held| matches!(held, GeneralName::DNSName(held) if held == name))
+        };
+        dns_names.iter().all(held)
+    }
+}
+
+/// From when until when a certificate is valid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Period {
+    from: OffsetDateTime,
+    pub(crate) until: OffsetDateTime,
+}
+
+impl Period {
+    /// The period of a PEM certificate.
+    pub(crate) fn of(certificate: &str) -> Result<Self, AuthorityError> {
         let unreadable = |error: String| AuthorityError::Read(error);
-        let (_, pem) = parse_x509_pem(self.certificate.as_bytes())
+        let (_, pem) = parse_x509_pem(certificate.as_bytes())
             .map_err(|error| unreadable(error.to_string()))?;
         let certificate = pem
             .parse_x509()
             .map_err(|error| unreadable(error.to_string()))?;
         let validity = certificate.validity();
-        let (from, until) = (
-            validity.not_before.to_datetime(),
-            validity.not_after.to_datetime(),
-        );
-        Ok(now >= from + (until - from) * 2 / 3)
+        Ok(Self {
+            from: validity.not_before.to_datetime(),
+            until: validity.not_after.to_datetime(),
+        })
     }
-}
 
-fn sign_leaf(
-    issuer: &Issuer<'_, KeyPair>,
-    dns_names: &[String],
-    now: OffsetDateTime,
-) -> Result<(String, String), AuthorityError> {
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-    let mut params = CertificateParams::new(dns_names.to_vec())?;
-    params.distinguished_name =
-        common_name(dns_names.first().map_or("lockstep webhook", String::as_str));
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + LEAF_LIFE);
-    let certificate = params.signed_by(&key, issuer)?;
-    Ok((certificate.pem(), key.serialize_pem()))
+    pub(crate) fn is_over(&self, now: OffsetDateTime) -> bool {
+        now >= self.until
+    }
+
+    /// Whether two thirds of the life are over, counted from when the certificate was made.
+    pub(crate) fn is_due(&self, now: OffsetDateTime) -> bool {
+        let made = self.from + CLOCK_SKEW;
+        now >= made + (self.until - made) * 2 / 3
+    }
 }
 
 fn common_name(name: &str) -> DistinguishedName {
@@ -122,32 +153,48 @@ fn common_name(name: &str) -> DistinguishedName {
 mod tests {
     use super::*;
 
+    const DAY: Duration = Duration::from_hours(24);
+
     fn names() -> Vec<String> {
-        vec!["lockstep.lockstep-system.svc".to_owned()]
+        vec!["gate.system.svc".to_owned()]
+    }
+
+    fn now() -> OffsetDateTime {
+        OffsetDateTime::UNIX_EPOCH + 20_000 * DAY
     }
 
     #[test]
-    fn a_new_leaf_keeps_the_ca() {
-        let now = OffsetDateTime::UNIX_EPOCH + Duration::days(20_000);
-        let made = KeyMaterial::generate(&names(), now).expect("keys");
-        let renewed = made.with_new_leaf(&names(), now).expect("a leaf");
-        assert_eq!(made.ca_certificate, renewed.ca_certificate);
-        assert_ne!(made.certificate, renewed.certificate);
-        let (_, ca) = parse_x509_pem(renewed.ca_certificate.as_bytes()).expect("pem");
-        let (_, leaf) = parse_x509_pem(renewed.certificate.as_bytes()).expect("pem");
+    fn a_pair_names_its_ca_and_its_names() {
+        let ca = Ca::generate(365 * DAY, now()).expect("a CA");
+        let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
+        let (_, ca) = parse_x509_pem(ca.certificate.as_bytes()).expect("pem");
+        let (_, leaf) = parse_x509_pem(pair.certificate.as_bytes()).expect("pem");
         let (ca, leaf) = (
             ca.parse_x509().expect("x509"),
             leaf.parse_x509().expect("x509"),
         );
         assert_eq!(leaf.issuer(), ca.subject());
         assert!(ca.is_ca() && !leaf.is_ca());
+        assert!(pair.has_names(&names()));
+        assert!(!pair.has_names(&["gate.system.svc".to_owned(), "other".to_owned()]));
     }
 
     #[test]
-    fn a_leaf_is_due_at_two_thirds_of_its_life() {
-        let now = OffsetDateTime::UNIX_EPOCH + Duration::days(20_000);
-        let made = KeyMaterial::generate(&names(), now).expect("keys");
-        assert!(!made.is_due(now + Duration::days(19)).expect("readable"));
-        assert!(made.is_due(now + Duration::days(20)).expect("readable"));
+    fn a_pair_is_due_at_two_thirds_of_its_life() {
+        let ca = Ca::generate(365 * DAY, now()).expect("a CA");
+        let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
+        let period = Period::of(&pair.certificate).expect("a period");
+        assert!(!period.is_due(now() + 19 * DAY));
+        assert!(period.is_due(now() + 20 * DAY));
+        assert!(!period.is_over(now() + 29 * DAY));
+        assert!(period.is_over(now() + 30 * DAY));
+    }
+
+    #[test]
+    fn no_pair_outlives_its_ca() {
+        let ca = Ca::generate(10 * DAY, now()).expect("a CA");
+        let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
+        let until = Period::of(&pair.certificate).expect("a period").until;
+        assert_eq!(until, now() + 10 * DAY);
     }
 }

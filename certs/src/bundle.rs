@@ -1,4 +1,4 @@
-//! The CA in the webhook configurations.
+//! The CAs in the configurations that lead to the gate.
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::ByteString;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 /// The field manager of `caBundle`.
 const FIELD_MANAGER: &str = "lockstep-certs";
 
-/// A configuration whose webhooks must trust the CA.
-#[derive(Clone, Debug)]
+/// A configuration that must trust what the gate serves.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Which kind of configuration.
     pub kind: TargetKind,
@@ -21,12 +21,25 @@ pub struct Target {
 }
 
 /// A kind of configuration that carries a `caBundle`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetKind {
     /// `ValidatingWebhookConfiguration`.
     Validating,
     /// `MutatingWebhookConfiguration`.
     Mutating,
+    /// `CustomResourceDefinition` whose versions a webhook converts.
+    Conversion,
+}
+
+/// What has become of a write that counts on what was seen before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// There was nothing to write.
+    Already,
+    /// It is written.
+    Now,
+    /// Somebody else has written in between.
+    Conflict,
 }
 
 impl Target {
@@ -37,71 +50,124 @@ impl Target {
             .default_backoff()
             .filter_map(|event| async move {
                 if let Err(error) = &event {
-                    tracing::debug!(%error, "watching a webhook configuration");
+                    tracing::debug!(%error, "watching a configuration");
                 }
                 event.ok().map(|_| ())
             })
+    }
+
+    /// The configuration as it is, if it is there.
+    pub(crate) async fn look(
+        &self,
+        client: &Client,
+    ) -> Result<Option<DynamicObject>, kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &self.kind.resource());
+        let found = api.get_opt(&self.name).await?;
+        if found.is_none() {
+            tracing::warn!(
+                target = self.name,
+                kind = ?self.kind,
+                "there is no such configuration; the gate is not asked"
+            );
+        }
+        Ok(found)
+    }
+
+    /// What each part of the configuration that leads to a webhook carries now.
+    pub(crate) fn carried(&self, found: &DynamicObject) -> Vec<Option<String>> {
+        let carried = |client_config: &Value| {
+            let bundle = client_config["caBundle"].clone();
+            let bundle: ByteString = serde_json::from_value(bundle).ok()?;
+            String::from_utf8(bundle.0).ok()
+        };
+        self.client_configs(found).map(carried).collect()
+    }
+
+    /// Puts the CAs into every part of the configuration that does not carry them.
+    ///
+    /// # Guarantees
+    ///
+    /// Server-side apply of that one field: nothing else is claimed, nothing that is absent is made, and
+    /// nothing is overwritten that was not seen.
+    pub(crate) async fn carry(
+        &self,
+        client: &Client,
+        found: &DynamicObject,
+        trusted: &str,
+    ) -> Result<Written, kube::Error> {
+        let ca_bundle = json!(ByteString(trusted.as_bytes().to_vec()));
+        if self
+            .client_configs(found)
+            .all(|client_config| client_config["caBundle"] == ca_bundle)
+        {
+            return Ok(Written::Already);
+        }
+        let resource = self.kind.resource();
+        let mut patch = self.claim(found, &ca_bundle);
+        patch["apiVersion"] = json!(resource.api_version);
+        patch["kind"] = json!(resource.kind);
+        patch["metadata"] = json!({
+            "name": self.name,
+            "resourceVersion": found.metadata.resource_version,
+        });
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        match api.patch(&self.name, &params, &Patch::Apply(patch)).await {
+            Ok(_) => {
+                tracing::info!(target = self.name, kind = ?self.kind, "wrote the caBundle");
+                Ok(Written::Now)
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Written::Conflict),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn client_configs<'a>(&self, found: &'a DynamicObject) -> impl Iterator<Item = &'a Value> {
+        let (webhooks, conversion) = match self.kind {
+            TargetKind::Validating | TargetKind::Mutating => (&found.data["webhooks"], None),
+            TargetKind::Conversion => {
+                let client_config = found
+                    .data
+                    .pointer("/spec/conversion/webhook/clientConfig");
+                (&Value::Null, client_config)
+            }
+        };
+        let webhooks = webhooks.as_array().into_iter().flatten();
+        webhooks
+            .map(|webhook| &webhook["clientConfig"])
+            .chain(conversion)
+    }
+
+    fn claim(&self, found: &DynamicObject, ca_bundle: &Value) -> Value {
+        let client_config = json!({ "caBundle": ca_bundle });
+        match self.kind {
+            TargetKind::Validating | TargetKind::Mutating => {
+                let webhooks = found.data["webhooks"].as_array().into_iter().flatten();
+                let webhooks: Vec<_> = webhooks
+                    .map(|webhook| json!({"name": webhook["name"], "clientConfig": client_config}))
+                    .collect();
+                json!({ "webhooks": webhooks })
+            }
+            TargetKind::Conversion => {
+                json!({"spec": {"conversion": {"webhook": {"clientConfig": client_config}}}})
+            }
+        }
     }
 }
 
 impl TargetKind {
     fn resource(self) -> ApiResource {
-        let kind = match self {
-            Self::Validating => "ValidatingWebhookConfiguration",
-            Self::Mutating => "MutatingWebhookConfiguration",
+        let (group, kind) = match self {
+            Self::Validating => (
+                "admissionregistration.k8s.io",
+                "ValidatingWebhookConfiguration",
+            ),
+            Self::Mutating => (
+                "admissionregistration.k8s.io",
+                "MutatingWebhookConfiguration",
+            ),
+            Self::Conversion => ("apiextensions.k8s.io", "CustomResourceDefinition"),
         };
-        ApiResource::from_gvk(&GroupVersionKind::gvk(
-            "admissionregistration.k8s.io",
-            "v1",
-            kind,
-        ))
+        ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind))
     }
-}
-
-/// Puts the CA into every webhook of the target that does not carry it.
-///
-/// # Guarantees
-///
-/// Server-side apply of that one field: nothing else is claimed, and no webhook or configuration that
-/// is absent is made.
-pub(crate) async fn apply(
-    client: &Client,
-    target: &Target,
-    ca_certificate: &str,
-) -> Result<(), kube::Error> {
-    let resource = target.kind.resource();
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let Some(configuration) = api.get_opt(&target.name).await? else {
-        tracing::warn!(
-            target = target.name,
-            "there is no such webhook configuration; the gate is not asked"
-        );
-        return Ok(());
-    };
-    let ca_bundle = json!(ByteString(ca_certificate.as_bytes().to_vec()));
-    let webhooks = configuration.data["webhooks"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    if webhooks
-        .iter()
-        .all(|webhook| webhook["clientConfig"]["caBundle"] == ca_bundle)
-    {
-        return Ok(());
-    }
-    let entries: Vec<Value> = webhooks
-        .iter()
-        .map(|webhook| json!({"name": webhook["name"], "clientConfig": {"caBundle": ca_bundle}}))
-        .collect();
-    let patch = json!({
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": target.name},
-        "webhooks": entries,
-    });
-    let params = PatchParams::apply(FIELD_MANAGER).force();
-    api.patch(&target.name, &params, &Patch::Apply(patch))
-        .await?;
-    tracing::info!(target = target.name, "wrote the caBundle");
-    Ok(())
 }

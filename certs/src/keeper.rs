@@ -4,19 +4,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::select_all;
+use futures::stream::{BoxStream, select_all};
 use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
-use time::OffsetDateTime;
 
+use crate::announce::Announcer;
 use crate::authority::AuthorityError;
-use crate::bundle::{self, Target};
-use crate::{files, secret};
+use crate::bundle::{Target, Written};
+use crate::cluster::{Cluster, Kubernetes};
+use crate::metrics::Metrics;
+use crate::plan::Plan;
+use crate::replicas::Replicas;
+use crate::{own, provided};
 
-/// How often everything is looked at: by the wall clock, so that a suspended node catches up.
-const LOOK_EVERY: Duration = Duration::from_mins(1);
-
-/// How long several changes of a target count as one.
+/// How long several changes count as one.
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// How soon a failure is tried again.
@@ -39,12 +42,46 @@ pub enum KeeperError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// What the API server stored is not what it was given.
-    #[error("the Secret came back without its keys")]
-    Incomplete,
+    /// A CA that a file should hold cannot be read.
+    #[error("cannot read the CA in {path}: {source}")]
+    ReadCa {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Others write faster than one can read.
+    #[error("others keep changing the Secret or a configuration")]
+    Contended,
+    /// The Secret that somebody else makes is not there.
+    #[error("the Secret is not there yet; whoever issues certificates has to make it")]
+    Awaited,
+    /// The Secret that somebody else fills is not whole.
+    #[error("the Secret lacks {0}; whoever issues certificates has to fill it")]
+    Lacks(&'static str),
+    /// The Secret that somebody else fills holds what cannot be served.
+    #[error("the pair in the Secret cannot be served: {0}; the one before stays")]
+    Unfit(String),
 }
 
-/// Keeps the Secret, the serving pair in a directory, and the CA in every target.
+/// Where the serving pair comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// It is made here, and kept in the Secret.
+    SelfManaged(Plan),
+    /// Somebody else fills the Secret. A new CA is carried for this long before it is relied on.
+    Provided {
+        /// How long.
+        settle: Duration,
+    },
+    /// The gate has files of its own; only their CA is kept in the configurations, if it is given.
+    Files {
+        /// A file with what is to be trusted.
+        ca: Option<PathBuf>,
+    },
+}
+
+/// Keeps the serving pair in a directory, and its CA in every target.
 pub struct Keeper {
     /// The cluster.
     pub client: Client,
@@ -52,52 +89,40 @@ pub struct Keeper {
     pub namespace: String,
     /// The name of the Secret.
     pub secret: String,
-    /// The names that the serving certificate is valid for.
-    pub dns_names: Vec<String>,
+    /// Where the pair comes from.
+    pub source: Source,
     /// Where the gate looks for its serving pair.
     pub directory: PathBuf,
     /// The configurations that must trust the CA.
     pub targets: Vec<Target>,
+    /// Who shows the certificate.
+    pub replicas: Replicas,
+    /// How often everything is looked at, by the wall clock, so that a suspended node catches up.
+    pub look_every: Duration,
+    /// What is told of it.
+    pub metrics: Metrics,
 }
 
 impl Keeper {
-    /// Does the duty once.
-    ///
-    /// The serving pair is written before any API server is told to trust it: what is trusted can be
-    /// served.
-    pub async fn tend(&self) -> Result<(), KeeperError> {
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-        let keys = secret::ensure(
-            &secrets,
-            &self.secret,
-            &self.dns_names,
-            OffsetDateTime::now_utc(),
-        )
-        .await?;
-        files::write(&self.directory, &keys).map_err(|source| KeeperError::Write {
-            directory: self.directory.clone(),
-            source,
-        })?;
-        for target in &self.targets {
-            bundle::apply(&self.client, target, &keys.ca_certificate).await?;
-        }
-        Ok(())
-    }
-
-    /// Does the duty for as long as the process lives: on a tick, and whenever somebody has touched a
-    /// target. A failure is logged and tried again.
+    /// Does the duty for as long as the process lives: on a tick, and whenever somebody has touched the
+    /// Secret or a target. A failure is logged, told in an Event, and tried again.
     pub async fn run(self) {
-        let changes = self
-            .targets
-            .iter()
-            .map(|target| target.changes(&self.client).boxed());
-        let mut changes = select_all(changes);
+        let announcer = Announcer::new(&self.client, &self.namespace, &self.secret);
+        let mut changes = select_all(self.changes());
+        let mut memory = provided::Memory::default();
         loop {
-            let pause = match self.tend().await {
-                Ok(()) => LOOK_EVERY,
+            let pause = match self.tend(&mut memory).await {
+                Ok(()) => {
+                    announcer.forget();
+                    jittered(self.look_every)
+                }
                 Err(error) => {
+                    self.metrics.errors.inc();
                     tracing::error!(%error, "cannot keep the gate's keys; trying again");
-                    RETRY_AFTER
+                    if let KeeperError::Unfit(_) | KeeperError::Lacks(_) = error {
+                        announcer.warn("BadServingPair", &error.to_string()).await;
+                    }
+                    RETRY_AFTER.min(self.look_every)
                 }
             };
             tokio::select! {
@@ -107,4 +132,71 @@ impl Keeper {
             }
         }
     }
+
+    async fn tend(&self, memory: &mut provided::Memory) -> Result<(), KeeperError> {
+        let cluster = Kubernetes {
+            client: &self.client,
+            secrets: Api::namespaced(self.client.clone(), &self.namespace),
+            secret: &self.secret,
+            directory: &self.directory,
+            replicas: &self.replicas,
+        };
+        match &self.source {
+            Source::SelfManaged(plan) => {
+                let keys = own::tend(&cluster, &self.secret, plan, &self.targets).await?;
+                self.metrics.show(&keys);
+                Ok(())
+            }
+            Source::Provided { settle } => {
+                provided::tend(&cluster, *settle, &self.targets, memory).await
+            }
+            Source::Files { ca: None } => Ok(()),
+            Source::Files { ca: Some(path) } => {
+                let read = std::fs::read_to_string(path);
+                let trusted = read.map_err(|source| KeeperError::ReadCa {
+                    path: path.clone(),
+                    source,
+                })?;
+                carry_everywhere(&cluster, &self.targets, &trusted).await
+            }
+        }
+    }
+
+    fn changes(&self) -> Vec<BoxStream<'static, ()>> {
+        let mut changes: Vec<_> = self
+            .targets
+            .iter()
+            .map(|target| target.changes(&self.client).boxed())
+            .collect();
+        if !matches!(self.source, Source::Files { .. }) {
+            let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+            let secret = watch_object(secrets, &self.secret).default_backoff();
+            changes.push(
+                secret
+                    .filter_map(async |event| event.ok().map(|_| ()))
+                    .boxed(),
+            );
+        }
+        changes
+    }
+}
+
+async fn carry_everywhere(
+    cluster: &impl Cluster,
+    targets: &[Target],
+    trusted: &str,
+) -> Result<(), KeeperError> {
+    for target in targets {
+        if let Some(found) = cluster.look(target).await?
+            && cluster.carry(target, &found, trusted).await? == Written::Conflict
+        {
+            return Err(KeeperError::Contended);
+        }
+    }
+    Ok(())
+}
+
+/// A tenth more or less, so that replicas do not keep step.
+fn jittered(period: Duration) -> Duration {
+    period.mul_f64(fastrand::f64().mul_add(0.2, 0.9))
 }

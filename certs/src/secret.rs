@@ -1,89 +1,189 @@
 //! The one Secret that holds the keys of an installation.
+//!
+//! `ca.crt` holds all that is trusted: the CA that signs first, then the one to come if `incoming-ca.key`
+//! is there, then those that go. So every state is one object, and a write is whole or has not been.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ObjectMeta, PostParams};
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
-use crate::authority::KeyMaterial;
-use crate::keeper::KeeperError;
+use crate::authority::{Ca, Pair};
+use crate::keys::{Incoming, Keys};
 
-/// Gets the keys out of the Secret, makes them if there are none, and renews the serving pair when it
-/// is due.
-///
-/// # Guarantees
-///
-/// Any number of replicas agree: a write carries the resource version that it was decided on, and the
-/// one that loses starts again from what the winner wrote.
-pub(crate) async fn ensure(
-    secrets: &Api<Secret>,
-    name: &str,
-    dns_names: &[String],
-    now: OffsetDateTime,
-) -> Result<KeyMaterial, KeeperError> {
-    let params = PostParams::default();
-    loop {
-        let written = match secrets.get_opt(name).await? {
-            None => {
-                let keys = KeyMaterial::generate(dns_names, now)?;
-                tracing::info!(secret = name, "made a new CA and serving certificate");
-                secrets.create(&params, &to_secret(name, None, &keys)).await
-            }
-            Some(secret) => {
-                let renewed = match from_secret(&secret) {
-                    Some(keys) if !keys.is_due(now)? => return Ok(keys),
-                    Some(keys) => keys.with_new_leaf(dns_names, now)?,
-                    // A Secret made empty by an installer, or one that somebody broke.
-                    None => KeyMaterial::generate(dns_names, now)?,
-                };
-                tracing::info!(secret = name, "renewing the serving certificate");
-                let version = secret.metadata.resource_version;
-                secrets
-                    .replace(name, &params, &to_secret(name, version, &renewed))
-                    .await
-            }
-        };
-        match written {
-            Ok(secret) => return from_secret(&secret).ok_or(KeeperError::Incomplete),
-            // Another replica was faster.
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
+/// Since when every configuration has carried the incoming CA.
+const CARRIED_SINCE: &str = "certs.lockstep.dev/carried-since";
 
-fn from_secret(secret: &Secret) -> Option<KeyMaterial> {
-    let data = secret.data.as_ref()?;
-    let text = |key: &str| {
-        String::from_utf8(data.get(key)?.0.clone())
-            .ok()
-            .filter(|text| !text.is_empty())
+/// Put there by whoever wants a new CA now; taken away when it is on its way.
+const ROTATE: &str = "certs.lockstep.dev/rotate-ca";
+
+const TRUSTED: &str = "ca.crt";
+const SIGNING_KEY: &str = "ca.key";
+const INCOMING_KEY: &str = "incoming-ca.key";
+pub(crate) const CERTIFICATE: &str = "tls.crt";
+pub(crate) const KEY: &str = "tls.key";
+
+/// The keys in a Secret, if it holds all that belongs to them.
+pub(crate) fn read(secret: &Secret) -> Option<Keys> {
+    let trusted = text(secret, TRUSTED)?;
+    let mut trusted = certificates(&trusted)?.into_iter();
+    let signing = Ca {
+        certificate: trusted.next()?,
+        key: text(secret, SIGNING_KEY)?,
     };
-    Some(KeyMaterial {
-        ca_certificate: text("ca.crt")?,
-        ca_key: text("ca.key")?,
-        certificate: text("tls.crt")?,
-        key: text("tls.key")?,
+    let annotation = |name: &str| secret.metadata.annotations.as_ref()?.get(name);
+    let incoming = match text(secret, INCOMING_KEY) {
+        None => None,
+        Some(key) => Some(Incoming {
+            ca: Ca {
+                certificate: trusted.next()?,
+                key,
+            },
+            carried_since: annotation(CARRIED_SINCE)
+                .and_then(|since| OffsetDateTime::parse(since, &Rfc3339).ok()),
+        }),
+    };
+    Some(Keys {
+        signing,
+        incoming,
+        outgoing: trusted.collect(),
+        serving: pair(secret)?,
+        rotation_asked: annotation(ROTATE).is_some(),
     })
 }
 
-fn to_secret(name: &str, resource_version: Option<String>, keys: &KeyMaterial) -> Secret {
-    let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
-    Secret {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            resource_version,
-            ..ObjectMeta::default()
-        },
-        data: Some(BTreeMap::from([
-            entry("ca.crt", &keys.ca_certificate),
-            entry("ca.key", &keys.ca_key),
-            entry("tls.crt", &keys.certificate),
-            entry("tls.key", &keys.key),
-        ])),
-        type_: Some("Opaque".to_owned()),
-        ..Secret::default()
+/// The serving pair in a Secret.
+pub(crate) fn pair(secret: &Secret) -> Option<Pair> {
+    Some(Pair {
+        certificate: text(secret, CERTIFICATE)?,
+        key: text(secret, KEY)?,
+    })
+}
+
+/// The CAs that a Secret names.
+pub(crate) fn trusted(secret: &Secret) -> Option<String> {
+    text(secret, TRUSTED)
+}
+
+/// Puts keys into a Secret; what else it holds stays.
+pub(crate) fn write(secret: &mut Secret, keys: &Keys) {
+    let data = secret.data.get_or_insert_with(BTreeMap::new);
+    let mut put = |name: &str, text: &str| {
+        data.insert(name.to_owned(), ByteString(text.as_bytes().to_vec()));
+    };
+    put(TRUSTED, &keys.trusted());
+    put(SIGNING_KEY, &keys.signing.key);
+    put(CERTIFICATE, &keys.serving.certificate);
+    put(KEY, &keys.serving.key);
+    match &keys.incoming {
+        Some(incoming) => put(INCOMING_KEY, &incoming.ca.key),
+        None => drop(data.remove(INCOMING_KEY)),
+    }
+    let annotations = secret.metadata.annotations.get_or_insert_default();
+    if keys.rotation_asked {
+        annotations.entry(ROTATE.to_owned()).or_default();
+    } else {
+        annotations.remove(ROTATE);
+    }
+    let since = keys.incoming.as_ref().and_then(|i| i.carried_since);
+    match since.and_then(|since| since.format(&Rfc3339).ok()) {
+        Some(since) => drop(annotations.insert(CARRIED_SINCE.to_owned(), since)),
+        None => drop(annotations.remove(CARRIED_SINCE)),
+    }
+}
+
+/// Each certificate of a PEM text by itself; none if the text is not PEM.
+pub(crate) fn certificates(text: &str) -> Option<Vec<String>> {
+    let blocks = pem::parse_many(text).ok()?;
+    let unix = pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF);
+    let certificates = blocks.iter().filter(|block| block.tag() == "CERTIFICATE");
+    Some(
+        certificates
+            .map(|block| pem::encode_config(block, unix))
+            .collect(),
+    )
+}
+
+fn text(secret: &Secret, name: &str) -> Option<String> {
+    let bytes = secret.data.as_ref()?.get(name)?.0.clone();
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn ca() -> Ca {
+        let life = Duration::from_hours(1);
+        Ca::generate(life, OffsetDateTime::UNIX_EPOCH).expect("a CA")
+    }
+
+    #[test]
+    fn keys_come_back_from_the_secret_as_they_went_in() {
+        let (signing, next, old) = (ca(), ca(), ca());
+        let names = ["gate".to_owned()];
+        let serving = signing.sign(
+            &names,
+            Duration::from_hours(1),
+            OffsetDateTime::UNIX_EPOCH,
+        );
+        let steady = Keys {
+            serving: serving.expect("a pair"),
+            signing,
+            incoming: None,
+            outgoing: Vec::new(),
+            rotation_asked: false,
+        };
+        let incoming = |carried_since| {
+            Some(Incoming {
+                ca: next.clone(),
+                carried_since,
+            })
+        };
+        let since = OffsetDateTime::UNIX_EPOCH + Duration::from_millis(1_234_567);
+        let mut secret = Secret::default();
+        for (incoming, outgoing) in [
+            (None, vec![]),
+            (incoming(None), vec![]),
+            (incoming(Some(since)), vec![old.certificate.clone()]),
+            (None, vec![old.certificate.clone()]),
+        ] {
+            let keys = Keys {
+                incoming,
+                outgoing,
+                ..steady.clone()
+            };
+            write(&mut secret, &keys);
+            assert!(read(&secret).is_some_and(|read| read == keys));
+        }
+    }
+
+    #[test]
+    fn what_somebody_has_broken_holds_no_keys() {
+        for broken in [TRUSTED, SIGNING_KEY, CERTIFICATE, KEY] {
+            let mut secret = Secret::default();
+            let signing = ca();
+            let serving = Pair {
+                certificate: signing.certificate.clone(),
+                key: signing.key.clone(),
+            };
+            let keys = Keys {
+                signing,
+                incoming: None,
+                outgoing: Vec::new(),
+                serving,
+                rotation_asked: false,
+            };
+            write(&mut secret, &keys);
+            let data = secret.data.as_mut().expect("data");
+            data.insert(broken.to_owned(), ByteString(Vec::new()));
+            assert!(read(&secret).is_none(), "{broken}");
+        }
     }
 }

@@ -1,15 +1,14 @@
 //! `lockstep controller`: the loop, and the gate's keys. The one process with cluster credentials.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
-use certs::{Keeper, Target, TargetKind};
 use controller::{Candidate, Metrics};
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
+use crate::keeping::KeyArgs;
 use crate::kinds::{self, OperatorArgs};
 use crate::{admin, logging, policy, serving};
 
@@ -18,27 +17,17 @@ pub(crate) struct Args {
     /// Where /healthz, /readyz and /metrics are served, over HTTP.
     #[arg(long, default_value = "0.0.0.0:8081")]
     health_listen: SocketAddr,
-    /// The directory in which the gate looks for tls.crt and tls.key.
-    #[arg(long, default_value = "/run/lockstep/tls")]
-    tls_directory: PathBuf,
     /// The namespace of the installation.
     #[arg(long, env = "POD_NAMESPACE", default_value = manifests::names::NAMESPACE)]
     namespace: String,
-    /// The Secret with the gate's keys.
-    #[arg(long, default_value = manifests::names::TLS_SECRET)]
-    tls_secret: String,
-    /// The Service in front of the gate; its name is what the serving certificate is valid for.
-    #[arg(long, default_value = manifests::names::SERVICE)]
-    webhook_service: String,
-    /// The name of both webhook configurations.
-    #[arg(long, default_value = manifests::names::WEBHOOK_CONFIGURATION)]
-    webhook_configuration: String,
     /// The Lease that the replicas elect their leader by.
     #[arg(long, default_value = manifests::names::LEASE)]
     lease: String,
     /// What this replica is called in the Lease; no other one may have the name.
     #[arg(long, env = "POD_NAME", default_value = "lockstep")]
     identity: String,
+    #[command(flatten)]
+    keys: KeyArgs,
     #[command(flatten)]
     operators: OperatorArgs,
     #[command(flatten)]
@@ -63,9 +52,11 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let metrics = Metrics::register(&mut registry);
     let policy = args.policy.follow(&kinds::rulesets()?, &mut registry);
     let operators = kinds::Operators::new(&client, &args.operators, policy).await?;
+    let certs = certs::Metrics::register(&mut registry);
+    let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
     // Standing by is being ready: the readiness of a Pod is the gate's alone.
     admin::serve(args.health_listen, registry, || Ok(())).await?;
-    tokio::spawn(keeper(client.clone(), &args).run());
+    tokio::spawn(keeper.run());
     let candidate = Candidate::new(client, &args.namespace, &args.lease, &args.identity);
     let term = |ending: watch::Receiver<bool>| {
         let loops = operators.loops(&metrics);
@@ -76,20 +67,4 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     candidate.lead(stop, term).await;
     tracing::info!("stopped");
     Ok(())
-}
-
-fn keeper(client: Client, args: &Args) -> Keeper {
-    let target = |kind| Target {
-        kind,
-        name: args.webhook_configuration.clone(),
-    };
-    let service = format!("{}.{}.svc", args.webhook_service, args.namespace);
-    Keeper {
-        client,
-        namespace: args.namespace.clone(),
-        secret: args.tls_secret.clone(),
-        dns_names: vec![service.clone(), format!("{service}.cluster.local")],
-        directory: args.tls_directory.clone(),
-        targets: vec![target(TargetKind::Mutating), target(TargetKind::Validating)],
-    }
 }

@@ -7,6 +7,7 @@ mod cluster;
 mod controller;
 mod desk;
 mod dev;
+mod keeping;
 mod kinds;
 mod limits;
 mod logging;

@@ -6,6 +6,8 @@ pub const NAMESPACE: &str = "lockstep-system";
 pub const APP: &str = "lockstep";
 /// The Service in front of the gate.
 pub const SERVICE: &str = "lockstep-webhook";
+/// The name of the Service's port.
+pub const SERVICE_PORT: &str = "https";
 /// The service account of the Pods.
 pub const SERVICE_ACCOUNT: &str = "lockstep";
 /// The Secret with the gate's keys.

@@ -63,7 +63,9 @@ fn controller_role() -> Value {
         "rules": [
             // RBAC cannot bind `create` to a name.
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
-            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "update"]},
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "list", "update", "watch"]},
+            // The replicas of the gate, to see which certificate each of them shows.
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]},
             {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
             {
                 "apiGroups": ["coordination.k8s.io"],

@@ -41,7 +41,7 @@ pub(crate) fn service() -> Value {
         },
         "spec": {
             "selector": {"app.kubernetes.io/name": names::APP},
-            "ports": [{"name": "https", "port": 443, "targetPort": "webhook"}],
+            "ports": [{"name": names::SERVICE_PORT, "port": 443, "targetPort": "webhook"}],
         },
     })
 }

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
-use certs::KeyMaterial;
+use certs::{Ca, Pair};
 use control_plane::{Process, eventually, free_port};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Collected, Full};
@@ -15,6 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
+use time::OffsetDateTime;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -30,7 +32,7 @@ pub const NAME: &str = "gate.example";
 pub struct Alone {
     _process: Process,
     _directory: TempDir,
-    pub keys: KeyMaterial,
+    pub ca: Ca,
     port: u16,
     health: String,
 }
@@ -39,14 +41,13 @@ impl Alone {
     /// A gate with keys of its own.
     pub async fn start(options: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let now = time::OffsetDateTime::now_utc();
-        let keys = KeyMaterial::generate(&[NAME.to_owned()], now).expect("keys");
-        write_pair(directory.path(), &keys);
-        Self::start_with(directory, keys, options).await
+        let ca = new_ca();
+        write_pair(directory.path(), &pair_of(&ca));
+        Self::start_with(directory, ca, options).await
     }
 
     /// A gate with what is in a directory.
-    pub async fn start_with(directory: TempDir, keys: KeyMaterial, options: &[&str]) -> Self {
+    pub async fn start_with(directory: TempDir, ca: Ca, options: &[&str]) -> Self {
         let (port, health_port) = (free_port(), free_port());
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
         command
@@ -61,7 +62,7 @@ impl Alone {
         let gate = Self {
             _process: process,
             _directory: directory,
-            keys,
+            ca,
             port,
             health: format!("127.0.0.1:{health_port}"),
         };
@@ -90,7 +91,7 @@ impl Alone {
         client: Option<(&str, &str)>,
     ) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
-        let authority = CertificateDer::from_pem_slice(self.keys.ca_certificate.as_bytes());
+        let authority = CertificateDer::from_pem_slice(self.ca.certificate.as_bytes());
         roots.add(authority.expect("PEM")).expect("a CA");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -138,9 +139,22 @@ impl Alone {
     }
 }
 
-/// Writes the serving pair as the sidecar does.
-pub fn write_pair(directory: &Path, keys: &KeyMaterial) {
-    for (name, content) in [("tls.crt", &keys.certificate), ("tls.key", &keys.key)] {
+/// A CA that lives as long as CAs do.
+pub fn new_ca() -> Ca {
+    let life = Duration::from_hours(365 * 24);
+    Ca::generate(life, OffsetDateTime::now_utc()).expect("a CA")
+}
+
+/// A new serving pair.
+pub fn pair_of(ca: &Ca) -> Pair {
+    let life = Duration::from_hours(30 * 24);
+    let pair = ca.sign(&[NAME.to_owned()], life, OffsetDateTime::now_utc());
+    pair.expect("a pair")
+}
+
+/// Writes a serving pair as two files.
+pub fn write_pair(directory: &Path, pair: &Pair) {
+    for (name, content) in [("tls.crt", &pair.certificate), ("tls.key", &pair.key)] {
         std::fs::write(directory.join(name), content).expect("a file");
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use certs::KeyMaterial;
+use certs::Pair;
 use control_plane::{eventually, eventually_within};
 use k8s_openapi::ByteString;
 use rcgen::{
@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::alone::{Alone, NAME, ask_on, speak, write_pair};
+use crate::alone::{Alone, ask_on, new_ca, pair_of, speak, write_pair};
 use crate::world::{World, database};
 
 /// A CA for clients, and one client of it.
@@ -96,8 +96,8 @@ async fn shown(gate: &Alone) -> CertificateDer<'static> {
     chain[0].clone().into_owned()
 }
 
-async fn becomes(gate: &Alone, keys: &KeyMaterial) {
-    let expected = CertificateDer::from_pem_slice(keys.certificate.as_bytes()).expect("PEM");
+async fn becomes(gate: &Alone, pair: &Pair) {
+    let expected = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).expect("PEM");
     eventually("the new certificate", async || {
         (shown(gate).await == expected).then_some(())
     })
@@ -106,10 +106,10 @@ async fn becomes(gate: &Alone, keys: &KeyMaterial) {
 }
 
 /// The kubelet writes a Secret into a new folder and swaps a link to it.
-fn swap(directory: &Path, generation: usize, keys: &KeyMaterial) {
+fn swap(directory: &Path, generation: usize, pair: &Pair) {
     let folder = format!("..{generation}");
     std::fs::create_dir(directory.join(&folder)).expect("a folder");
-    write_pair(&directory.join(&folder), keys);
+    write_pair(&directory.join(&folder), pair);
     let link = directory.join("..data_tmp");
     symlink(&folder, &link).expect("a link");
     std::fs::rename(link, directory.join("..data")).expect("it is swapped");
@@ -119,20 +119,15 @@ fn swap(directory: &Path, generation: usize, keys: &KeyMaterial) {
 async fn certificates_change_under_a_connection_that_stands() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().to_owned();
-    let names = [NAME.to_owned()];
-    let keys = KeyMaterial::generate(&names, OffsetDateTime::now_utc()).expect("keys");
-    swap(&path, 0, &keys);
+    let ca = new_ca();
+    swap(&path, 0, &pair_of(&ca));
     for name in ["tls.crt", "tls.key"] {
         symlink(format!("..data/{name}"), path.join(name)).expect("a link");
     }
-    let gate = Alone::start_with(directory, keys, &[]).await;
+    let gate = Alone::start_with(directory, ca, &[]).await;
     let mut standing = speak(gate.tls().await).await;
-    let new_leaf = || {
-        let leaf = gate.keys.with_new_leaf(&names, OffsetDateTime::now_utc());
-        leaf.expect("a leaf")
-    };
     for generation in 1..=10 {
-        let keys = new_leaf();
+        let keys = pair_of(&gate.ca);
         swap(&path, generation, &keys);
         becomes(&gate, &keys).await;
         let answer = ask_on(&mut standing).await.expect("it still stands");
@@ -140,7 +135,7 @@ async fn certificates_change_under_a_connection_that_stands() {
     }
 
     // In place, in the order in which somebody may write it: until both fit, the old pair stays.
-    let keys = new_leaf();
+    let keys = pair_of(&gate.ca);
     std::fs::write(path.join("tls.crt"), &keys.certificate).expect("a file");
     let errors = "certwatcher_read_certificate_errors_total";
     eventually("half a pair being counted", async || {
@@ -166,9 +161,7 @@ async fn the_ca_is_put_back_at_once_where_somebody_overwrites_it() {
         let read = world.kubectl(&["get", kind, "lockstep", "-o", path]);
         read.expect("the configuration")
     };
-    let names = [NAME.to_owned()];
-    let other = KeyMaterial::generate(&names, OffsetDateTime::now_utc()).expect("keys");
-    let other = json!(ByteString(other.ca_certificate.into_bytes()));
+    let other = json!(ByteString(new_ca().certificate.into_bytes()));
     let patch =
         json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other}]);
     for kind in [

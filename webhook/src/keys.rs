@@ -160,8 +160,17 @@ impl ServingKeys {
             .clone()
     }
 
+    /// Both files of one moment: whoever swaps them may do so between two reads.
     fn read_files(&self) -> Result<(Vec<u8>, Vec<u8>), KeysError> {
-        Ok((read(&self.certificate)?, read(&self.key)?))
+        let mut certificate = read(&self.certificate)?;
+        loop {
+            let key = read(&self.key)?;
+            let again = read(&self.certificate)?;
+            if again == certificate {
+                return Ok((certificate, key));
+            }
+            certificate = again;
+        }
     }
 
     fn parse(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, KeysError> {

@@ -1,0 +1,76 @@
+//! What is told of the keys.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::authority::Period;
+use crate::keys::{Keys, Phase};
+
+/// The metrics of the keys.
+#[derive(Clone)]
+pub struct Metrics {
+    phase: Family<PhaseLabels, Gauge>,
+    expiry: Family<CertificateLabels, Gauge>,
+    pub(crate) errors: Counter,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PhaseLabels {
+    phase: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CertificateLabels {
+    certificate: &'static str,
+}
+
+impl Metrics {
+    /// Registers all of them.
+    #[must_use]
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            phase: Family::default(),
+            expiry: Family::default(),
+            errors: Counter::default(),
+        };
+        registry.register(
+            "lockstep_certs_phase",
+            "Which phase the exchange of the CA is in: 1 for that one",
+            metrics.phase.clone(),
+        );
+        registry.register(
+            "lockstep_certs_expiry_timestamp_seconds",
+            "When a certificate expires, in seconds since 1970",
+            metrics.expiry.clone(),
+        );
+        registry.register(
+            "lockstep_certs_errors",
+            "How often the keys could not be kept as they must be",
+            metrics.errors.clone(),
+        );
+        metrics
+    }
+
+    pub(crate) fn show(&self, keys: &Keys) {
+        for phase in Phase::ALL {
+            let labels = PhaseLabels {
+                phase: phase.as_str(),
+            };
+            let is_this = i64::from(phase == keys.phase());
+            self.phase.get_or_create(&labels).set(is_this);
+        }
+        for (certificate, pem) in [
+            ("ca", &keys.signing.certificate),
+            ("serving", &keys.serving.certificate),
+        ] {
+            if let Ok(period) = Period::of(pem) {
+                let labels = CertificateLabels { certificate };
+                let until = period.until.unix_timestamp();
+                self.expiry.get_or_create(&labels).set(until);
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What has to become of the keys next.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use crate::authority::{AuthorityError, Ca, Period};
+use crate::keys::{Incoming, Keys};
+
+/// How keys are made, and how long one waits with them.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The names that a serving certificate is valid for.
+    pub dns_names: Vec<String>,
+    /// The life of a CA.
+    pub ca_lifetime: Duration,
+    /// The life of a serving certificate.
+    pub leaf_lifetime: Duration,
+    /// How long every configuration carries a CA before anything that it signed is served: nobody
+    /// here sees what other API servers have heard of.
+    pub settle: Duration,
+}
+
+/// What has been seen of the world since the keys were read.
+#[derive(Clone, Copy)]
+pub(crate) struct Sight {
+    /// A configuration did not carry what is trusted, and was corrected.
+    pub(crate) repaired: bool,
+    /// Every replica shows a certificate of the CA that signs.
+    pub(crate) all_show: bool,
+}
+
+impl Plan {
+    /// Keys out of nothing.
+    pub(crate) fn fresh(&self, now: OffsetDateTime) -> Result<Keys, AuthorityError> {
+        let signing = Ca::generate(self.ca_lifetime, now)?;
+        Ok(Keys {
+            serving: signing.sign(&self.dns_names, self.leaf_lifetime, now)?,
+            signing,
+            incoming: None,
+            outgoing: Vec::new(),
+            rotation_asked: false,
+        })
+    }
+
+    /// The keys after the next step and what it is called, if one is due.
+    ///
+    /// # Guarantees
+    ///
+    /// Nothing is served whose CA has not been carried by every configuration for the settling time,
+    /// and no CA leaves before every replica shows a certificate of another one; unless a certificate
+    /// has expired, which nobody trusts any more.
+    pub(crate) fn next(
+        &self,
+        keys: &Keys,
+        sight: Sight,
+        now: OffsetDateTime,
+    ) -> Result<Option<(Keys, &'static str)>, AuthorityError> {
+        let is_over = |certificate: &str| {
+            Period::of(certificate).map_or(true, |period: Period| period.is_over(now))
+        };
+        let is_due = |certificate: &str| {
+            Period::of(certificate).map_or(true, |period: Period| period.is_due(now))
+        };
+        let mut next = keys.clone();
+        if let Some(incoming) = &keys.incoming {
+            if is_over(&incoming.ca.certificate) {
+                next.incoming = None;
+                return Ok(Some((next, "dropping an incoming CA that has expired")));
+            }
+            // Nothing that an expired CA has signed is taken: there is nothing to wait for.
+            let must_wait = !is_over(&keys.signing.certificate);
+            let since = incoming.carried_since.filter(|since| *since <= now);
+            if must_wait && (sight.repaired || since.is_none()) {
+                next.incoming = Some(Incoming {
+                    carried_since: Some(now),
+                    ..incoming.clone()
+                });
+                return Ok(Some((next, "every configuration carries the incoming CA")));
+            }
+            if !must_wait || since.is_some_and(|since| now >= since + self.settle) {
+                return Ok(Some((self.promote(next, now)?, "signing with the new CA")));
+            }
+        } else if is_over(&keys.signing.certificate) {
+            let fresh = self.fresh(now)?;
+            return Ok(Some((fresh, "the CA has expired; made a new one")));
+        } else if is_due(&keys.signing.certificate)
+            || (keys.rotation_asked && keys.outgoing.is_empty())
+        {
+            next.incoming = Some(Incoming {
+                ca: Ca::generate(self.ca_lifetime, now)?,
+                carried_since: None,
+            });
+            next.rotation_asked = false;
+            return Ok(Some((next, "introducing a new CA")));
+        }
+        if sight.all_show && !keys.outgoing.is_empty() {
+            next.outgoing.clear();
+            return Ok(Some((
+                next,
+                "every replica shows a certificate of the new CA; dropping the old one",
+            )));
+        }
+        if keys.outgoing.iter().any(|certificate| is_over(certificate)) {
+            next.outgoing.retain(|certificate| !is_over(certificate));
+            return Ok(Some((next, "dropping a CA that has expired")));
+        }
+        let serving = &keys.serving;
+        if is_due(&serving.certificate) || !serving.has_names(&self.dns_names) {
+            next.serving = next
+                .signing
+                .sign(&self.dns_names, self.leaf_lifetime, now)?;
+            return Ok(Some((next, "renewing the serving certificate")));
+        }
+        Ok(None)
+    }
+
+    fn promote(&self, mut keys: Keys, now: OffsetDateTime) -> Result<Keys, AuthorityError> {
+        let Some(incoming) = keys.incoming.take() else {
+            return Ok(keys);
+        };
+        keys.serving = incoming
+            .ca
+            .sign(&self.dns_names, self.leaf_lifetime, now)?;
+        let signed_before = std::mem::replace(&mut keys.signing, incoming.ca);
+        keys.outgoing.push(signed_before.certificate);
+        Ok(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+    const CALM: Sight = Sight {
+        repaired: false,
+        all_show: false,
+    };
+
+    fn plan() -> Plan {
+        Plan {
+            dns_names: vec!["gate".to_owned()],
+            ca_lifetime: 90 * HOUR,
+            leaf_lifetime: 30 * HOUR,
+            settle: HOUR,
+        }
+    }
+
+    fn start() -> OffsetDateTime {
+        OffsetDateTime::UNIX_EPOCH + 500_000 * HOUR
+    }
+
+    fn step(keys: &Keys, sight: Sight, after: Duration) -> Option<Keys> {
+        let next = plan().next(keys, sight, start() + after).expect("keys");
+        next.map(|(keys, _)| keys)
+    }
+
+    fn introducing() -> Keys {
+        let mut keys = plan().fresh(start()).expect("keys");
+        keys.rotation_asked = true;
+        let keys = step(&keys, CALM, Duration::ZERO).expect("a new CA");
+        assert!(!keys.rotation_asked);
+        keys
+    }
+
+    #[test]
+    fn whoever_overwrites_a_configuration_makes_the_new_ca_wait_again() {
+        let keys = introducing();
+        let repaired = Sight {
+            repaired: true,
+            ..CALM
+        };
+        let keys = step(&keys, repaired, Duration::ZERO).expect("it is noted");
+        let half = HOUR / 2;
+        assert!(step(&keys, CALM, half).is_none());
+        let keys = step(&keys, repaired, half).expect("it is noted anew");
+        assert!(step(&keys, CALM, HOUR).is_none(), "the first hour is void");
+        let keys = step(&keys, CALM, HOUR + half).expect("it signs");
+        assert!(keys.incoming.is_none());
+        assert_eq!(keys.outgoing.len(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_is_not_believed() {
+        let keys = introducing();
+        let ahead = step(&keys, CALM, 50 * HOUR).expect("it is noted");
+        let corrected = step(&ahead, CALM, HOUR).expect("it is noted anew");
+        let since = corrected.incoming.and_then(|incoming| incoming.carried_since);
+        assert_eq!(since, Some(start() + HOUR));
+    }
+
+    #[test]
+    fn only_the_serving_pair_is_renewed_while_its_ca_is_young() {
+        let keys = plan().fresh(start()).expect("keys");
+        assert!(step(&keys, CALM, 19 * HOUR).is_none());
+        let renewed = step(&keys, CALM, 20 * HOUR).expect("a new pair");
+        assert!(renewed.signing == keys.signing && renewed.serving != keys.serving);
+        let other = Plan {
+            dns_names: vec!["gate".to_owned(), "other".to_owned()],
+            ..plan()
+        };
+        let (renamed, _) = other
+            .next(&keys, CALM, start())
+            .expect("keys")
+            .expect("a pair for both names");
+        assert!(renamed.serving.has_names(&other.dns_names));
+        // An older release beside it, which knows the first name only, is content.
+        assert!(step(&renamed, CALM, Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn what_has_expired_is_not_waited_for() {
+        let keys = introducing();
+        let keys = step(&keys, CALM, 89 * HOUR).expect("it is noted");
+        let promoted = step(&keys, CALM, 90 * HOUR);
+        // Both CAs have expired by then.
+        assert!(promoted.is_some_and(|keys| keys.incoming.is_none()));
+
+        let keys = plan().fresh(start()).expect("keys");
+        let late = step(&keys, CALM, 90 * HOUR).expect("all new");
+        assert!(late.signing != keys.signing && late.outgoing.is_empty());
+    }
+
+    #[test]
+    fn an_old_ca_that_somebody_still_shows_stays_until_it_expires() {
+        let keys = introducing();
+        let keys = step(&keys, CALM, HOUR).expect("it is noted");
+        let keys = step(&keys, CALM, 2 * HOUR).expect("it signs");
+        let shown = Sight {
+            all_show: true,
+            ..CALM
+        };
+        assert!(step(&keys, CALM, 3 * HOUR).is_none());
+        assert!(step(&keys, shown, 3 * HOUR).is_some_and(|keys| keys.outgoing.is_empty()));
+        let mut renewed = keys;
+        // Later than anything else is due.
+        renewed.signing = Ca::generate(900 * HOUR, start()).expect("a CA");
+        renewed.serving = renewed
+            .signing
+            .sign(&plan().dns_names, 900 * HOUR, start())
+            .expect("a pair");
+        assert!(step(&renewed, CALM, 89 * HOUR).is_none());
+        assert!(step(&renewed, CALM, 90 * HOUR).is_some_and(|keys| keys.outgoing.is_empty()));
+    }
+}

@@ -1,0 +1,376 @@
+//! Replicas that race, stop anywhere and sleep, and API servers that hear late of what is written: at no
+//! moment may one of these meet a certificate that it does not trust.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use fastrand::Rng;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::DynamicObject;
+use serde_json::json;
+use time::OffsetDateTime;
+use x509_parser::pem::parse_x509_pem;
+
+use crate::authority::Pair;
+use crate::bundle::{Target, TargetKind, Written};
+use crate::cluster::Cluster;
+use crate::keeper::KeeperError;
+use crate::keys::{Keys, Phase};
+use crate::plan::Plan;
+use crate::{own, secret};
+
+const HOUR: Duration = Duration::from_hours(1);
+const SETTLE: Duration = Duration::from_mins(10);
+
+/// API servers hear of a change within less than the settling time.
+const LATEST_NEWS: Duration = Duration::from_mins(9);
+
+const REPLICAS: usize = 3;
+const API_SERVERS: usize = 2;
+
+struct World {
+    now: OffsetDateTime,
+    secret: Option<Secret>,
+    configurations: Vec<Configuration>,
+    served: Vec<Option<Pair>>,
+    writes: u64,
+    /// Until when the node of each replica is suspended.
+    suspended: [Option<OffsetDateTime>; REPLICAS],
+}
+
+#[derive(Default)]
+struct Configuration {
+    version: u64,
+    bundle: String,
+    /// What each API server has heard, and when it last was up to date.
+    heard: Vec<(String, Option<OffsetDateTime>)>,
+}
+
+/// The cluster as one replica meets it.
+struct Replica {
+    world: Arc<Mutex<World>>,
+    index: usize,
+}
+
+/// Lets others go first.
+async fn turn() {
+    let mut waited = false;
+    std::future::poll_fn(|_| {
+        if std::mem::replace(&mut waited, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+impl Replica {
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("nobody panics while holding it")
+    }
+
+    /// One call: others go between its being sent, done and answered.
+    async fn call<T>(&self, done: impl FnOnce(&mut World) -> T) -> T {
+        turn().await;
+        let answer = done(&mut self.world());
+        turn().await;
+        answer
+    }
+}
+
+fn position(target: &Target) -> usize {
+    usize::from(target.kind == TargetKind::Mutating)
+}
+
+impl Cluster for Replica {
+    fn now(&self) -> OffsetDateTime {
+        self.world().now
+    }
+
+    async fn look(&self, target: &Target) -> Result<Option<DynamicObject>, KeeperError> {
+        let found = self.call(|world| {
+            let configuration = &world.configurations[position(target)];
+            let bundle = ByteString(configuration.bundle.clone().into_bytes());
+            json!({
+                "metadata": {"resourceVersion": configuration.version.to_string()},
+                "webhooks": [{"name": "one", "clientConfig": {"caBundle": bundle}}],
+            })
+        });
+        Ok(serde_json::from_value(found.await).ok())
+    }
+
+    async fn carry(
+        &self,
+        target: &Target,
+        found: &DynamicObject,
+        trusted: &str,
+    ) -> Result<Written, KeeperError> {
+        if target.carried(found) == [Some(trusted.to_owned())] {
+            return Ok(Written::Already);
+        }
+        let seen = found.metadata.resource_version.clone();
+        let written = self.call(|world| {
+            let (now, configuration) = (world.now, &mut world.configurations[position(target)]);
+            if seen != Some(configuration.version.to_string()) {
+                return Written::Conflict;
+            }
+            world.writes += 1;
+            configuration.version += 1;
+            trusted.clone_into(&mut configuration.bundle);
+            for (_, fresh_until) in &mut configuration.heard {
+                fresh_until.get_or_insert(now);
+            }
+            Written::Now
+        });
+        Ok(written.await)
+    }
+
+    async fn load(&self) -> Result<Option<Secret>, KeeperError> {
+        Ok(self.call(|world| world.secret.clone()).await)
+    }
+
+    async fn store(&self, secret: &Secret) -> Result<Written, KeeperError> {
+        let mut secret = secret.clone();
+        let written = self.call(|world| {
+            let version = |secret: &Secret| secret.metadata.resource_version.clone();
+            if world.secret.as_ref().and_then(version) != version(&secret) {
+                return Written::Conflict;
+            }
+            world.writes += 1;
+            secret.metadata.resource_version = Some(world.writes.to_string());
+            world.secret = Some(secret);
+            Written::Now
+        });
+        Ok(written.await)
+    }
+
+    async fn all_show(&self, ca: &str) -> Result<bool, KeeperError> {
+        for index in 0..REPLICAS {
+            let shown = self.call(|world| world.served[index].clone()).await;
+            if !shown.is_some_and(|pair| is_of(&pair, ca)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn served(&self) -> Option<Pair> {
+        self.world().served[self.index].clone()
+    }
+
+    fn serve(&self, pair: &Pair) -> Result<(), KeeperError> {
+        self.world().served[self.index] = Some(pair.clone());
+        Ok(())
+    }
+}
+
+fn is_of(pair: &Pair, trusted: &str) -> bool {
+    let (_, leaf) = parse_x509_pem(pair.certificate.as_bytes()).expect("PEM");
+    let leaf = leaf.parse_x509().expect("a certificate");
+    let cas = secret::certificates(trusted).expect("PEM");
+    cas.iter().any(|ca| {
+        let (_, ca) = parse_x509_pem(ca.as_bytes()).expect("PEM");
+        let ca = ca.parse_x509().expect("a certificate");
+        ca.subject() == leaf.issuer()
+    })
+}
+
+impl World {
+    fn new() -> Self {
+        let configuration = || Configuration {
+            heard: vec![(String::new(), None); API_SERVERS],
+            ..Configuration::default()
+        };
+        Self {
+            now: OffsetDateTime::UNIX_EPOCH + 500_000 * HOUR,
+            secret: None,
+            configurations: vec![configuration(), configuration()],
+            served: vec![None; REPLICAS],
+            writes: 0,
+            suspended: [None; REPLICAS],
+        }
+    }
+
+    fn keys(&self) -> Option<Keys> {
+        secret::read(self.secret.as_ref()?)
+    }
+
+    fn tell(&mut self, api_server: usize) {
+        for configuration in &mut self.configurations {
+            configuration.heard[api_server] = (configuration.bundle.clone(), None);
+        }
+    }
+
+    /// Time goes on, and whoever has not heard of a change for too long hears of it.
+    fn pass(&mut self, period: Duration) {
+        let then = self.now + period;
+        for configuration in &mut self.configurations {
+            for (heard, stale_since) in &mut configuration.heard {
+                if stale_since.is_some_and(|since| then - since >= LATEST_NEWS) {
+                    configuration.bundle.clone_into(heard);
+                    *stale_since = None;
+                }
+            }
+        }
+        self.now = then;
+    }
+
+    fn ask_for_rotation(&mut self) {
+        if let Some(mut keys) = self.keys() {
+            keys.rotation_asked = true;
+            self.writes += 1;
+            let stored = self.secret.as_mut().expect("it holds the keys");
+            secret::write(stored, &keys);
+            stored.metadata.resource_version = Some(self.writes.to_string());
+        }
+    }
+
+    fn assert_everybody_is_trusted(&self, seed: u64, known: &mut HashSet<(String, String)>) {
+        for pair in self.served.iter().flatten() {
+            for configuration in &self.configurations {
+                for (heard, _) in &configuration.heard {
+                    let meeting = (pair.certificate.clone(), heard.clone());
+                    assert!(
+                        known.contains(&meeting) || is_of(pair, heard),
+                        "seed {seed}: an API server meets a certificate that it does not trust, in phase {:?}",
+                        self.keys().map(|keys| keys.phase())
+                    );
+                    known.insert(meeting);
+                }
+            }
+        }
+    }
+}
+
+type Tending = Pin<Box<dyn Future<Output = Result<Keys, KeeperError>>>>;
+
+fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
+    let replica = Replica {
+        world: Arc::clone(world),
+        index,
+    };
+    Box::pin(async move {
+        let target = |kind| Target {
+            kind,
+            name: "gate".to_owned(),
+        };
+        let targets = [target(TargetKind::Validating), target(TargetKind::Mutating)];
+        let plan = Plan {
+            dns_names: vec!["gate".to_owned()],
+            ca_lifetime: 96 * HOUR,
+            leaf_lifetime: 24 * HOUR,
+            settle: SETTLE,
+        };
+        own::tend(&replica, "keys", &plan, &targets).await
+    })
+}
+
+/// Runs one history and gives how many CAs have signed in it, and how often a replica was cut off.
+fn history(seed: u64) -> (usize, usize) {
+    let mut random = Rng::with_seed(seed);
+    let world = Arc::new(Mutex::new(World::new()));
+    let mut tendings: Vec<Option<Tending>> = (0..REPLICAS).map(|_| None).collect();
+    let (mut cas, mut cut_off) = (Vec::new(), 0);
+    let (mut is_installed, mut known) = (false, HashSet::new());
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..6_000 {
+        let index = random.usize(..REPLICAS);
+        match random.u32(..1_000) {
+            // A replica is killed, and comes back with or without its volume.
+            0..5 => {
+                cut_off += usize::from(tendings[index].take().is_some());
+                if random.bool() {
+                    world.lock().expect("whole").served[index] = None;
+                }
+            }
+            5..15 => world.lock().expect("whole").tell(random.usize(..API_SERVERS)),
+            15..55 => {
+                let minutes = random.u64(..8);
+                world.lock().expect("whole").pass(Duration::from_mins(minutes));
+            }
+            55..60 => world.lock().expect("whole").pass(random.u32(1..12) * HOUR),
+            60..62 => world.lock().expect("whole").ask_for_rotation(),
+            // Wherever it is in its work.
+            62..65 => {
+                let mut world = world.lock().expect("whole");
+                let period = Duration::from_mins(random.u64(1..240));
+                world.suspended[index] = Some(world.now + period);
+            }
+            _ => {
+                {
+                    let world = world.lock().expect("whole");
+                    if world.suspended[index].is_some_and(|until| world.now < until) {
+                        continue;
+                    }
+                }
+                let running = tendings[index].get_or_insert_with(|| tending(&world, index));
+                if let Poll::Ready(done) = running.as_mut().poll(&mut context) {
+                    tendings[index] = None;
+                    assert!(matches!(done, Ok(_) | Err(KeeperError::Contended)));
+                }
+            }
+        }
+        let world = world.lock().expect("whole");
+        let Some(keys) = world.keys() else { continue };
+        if cas.last() != Some(&keys.signing.certificate) {
+            cas.push(keys.signing.certificate.clone());
+        }
+        let everybody_has_heard = || {
+            let mut all = world.configurations.iter().flat_map(|one| &one.heard);
+            all.all(|(heard, _)| !heard.is_empty())
+        };
+        is_installed = is_installed || everybody_has_heard();
+        if is_installed {
+            world.assert_everybody_is_trusted(seed, &mut known);
+        }
+    }
+    drop(tendings);
+    assert_comes_to_rest(&world, seed);
+    (cas.len(), cut_off)
+}
+
+/// Left alone, whatever has happened, an exchange ends: one CA, and everybody serves what it signed.
+fn assert_comes_to_rest(world: &Arc<Mutex<World>>, seed: u64) {
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..12 {
+        for index in 0..REPLICAS {
+            let mut running = tending(world, index);
+            while running.as_mut().poll(&mut context).is_pending() {}
+        }
+        world.lock().expect("whole").pass(SETTLE);
+    }
+    let world = world.lock().expect("whole");
+    let keys = world.keys().expect("keys");
+    assert_eq!(keys.phase(), Phase::Steady, "seed {seed}");
+    for pair in &world.served {
+        assert!(pair.as_ref() == Some(&keys.serving), "seed {seed}");
+    }
+    for configuration in &world.configurations {
+        assert_eq!(configuration.bundle, keys.trusted(), "seed {seed}");
+    }
+}
+
+/// More of them where somebody wants to know better.
+fn histories() -> u64 {
+    let asked = std::env::var("LOCKSTEP_HISTORIES").ok();
+    asked.and_then(|asked| asked.parse().ok()).unwrap_or(12)
+}
+
+#[test]
+fn nobody_meets_a_certificate_that_is_not_trusted() {
+    let (mut cas, mut cut_off) = (0, 0);
+    for seed in 0..histories() {
+        let (signed, killed) = history(seed);
+        cas += signed;
+        cut_off += killed;
+    }
+    println!("{cas} CAs have signed, {cut_off} replicas were cut off at work");
+    // Otherwise nothing has been shown.
+    assert!(cas > 60, "only {cas} CAs");
+    assert!(cut_off > 100, "only {cut_off} replicas cut off");
+}
