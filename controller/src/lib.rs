@@ -5,6 +5,7 @@
 //! status, requeue.
 
 mod announce;
+mod arming;
 mod backoff;
 mod conditions;
 mod cycle;
@@ -16,6 +17,7 @@ mod reconcile;
 mod run;
 mod status;
 
+pub use arming::{AnyListens, Arming, ArmingMetrics};
 pub use leadership::Candidate;
 pub use metrics::Metrics;
 pub use reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};

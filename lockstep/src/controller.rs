@@ -1,9 +1,10 @@
 //! `lockstep controller`: the loop, and the gate's keys. The one process with cluster credentials.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use controller::{Candidate, Metrics};
+use controller::{AnyListens, Arming, ArmingMetrics, Candidate, Metrics};
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -28,6 +29,13 @@ pub(crate) struct Args {
     identity: String,
     #[command(flatten)]
     keys: KeyArgs,
+    /// How often a canary is sent through the API server, to see the gate refuse it.
+    #[arg(long, default_value = "1m", value_parser = serving::duration)]
+    canary_every: Duration,
+    /// Turn the failure policy back to `Ignore` when canaries fail and no replica of the gate takes
+    /// connections. What is invalid can then be stored; without this, nothing can.
+    #[arg(long)]
+    disarm_without_replicas: bool,
     #[command(flatten)]
     operators: OperatorArgs,
     #[command(flatten)]
@@ -54,9 +62,11 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let operators = kinds::Operators::new(&client, &args.operators, policy).await?;
     let certs = certs::Metrics::register(&mut registry);
     let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
+    let arming = args.arming(&client, ArmingMetrics::register(&mut registry))?;
     // Standing by is being ready: the readiness of a Pod is the gate's alone.
     admin::serve(args.health_listen, registry, || Ok(())).await?;
     tokio::spawn(keeper.run());
+    tokio::spawn(arming.run());
     let candidate = Candidate::new(client, &args.namespace, &args.lease, &args.identity);
     let term = |ending: watch::Receiver<bool>| {
         let loops = operators.loops(&metrics);
@@ -67,4 +77,24 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     candidate.lead(stop, term).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+impl Args {
+    fn arming(&self, client: &Client, metrics: ArmingMetrics) -> anyhow::Result<Arming> {
+        let replicas = self.keys.replicas(client, &self.namespace);
+        let any_listens: AnyListens = Box::new(move || {
+            let replicas = replicas.clone();
+            Box::pin(async move { replicas.any_listens().await })
+        });
+        Ok(Arming {
+            client: client.clone(),
+            configuration: self.keys.webhook_configuration().to_owned(),
+            webhook: manifests::names::VALIDATING_WEBHOOK.to_owned(),
+            namespace: self.namespace.clone(),
+            rulesets: kinds::rulesets()?,
+            look_every: self.canary_every,
+            any_listens: self.disarm_without_replicas.then_some(any_listens),
+            metrics,
+        })
+    }
 }

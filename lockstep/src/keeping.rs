@@ -47,7 +47,7 @@ pub(crate) struct KeyArgs {
     /// The name of both webhook configurations.
     #[arg(long, default_value = manifests::names::WEBHOOK_CONFIGURATION)]
     webhook_configuration: String,
-    /// A CustomResourceDefinition whose versions the gate converts.
+    /// A `CustomResourceDefinition` whose versions the gate converts.
     #[arg(long, value_name = "NAME")]
     conversion_crd: Vec<String>,
     /// The life of a CA. After two thirds of it a new one takes over.

@@ -9,7 +9,7 @@ pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
         service_account(),
         controller_cluster_role(install),
         binding("ClusterRoleBinding", names::APP, None, "ClusterRole"),
-        controller_role(),
+        controller_role(install),
         binding("RoleBinding", names::APP, Some(names::NAMESPACE), "Role"),
         user_role(
             install,
@@ -54,9 +54,13 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
     })
 }
 
-/// In its own namespace: the gate's keys, and the Lease.
-fn controller_role() -> Value {
-    json!({
+/// In its own namespace: the gate's keys, the Lease, and canaries.
+fn controller_role(install: &Install<'_>) -> Value {
+    // A dry run, refused or not, is asked for like any other creation.
+    let canaries: Vec<_> = kinds(install)
+        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": ["create"]}))
+        .collect();
+    let mut role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata(names::APP, Some(names::NAMESPACE)),
@@ -74,7 +78,11 @@ fn controller_role() -> Value {
                 "verbs": ["get", "update"],
             },
         ],
-    })
+    });
+    if let Some(rules) = role["rules"].as_array_mut() {
+        rules.extend(canaries);
+    }
+    role
 }
 
 /// What the cluster's own `edit` and `view` gain. Neither may write a status.

@@ -11,8 +11,8 @@ const NOT_ONLY_FINALIZING: &str = "!(request.operation == 'UPDATE' && has(object
      && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec))";
 
 pub(crate) fn validating(rulesets: &Rulesets) -> Value {
-    // No object of ours is stored unjudged.
-    let webhook = webhook(names::VALIDATING_WEBHOOK, "/validate", "Fail", rulesets);
+    // Until the controller has seen the gate refuse: then it becomes `Fail`.
+    let webhook = webhook(names::VALIDATING_WEBHOOK, "/validate", "Ignore", rulesets);
     configuration("ValidatingWebhookConfiguration", &webhook)
 }
 

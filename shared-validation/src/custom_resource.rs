@@ -98,6 +98,11 @@ impl CustomResource {
             .collect()
     }
 
+    /// Whether its objects are in namespaces.
+    pub(crate) fn is_namespaced(&self) -> bool {
+        self.is_namespaced
+    }
+
     /// An object as the API server has it once it has read it from its store.
     fn filled(&self, object: &Value, beyond: &Beyond<'_>) -> Value {
         let mut filled = object.clone();

@@ -23,6 +23,9 @@ pub trait Kind: DeserializeOwned + Send + Sync + 'static {
     /// The `CustomResourceDefinition`: the one source of the schema.
     fn crd() -> Value;
 
+    /// A valid object of the kind, without metadata. Canaries are made of it.
+    fn example() -> Value;
+
     /// The rules of the Rust layer.
     fn rules() -> Vec<Rule<Self>>;
 

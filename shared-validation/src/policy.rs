@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::canary;
 use crate::registry::Rulesets;
 use crate::rule::Layer;
 
@@ -63,6 +64,16 @@ pub enum PolicyError {
         /// The kind.
         kind: String,
         /// The rule in the file.
+        id: String,
+    },
+    /// The rule is how the gate is seen to work.
+    #[error(
+        "rules.{kind}.{id}: always refuses; by it the gate is seen to work, and no policy sets it"
+    )]
+    Canary {
+        /// The kind.
+        kind: String,
+        /// The rule.
         id: String,
     },
     /// The rule is enforced by the API server, whatever is said here.
@@ -124,6 +135,10 @@ impl Policy {
             for id in rules.iter().flat_map(BTreeMap::keys) {
                 let entry = catalogue.iter().find(|entry| entry.id == *id);
                 match entry.map(|entry| entry.layer) {
+                    Some(Layer::Rust) if *id == canary::RULE => {
+                        let id = id.clone();
+                        return Err(PolicyError::Canary { kind, id });
+                    }
                     Some(Layer::Rust) => {}
                     Some(layer) => {
                         let (id, layer) = (id.clone(), layer.as_str());

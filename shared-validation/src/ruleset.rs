@@ -7,6 +7,7 @@ use json_patch::PatchOperation;
 use serde_json::Value;
 
 use crate::accepted::Inherited;
+use crate::canary;
 use crate::candidate::{Candidate, Operation};
 use crate::catalogue::{self, RuleEntry};
 use crate::custom_resource::{Beyond, CustomResource};
@@ -181,6 +182,11 @@ pub trait Judge: Send + Sync {
     fn transition_fields(&self) -> &BTreeSet<String>;
     /// Judges a candidate.
     fn check(&self, candidate: &Candidate<'_>) -> Verdict;
+    /// An object that nothing is wrong with but that it is a [canary](crate::canary), if the kind can
+    /// make one.
+    fn canary(&self, _name: &str, _namespace: &str) -> Option<Value> {
+        None
+    }
 }
 
 /// Everything compiled for one kind: structural schema, CEL rules, Rust rules, defaults.
@@ -230,6 +236,7 @@ impl<K: Kind> Ruleset<K> {
         let mut catalogue =
             catalogue::of_version(&resource.schema, resource.scale.as_ref(), K::sources());
         let rules = K::rules();
+        catalogue.push(canary::entry());
         catalogue.extend(rules.iter().map(|rule| RuleEntry {
             id: rule.id.to_owned(),
             layer: Layer::Rust,
@@ -273,6 +280,14 @@ impl<K: Kind> Judge for Ruleset<K> {
 
     fn transition_fields(&self) -> &BTreeSet<String> {
         &self.transition_fields
+    }
+
+    fn canary(&self, name: &str, namespace: &str) -> Option<Value> {
+        let mut example = K::example();
+        example["apiVersion"] = format!("{}/{}", K::GROUP, K::VERSION).into();
+        example["kind"] = K::KIND.into();
+        let namespace = self.resource.is_namespaced().then_some(namespace);
+        Some(canary::of(example, name, namespace))
     }
 
     fn check(&self, candidate: &Candidate<'_>) -> Verdict {

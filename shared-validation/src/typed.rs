@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::accepted::fingerprint;
+use crate::canary;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::kind::Kind;
@@ -20,6 +21,7 @@ pub(crate) struct Typed<K: Kind> {
 
 impl<K: Kind> LayerJudge for Typed<K> {
     fn judge(&self, case: &Case<'_>, report: &mut Report<'_>) {
+        canary::judge(case.object, report);
         let object = match decode::<K>(case.object) {
             Ok(object) => object,
             // The structural layer has already said which field has the wrong type.

@@ -230,7 +230,7 @@ impl Installation {
             })
             .await?;
         }
-        Ok(())
+        wait_until_armed(cluster).await
     }
 
     /// The CA that signed what the gate serves, as a caBundle.
@@ -324,6 +324,23 @@ fn kubectl_patch(cluster: &Cluster, kind: &str, name: &str, patch: &Value) -> Re
             &patch.to_string(),
         ])
         .map(drop)
+}
+
+/// Waits until the API server refuses what the gate does not judge.
+pub async fn wait_until_armed(cluster: &Cluster) -> Result<(), Error> {
+    let validating = admission("ValidatingWebhookConfiguration");
+    let api: Api<DynamicObject> = Api::all_with(cluster.client(), &validating);
+    eventually("the gate being armed", async || {
+        let configurations = api.list(&ListParams::default()).await.ok()?;
+        let mut webhooks = configurations
+            .items
+            .iter()
+            .flat_map(|c| c.data["webhooks"].as_array().into_iter().flatten());
+        webhooks
+            .all(|webhook| webhook["failurePolicy"] == "Fail")
+            .then_some(())
+    })
+    .await
 }
 
 /// Whether a health endpoint says that its process is ready.

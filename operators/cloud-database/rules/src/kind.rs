@@ -1,6 +1,6 @@
 //! CloudDatabase as a kind that can be judged.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use shared_validation::{CompileError, DynamicDefault, Kind, Rule, Ruleset};
 
 use crate::engine::Engine;
@@ -48,6 +48,15 @@ impl Kind for CloudDatabase {
 
     fn crd() -> Value {
         crd::crd()
+    }
+
+    fn example() -> Value {
+        json!({"spec": {
+            "engine": "postgres",
+            "instanceClass": "db.t4g.micro",
+            "storage": {"sizeGib": 20},
+            "credentials": {"username": "app", "secretName": "example"},
+        }})
     }
 
     fn rules() -> Vec<Rule<Self>> {

@@ -1,0 +1,298 @@
+//! When the gate may be relied on: never before it has been seen to refuse.
+//!
+//! Installed, the webhook is ignored when it fails. A canary, sent through the API server without being
+//! stored, is refused by nobody but the gate; once that has happened, failing means refusing.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::watch_object;
+use kube::Client;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use shared_validation::{Rulesets, canary};
+
+/// Who has written `failurePolicy`, while it is being written.
+const FIELD_MANAGER: &str = "lockstep-arming";
+
+/// How long several changes of the configuration count as one.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// How often in a row a canary must fail with no replica listening before the gate is disarmed.
+const MISSES: u32 = 3;
+
+/// Sends canaries, and turns the validating webhook's failure policy to `Fail` when they are refused.
+pub struct Arming {
+    /// The cluster.
+    pub client: Client,
+    /// The `ValidatingWebhookConfiguration`.
+    pub configuration: String,
+    /// The webhook in it.
+    pub webhook: String,
+    /// Where canaries would be stored, if anything went wrong.
+    pub namespace: String,
+    /// What they are made of.
+    pub rulesets: Rulesets,
+    /// How often one is sent, besides on every change.
+    pub look_every: Duration,
+    /// Whether any replica of the gate takes connections. Where it is given, a gate without a replica is
+    /// disarmed.
+    pub any_listens: Option<AnyListens>,
+    /// What is told of it.
+    pub metrics: ArmingMetrics,
+}
+
+/// Looks for a replica that takes connections.
+pub type AnyListens = Box<dyn Fn() -> BoxFuture<'static, Result<bool, kube::Error>> + Send + Sync>;
+
+/// The metrics of arming.
+#[derive(Clone)]
+pub struct ArmingMetrics {
+    armed: Gauge,
+    canaries: Family<CanaryLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CanaryLabels {
+    outcome: &'static str,
+}
+
+impl ArmingMetrics {
+    /// Registers all of them.
+    #[must_use]
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            armed: Gauge::default(),
+            canaries: Family::default(),
+        };
+        registry.register(
+            "lockstep_gate_armed",
+            "Whether a review that fails is a refusal: 1 when it is",
+            metrics.armed.clone(),
+        );
+        registry.register(
+            "lockstep_gate_canaries",
+            "What has become of canaries: refused is as it should be",
+            metrics.canaries.clone(),
+        );
+        metrics
+    }
+}
+
+/// What has become of a canary.
+enum Outcome {
+    /// The gate has refused it.
+    Refused,
+    /// Nobody has: the gate is not asked, or is down and ignored.
+    Admitted,
+    /// Somebody or something else has stopped it.
+    Failed(String),
+}
+
+impl Outcome {
+    fn as_str(&self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Admitted => "admitted",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+impl Arming {
+    /// Goes on for as long as the process lives: on a tick, and whenever somebody has touched the
+    /// configuration.
+    pub async fn run(self) {
+        let changes = watch_object(self.configurations(), &self.configuration).default_backoff();
+        let mut changes = std::pin::pin!(changes.filter_map(async |event| event.ok()));
+        let mut misses = 0;
+        loop {
+            if let Err(error) = self.look(&mut misses).await {
+                tracing::error!(%error, "cannot see whether the gate is armed");
+            }
+            let pause = self.look_every.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                Some(_) = changes.next() => tokio::time::sleep(SETTLE).await,
+            }
+        }
+    }
+
+    async fn look(&self, misses: &mut u32) -> Result<(), kube::Error> {
+        let found = self.configurations().get_opt(&self.configuration).await?;
+        let found = found.and_then(|found| Some((self.entry(&found)?, found)));
+        let Some(((index, armed), found)) = found else {
+            tracing::warn!(
+                configuration = self.configuration,
+                webhook = self.webhook,
+                "there is no such webhook; nothing can be armed"
+            );
+            self.metrics.armed.set(0);
+            return Ok(());
+        };
+        self.metrics.armed.set(i64::from(armed));
+        let outcome = self.send_all().await;
+        let labels = CanaryLabels {
+            outcome: outcome.as_str(),
+        };
+        self.metrics.canaries.get_or_create(&labels).inc();
+        match outcome {
+            Outcome::Refused => {
+                *misses = 0;
+                if !armed {
+                    self.set(&found, index, "Fail").await?;
+                    tracing::info!("the gate has refused a canary: it is armed");
+                    return Ok(());
+                }
+            }
+            Outcome::Admitted => {
+                tracing::warn!(armed, "nobody has refused a canary: the gate is not asked");
+            }
+            Outcome::Failed(problem) => {
+                tracing::error!(armed, problem, "a canary has not reached the gate");
+                *misses = if armed && self.nobody_listens().await {
+                    *misses + 1
+                } else {
+                    0
+                };
+                if *misses >= MISSES {
+                    *misses = 0;
+                    self.set(&found, index, "Ignore").await?;
+                    tracing::error!("the gate has no replica: it is disarmed");
+                    return Ok(());
+                }
+            }
+        }
+        self.disown(&found).await
+    }
+
+    /// Only where that is asked for, and only when it is known.
+    async fn nobody_listens(&self) -> bool {
+        match &self.any_listens {
+            None => false,
+            Some(any_listens) => matches!(any_listens().await, Ok(false)),
+        }
+    }
+
+    /// Sends a canary of each kind.
+    async fn send_all(&self) -> Outcome {
+        let mut outcome = Outcome::Admitted;
+        for ruleset in self.rulesets.iter() {
+            let Some(canary) = ruleset.canary("lockstep-canary", &self.namespace) else {
+                continue;
+            };
+            let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
+            let names = &ruleset.crd()["spec"]["names"];
+            let plural = names["plural"].as_str().unwrap_or_default();
+            let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+            outcome = self.send(&resource, canary).await;
+            if !matches!(outcome, Outcome::Refused) {
+                return outcome;
+            }
+        }
+        outcome
+    }
+
+    async fn send(&self, resource: &ApiResource, canary: Value) -> Outcome {
+        let canary: DynamicObject = match serde_json::from_value(canary) {
+            Ok(canary) => canary,
+            Err(error) => return Outcome::Failed(error.to_string()),
+        };
+        let api: Api<DynamicObject> = match &canary.metadata.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        };
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let refusal = match api.create(&params, &canary).await {
+            Ok(_) => return Outcome::Admitted,
+            Err(kube::Error::Api(status)) => status,
+            Err(error) => return Outcome::Failed(error.to_string()),
+        };
+        let by_gate = format!("admission webhook \"{}\" denied the request", self.webhook);
+        let causes = refusal.details.iter().flat_map(|details| &details.causes);
+        let for_being_one = causes.map(|cause| &cause.field).any(|field| *field == canary::field());
+        if refusal.message.starts_with(&by_gate) && for_being_one {
+            Outcome::Refused
+        } else {
+            Outcome::Failed(refusal.message)
+        }
+    }
+
+    fn configurations(&self) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk(
+            "admissionregistration.k8s.io",
+            "v1",
+            "ValidatingWebhookConfiguration",
+        );
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
+    }
+
+    /// Where the webhook stands, and whether what fails there is refused.
+    fn entry(&self, found: &DynamicObject) -> Option<(usize, bool)> {
+        let webhooks = found.data["webhooks"].as_array()?;
+        let index = webhooks
+            .iter()
+            .position(|webhook| webhook["name"] == self.webhook)?;
+        Some((index, webhooks[index]["failurePolicy"] == "Fail"))
+    }
+
+    async fn set(
+        &self,
+        found: &DynamicObject,
+        index: usize,
+        policy: &str,
+    ) -> Result<(), kube::Error> {
+        let operations = json!([
+            // Nothing is overwritten that was not seen.
+            {"op": "add", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
+            {"op": "replace", "path": format!("/webhooks/{index}/failurePolicy"), "value": policy},
+        ]);
+        let changed = self.patch(operations).await?;
+        self.metrics.armed.set(i64::from(policy == "Fail"));
+        self.disown(&changed).await
+    }
+
+    /// Gives the field up again. Whoever owned it, and applied another value, would be told of a conflict;
+    /// so his value counts, until the next canary.
+    async fn disown(&self, found: &DynamicObject) -> Result<(), kube::Error> {
+        let managed = found.metadata.managed_fields.iter().flatten();
+        let mine: Vec<usize> = managed
+            .enumerate()
+            .filter(|(_, entry)| entry.manager.as_deref() == Some(FIELD_MANAGER))
+            .map(|(index, _)| index)
+            .collect();
+        let Some(&index) = mine.first() else {
+            return Ok(());
+        };
+        let path = format!("/metadata/managedFields/{index}");
+        let operations = json!([
+            {"op": "add", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
+            {"op": "test", "path": format!("{path}/manager"), "value": FIELD_MANAGER},
+            {"op": "remove", "path": path},
+        ]);
+        self.patch(operations).map(|patched| patched.map(drop)).await
+    }
+
+    async fn patch(&self, operations: Value) -> Result<DynamicObject, kube::Error> {
+        let operations = serde_json::from_value(operations).expect("these are JSON Patch");
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::<()>::Json(operations);
+        self.configurations()
+            .patch(&self.configuration, &params, &patch)
+            .await
+    }
+}
