@@ -3,6 +3,7 @@
 
 mod alone;
 mod apply;
+mod arming;
 mod audit;
 mod bounds;
 mod cases;

@@ -17,7 +17,7 @@ mod wait;
 
 pub use cluster::Cluster;
 pub use error::Error;
-pub use installation::{Installation, Options};
+pub use installation::{Installation, Options, wait_until_armed};
 pub use moto::Moto;
 pub use oracle::oracle;
 pub use process::{Process, free_port};
