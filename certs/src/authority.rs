@@ -48,9 +48,9 @@ impl Ca {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut params = CertificateParams::default();
         // Two CAs of one name could not be told apart by whom a certificate names as its issuer.
-        let serial: Vec<u8> = params.key_identifier(&key).into_iter().take(4).collect();
-        let serial: String = serial.iter().map(|byte| format!("{byte:02x}")).collect();
-        params.distinguished_name = common_name(&format!("webhook CA {serial}"));
+        let identifier = params.key_identifier(&key).into_iter().take(4);
+        let serial = identifier.fold(0_u32, |serial, byte| serial << 8 | u32::from(byte));
+        params.distinguished_name = common_name(&format!("webhook CA {serial:08x}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + life);

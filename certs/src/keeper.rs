@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::ready;
 use futures::stream::{BoxStream, select_all};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::WatchStreamExt;
@@ -173,7 +174,7 @@ impl Keeper {
             let secret = watch_object(secrets, &self.secret).default_backoff();
             changes.push(
                 secret
-                    .filter_map(async |event| event.ok().map(|_| ()))
+                    .filter_map(|event| ready(event.ok().map(|_| ())))
                     .boxed(),
             );
         }

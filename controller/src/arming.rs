@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, StreamExt};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -112,7 +112,7 @@ impl Arming {
     /// configuration.
     pub async fn run(self) {
         let changes = watch_object(self.configurations(), &self.configuration).default_backoff();
-        let mut changes = std::pin::pin!(changes.filter_map(async |event| event.ok()));
+        let mut changes = std::pin::pin!(changes.filter_map(|event| ready(event.ok())));
         let mut misses = 0;
         loop {
             if let Err(error) = self.look(&mut misses).await {

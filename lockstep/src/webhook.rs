@@ -73,13 +73,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     tracing::info!(address = %args.listen, "taking admission reviews");
-    let drained = async {
-        serving::stopped(stop).await;
-        // Readiness fails first; reviews are still sent here until every API server has heard of it.
-        tokio::time::sleep(args.shutdown_delay).await;
-    };
+    // Readiness fails first; reviews are still sent here until every API server has heard of it.
     Server::new(gate.router(), tls, limits, metrics)
-        .serve(listener, drained)
+        .serve(listener, stop, args.shutdown_delay)
         .await;
     tracing::info!("stopped");
     Ok(())

@@ -1,18 +1,21 @@
 //! TLS around the routes, from the first byte to the last answer before the process ends.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
+use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
@@ -49,6 +52,7 @@ struct Shared {
     routes: Router,
     limits: Limits,
     metrics: Metrics,
+    stopping: watch::Receiver<bool>,
 }
 
 impl Server {
@@ -63,20 +67,34 @@ impl Server {
         }
     }
 
-    /// Serves until `stop` resolves, then finishes what is under way.
+    /// Serves until `stopping` turns true and for `delay` longer, then finishes what is under way.
     ///
     /// # Guarantees
     ///
     /// TLS 1.2 is the floor. A client that fails its handshake, or never begins it, or never ends a
-    /// header, holds up nobody. After `stop`, no new connection is taken, standing ones are closed
-    /// politely (HTTP/2: GOAWAY), and answers under way are finished within 30 s.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
+    /// header, holds up nobody. From `stopping` on, every answer over HTTP/1.1 ends its connection: whoever
+    /// keeps connections open, as API servers do, moves away with the next request, and loses none. After
+    /// the delay, no new connection is taken, those that still stand are closed politely (HTTP/2: GOAWAY),
+    /// and answers under way are finished within 30 s.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        stopping: watch::Receiver<bool>,
+        delay: Duration,
+    ) {
         let connections = Connections::new(self.limits.connections);
         let shared = Shared {
             tls: self.tls,
             routes: self.routes,
             limits: self.limits,
             metrics: self.metrics,
+            stopping: stopping.clone(),
+        };
+        let stop = async {
+            let mut stopping = stopping;
+            // Nobody who could tell any more is as good as being told.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+            tokio::time::sleep(delay).await;
         };
         let drain = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
@@ -147,13 +165,20 @@ impl Shared {
         let stream = Noticed::new(stream, Arc::clone(&connection));
         let builder = self.builder();
         let (routes, at_work) = (self.routes, Arc::clone(&connection));
+        let stopping = self.stopping;
         let service = service_fn(move |request: Request<Incoming>| {
             let at_work = at_work.begin();
             let routes = routes.clone();
+            let stopping = stopping.clone();
+            let version = request.version();
             async move {
-                let answer = routes.oneshot(request.map(Body::new)).await;
+                let mut answer = routes.oneshot(request.map(Body::new)).await?;
                 drop(at_work);
-                answer
+                if version == Version::HTTP_11 && *stopping.borrow() {
+                    let close = HeaderValue::from_static("close");
+                    answer.headers_mut().insert(CONNECTION, close);
+                }
+                Ok::<_, Infallible>(answer)
             }
         });
         let serving = builder.serve_connection(TokioIo::new(stream), service);

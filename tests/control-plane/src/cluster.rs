@@ -48,12 +48,17 @@ impl Cluster {
     ///
     /// The first call on a machine builds the programs, which takes minutes; later ones take seconds.
     pub async fn start() -> Result<Self, Error> {
+        Self::start_with(&[]).await
+    }
+
+    /// The same, with more arguments of the API server.
+    pub async fn start_with(apiserver_args: &[&str]) -> Result<Self, Error> {
         let tools = Tools::find_or_build()?;
         let directory = TempDir::with_prefix("control-plane-")
             .map_err(Error::file(Path::new("temporary directory")))?;
         let place = Place::prepare(directory.path())?;
         let etcd = place.etcd(&tools)?;
-        let mut apiserver = place.apiserver(&tools)?;
+        let mut apiserver = place.apiserver(&tools, apiserver_args)?;
         let client = ready_client(&place.kubeconfig, &place.authority, &mut apiserver).await?;
         Ok(Self {
             _scheduler: place.scheduler(&tools)?,
@@ -212,7 +217,7 @@ impl Place {
         Process::start("etcd", &mut command, &self.logs)
     }
 
-    fn apiserver(&self, tools: &Tools) -> Result<Process, Error> {
+    fn apiserver(&self, tools: &Tools, args: &[&str]) -> Result<Process, Error> {
         let port = self.server.rsplit(':').next().unwrap_or_default();
         let mut command = Command::new(&tools.apiserver);
         command
@@ -230,7 +235,8 @@ impl Place {
             .arg("--token-auth-file")
             .arg(self.directory.join("tokens.csv"))
             .arg("--service-cluster-ip-range=10.0.0.0/24")
-            .arg("--disable-admission-plugins=ServiceAccount");
+            .arg("--disable-admission-plugins=ServiceAccount")
+            .args(args);
         Process::start("kube-apiserver", &mut command, &self.logs)
     }
 

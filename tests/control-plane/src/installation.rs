@@ -2,6 +2,7 @@
 //! starts them.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +15,7 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::moto;
 use crate::pod::Container;
+use crate::probe::Probe;
 use crate::process::{Process, free_port};
 use crate::wait::eventually;
 
@@ -52,31 +54,8 @@ impl Installation {
         manifests: &Path,
         options: Options,
     ) -> Result<Self, Error> {
-        let file = manifests.join("deployment.yaml");
-        let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
-        let deployment: Value = serde_saphyr::from_str(&text)
-            .map_err(|error| Error::Manifest(format!("{}: {error}", file.display())))?;
-        cluster.run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])?;
-        cluster.run_kubectl(&[
-            "wait",
-            "--for=condition=Established",
-            "crd",
-            "--all",
-            "--timeout=60s",
-        ])?;
-        let namespace = deployment["metadata"]["namespace"]
-            .as_str()
-            .unwrap_or_default();
-        let account = deployment
-            .pointer("/spec/template/spec/serviceAccountName")
-            .and_then(Value::as_str);
-        let kubeconfig = cluster
-            .service_account_kubeconfig(
-                namespace,
-                account.unwrap_or_default(),
-                options.controller_server.as_deref(),
-            )
-            .await?;
+        let (deployment, kubeconfig) =
+            apply(cluster, manifests, options.controller_server.as_deref()).await?;
         let installation = Self {
             options,
             keys: cluster.directory().join("tls"),
@@ -205,9 +184,9 @@ impl Installation {
 
     /// Waits until both configurations carry the CA of a certificate that the gate serves.
     pub async fn wait_for_gate(&mut self, cluster: &Cluster) -> Result<(), Error> {
-        let port = self.webhook_health_port;
+        let probe = Probe::of(Ipv4Addr::LOCALHOST, self.webhook_health_port)?;
         eventually("the gate becoming ready", async || {
-            is_ready(port).await.then_some(())
+            probe.is_ready().await.then_some(())
         })
         .await
         .map_err(|error| {
@@ -300,6 +279,37 @@ impl Installation {
     }
 }
 
+/// Applies the manifests; gives the Deployment among them, and a kubeconfig of its Pods' account.
+pub(crate) async fn apply(
+    cluster: &Cluster,
+    manifests: &Path,
+    server: Option<&str>,
+) -> Result<(Value, PathBuf), Error> {
+    let file = manifests.join("deployment.yaml");
+    let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
+    let deployment: Value = serde_saphyr::from_str(&text)
+        .map_err(|error| Error::Manifest(format!("{}: {error}", file.display())))?;
+    cluster.run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])?;
+    cluster.run_kubectl(&[
+        "wait",
+        "--for=condition=Established",
+        "crd",
+        "--all",
+        "--timeout=60s",
+    ])?;
+    let namespace = deployment["metadata"]["namespace"]
+        .as_str()
+        .unwrap_or_default();
+    let account = deployment
+        .pointer("/spec/template/spec/serviceAccountName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let kubeconfig = cluster
+        .service_account_kubeconfig(namespace, account, server)
+        .await?;
+    Ok((deployment, kubeconfig))
+}
+
 const WEBHOOK_CONFIGURATIONS: [&str; 2] = [
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
@@ -341,18 +351,4 @@ pub async fn wait_until_armed(cluster: &Cluster) -> Result<(), Error> {
             .then_some(())
     })
     .await
-}
-
-/// Whether a health endpoint says that its process is ready.
-async fn is_ready(port: u16) -> bool {
-    let Ok(url) = format!("http://127.0.0.1:{port}").parse() else {
-        return false;
-    };
-    let Ok(client) = kube::Client::try_from(kube::Config::new(url)) else {
-        return false;
-    };
-    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
-        return false;
-    };
-    client.request_text(request).await.is_ok()
 }

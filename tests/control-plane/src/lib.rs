@@ -6,19 +6,24 @@
 
 mod cluster;
 mod error;
+mod fleet;
 mod installation;
 mod kubeconfig;
 mod moto;
+mod network;
 mod oracle;
 mod pod;
+mod probe;
 mod process;
 mod tools;
 mod wait;
 
 pub use cluster::Cluster;
 pub use error::Error;
+pub use fleet::{APISERVER_ARGS, Fleet};
 pub use installation::{Installation, Options, wait_until_armed};
 pub use moto::Moto;
+pub use network::Network;
 pub use oracle::oracle;
 pub use process::{Process, free_port};
 pub use wait::{eventually, eventually_within, stays};

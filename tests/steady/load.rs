@@ -1,0 +1,207 @@
+//! Steady requests of every sort, each answer checked against what the rules say.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use control_plane::Cluster;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How often each worker asks, at most.
+const PACE: Duration = Duration::from_millis(15);
+
+/// Requests that go on until they are stopped.
+pub struct Load {
+    stop: watch::Sender<bool>,
+    workers: Vec<JoinHandle<()>>,
+    tally: Arc<Tally>,
+}
+
+/// What has come of the requests.
+#[derive(Default)]
+pub struct Tally {
+    asked: AtomicU64,
+    /// What came instead of the expected answer, and when.
+    unexpected: Mutex<Vec<(Instant, String)>>,
+}
+
+impl Tally {
+    /// How many answers were as expected, or not.
+    pub fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// What was unexpected, and how often.
+    pub fn unexpected(&self) -> BTreeMap<String, usize> {
+        let all = self.all_unexpected();
+        let mut counted = BTreeMap::new();
+        for (_, what) in all {
+            *counted.entry(what).or_default() += 1;
+        }
+        counted
+    }
+
+    pub fn all_unexpected(&self) -> Vec<(Instant, String)> {
+        let unexpected = self.unexpected.lock();
+        unexpected.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count(&self, answer: Result<(), String>) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if let Err(what) = answer {
+            let mut unexpected = self.unexpected.lock().unwrap_or_else(PoisonError::into_inner);
+            unexpected.push((Instant::now(), what));
+        }
+    }
+}
+
+impl Load {
+    /// Starts asking.
+    pub async fn start(cluster: &Cluster) -> Self {
+        let (stop, _) = watch::channel(false);
+        let tally = Arc::new(Tally::default());
+        let mut workers = Vec::new();
+        for number in 0..4 {
+            let worker = Worker {
+                api: databases(cluster),
+                number,
+                tally: Arc::clone(&tally),
+                stopped: stop.subscribe(),
+            };
+            worker.prepare().await;
+            workers.push(tokio::spawn(worker.run()));
+        }
+        Self {
+            stop,
+            workers,
+            tally,
+        }
+    }
+
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Lets every request under way be answered.
+    pub async fn stop(self) -> Arc<Tally> {
+        self.stop.send_replace(true);
+        for worker in self.workers {
+            worker.await.expect("a worker does not panic");
+        }
+        self.tally
+    }
+}
+
+struct Worker {
+    api: Api<DynamicObject>,
+    number: usize,
+    tally: Arc<Tally>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Worker {
+    async fn prepare(&self) {
+        let object = object(&self.standing(), "app");
+        let made = self.api.create(&PostParams::default(), &object).await;
+        made.expect("a database to change");
+    }
+
+    fn standing(&self) -> String {
+        format!("standing-{}", self.number)
+    }
+
+    async fn run(self) {
+        let mut turn = 0_u64;
+        let mut pace = tokio::time::interval(PACE);
+        while !*self.stopped.borrow() {
+            pace.tick().await;
+            let answer = match turn % 8 {
+                0 | 3 => self.dry_run("app", false).await,
+                1 | 5 => self.dry_run("user", true).await,
+                2 | 6 => self.change(turn).await,
+                4 => self.change_badly().await,
+                // Slower than the rest: what is stored is made in AWS as well.
+                _ if turn % 64 == 7 => self.create_and_delete(turn).await,
+                _ => self.dry_run("app", false).await,
+            };
+            self.tally.count(answer);
+            turn += 1;
+        }
+    }
+
+    async fn dry_run(&self, username: &str, is_refused: bool) -> Result<(), String> {
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let object = object(&format!("dry-{}", self.number), username);
+        expect(self.api.create(&params, &object).await, is_refused)
+    }
+
+    async fn change(&self, turn: u64) -> Result<(), String> {
+        let patch = json!({"metadata": {"annotations": {"turn": turn.to_string()}}});
+        let params = PatchParams::default();
+        let name = self.standing();
+        expect(self.api.patch(&name, &params, &Patch::Merge(patch)).await, false)
+    }
+
+    async fn change_badly(&self) -> Result<(), String> {
+        let patch = json!({"spec": {"credentials": {"username": "user"}}});
+        let params = PatchParams::default();
+        let name = self.standing();
+        expect(self.api.patch(&name, &params, &Patch::Merge(patch)).await, true)
+    }
+
+    async fn create_and_delete(&self, turn: u64) -> Result<(), String> {
+        let name = format!("passing-{}-{turn}", self.number);
+        let params = PostParams::default();
+        expect(self.api.create(&params, &object(&name, "app")).await, false)?;
+        let deleted = self.api.delete(&name, &DeleteParams::default()).await;
+        deleted.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// An answer as the rules want it, or what it was instead.
+fn expect(answer: Result<DynamicObject, kube::Error>, is_refused: bool) -> Result<(), String> {
+    match answer {
+        Ok(_) if is_refused => Err("admitted what no rule allows".to_owned()),
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) => {
+            let by_rule = status.code == 422 && status.message.contains("[username-reserved]");
+            if is_refused && by_rule {
+                Ok(())
+            } else {
+                Err(format!("{}: {}", status.code, status.message))
+            }
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn object(name: &str, username: &str) -> DynamicObject {
+    let object: Value = json!({
+        "apiVersion": "database.example.com/v1alpha1",
+        "kind": "CloudDatabase",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "engine": "postgres",
+            "instanceClass": "db.t4g.micro",
+            "storage": {"sizeGib": 100},
+            "credentials": {"username": username, "secretName": "credentials"},
+            "deletionPolicy": "Delete",
+            "deletionProtection": false,
+        },
+    });
+    serde_json::from_value(object).expect("an object")
+}
+
+fn databases(cluster: &Cluster) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk("database.example.com", "v1alpha1", "CloudDatabase");
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "clouddatabases");
+    Api::namespaced_with(cluster.client(), "default", &resource)
+}

@@ -1,0 +1,94 @@
+//! While replicas come and go.
+
+use std::time::{Duration, Instant};
+
+use control_plane::eventually;
+
+use crate::bed::Bed;
+use crate::block_on;
+use crate::load::Load;
+
+pub fn ten_rolling_restarts() {
+    block_on(async {
+        // One more than two: as in a rollout, the new one is ready before an old one goes.
+        let mut bed = Bed::start(3, &["--shutdown-delay=2s"], &[]).await;
+        let load = Load::start(&bed.cluster).await;
+        let started = Instant::now();
+        let mut running = [0, 1];
+        let mut free = 2;
+        for _ in 0..10 {
+            for slot in &mut running {
+                bed.fleet.start(free).expect("it starts");
+                bed.ready(free).await;
+                let ended = bed.fleet.terminate(*slot).await;
+                ended.unwrap_or_else(|error| panic!("{error}"));
+                std::mem::swap(slot, &mut free);
+            }
+        }
+        let took = started.elapsed();
+        let tally = load.stop().await;
+        println!(
+            "10 rolling restarts of 2 replicas in {:.0} s: {} requests, unexpected: {:?}",
+            took.as_secs_f64(),
+            tally.asked(),
+            tally.unexpected()
+        );
+        assert!(tally.asked() > 1_000, "too few to show anything");
+        assert!(tally.unexpected().is_empty());
+    });
+}
+
+/// What the API server says of a connection that broke while it was waiting for the answer.
+const BROKEN: [&str; 4] = ["EOF", "connection reset", "broken pipe", "closed network connection"];
+
+/// What it says of a replica that it dialled although nobody is there any more: until its
+/// `EndpointSlice` tells, it cannot know.
+const REFUSED: &str = "connection refused";
+
+pub fn one_is_killed_thirty_times() {
+    block_on(async {
+        let mut bed = Bed::start(2, &[], &[]).await;
+        let load = Load::start(&bed.cluster).await;
+        let mut kills = Vec::new();
+        for round in 0..30 {
+            let index = round % 2;
+            let before = load.tally().asked();
+            eventually("requests through both replicas", async || {
+                (load.tally().asked() > before + 30).then_some(())
+            })
+            .await
+            .expect("the load goes on");
+            bed.fleet.webhook(index).kill();
+            kills.push(Instant::now());
+            eventually("the endpoint being taken away", async || {
+                (!bed.fleet.is_ready(index)).then_some(())
+            })
+            .await
+            .expect("it is");
+            bed.fleet.start_webhook(index).expect("it comes back");
+            bed.ready(index).await;
+        }
+        let tally = load.stop().await;
+        let (mut broken, mut refused, mut other) = (0, 0, Vec::new());
+        for (when, what) in tally.all_unexpected() {
+            let just_killed = kills.iter().any(|kill| {
+                let since = when.saturating_duration_since(*kill);
+                when >= *kill && since < Duration::from_secs(1)
+            });
+            if just_killed && what.contains(REFUSED) {
+                refused += 1;
+            } else if just_killed && BROKEN.iter().any(|broken| what.contains(broken)) {
+                broken += 1;
+            } else {
+                other.push(what);
+            }
+        }
+        println!(
+            "30 kills: {} requests, {broken} broken on the way, {refused} sent to a dead address before \
+             its EndpointSlice told, other: {other:?}",
+            tally.asked()
+        );
+        assert!(tally.asked() > 1_000, "too few to show anything");
+        assert!(other.is_empty());
+    });
+}

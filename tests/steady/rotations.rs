@@ -1,0 +1,129 @@
+//! While the keys are exchanged.
+
+use std::time::{Duration, Instant};
+
+use control_plane::{eventually, eventually_within};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+
+use crate::bed::Bed;
+use crate::block_on;
+use crate::load::Load;
+
+/// API servers of this cluster hear of a change within milliseconds.
+const QUICK: [&str; 2] = ["--ca-settle=1s", "--keys-look-every=300ms"];
+
+fn secrets(bed: &Bed) -> Api<Secret> {
+    Api::namespaced(bed.cluster.client(), "lockstep-system")
+}
+
+/// The keys of the Secret that tell the phase, and the CA that signs.
+async fn look(bed: &Bed) -> (&'static str, Vec<u8>) {
+    let secret = secrets(bed).get("lockstep-webhook-tls").await;
+    let data = secret.expect("the keys").data.unwrap_or_default();
+    let text = |name: &str| data.get(name).map(|bytes| bytes.0.clone());
+    let trusted = String::from_utf8(text("ca.crt").unwrap_or_default()).expect("PEM");
+    let phase = match (text("incoming-ca.key"), trusted.matches("BEGIN").count()) {
+        (Some(_), _) => "introducing",
+        (None, 1) => "steady",
+        (None, _) => "retiring",
+    };
+    (phase, text("ca.key").unwrap_or_default())
+}
+
+async fn ask_for_a_new_ca(bed: &Bed) {
+    let patch = json!({"metadata": {"annotations": {"certs.lockstep.dev/rotate-ca": "now"}}});
+    let asked = secrets(bed)
+        .patch(
+            "lockstep-webhook-tls",
+            &PatchParams::default(),
+            &Patch::Merge(patch),
+        )
+        .await;
+    asked.expect("the annotation");
+}
+
+/// Asks for a new CA and waits until it is the only one.
+async fn rotate(bed: &Bed) {
+    let (_, before) = look(bed).await;
+    ask_for_a_new_ca(bed).await;
+    eventually("the exchange of the CA", async || {
+        let (phase, signing) = look(bed).await;
+        (phase == "steady" && signing != before).then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| panic!("{error}"));
+}
+
+pub fn twenty() {
+    block_on(async {
+        let bed = Bed::start(2, &[], &QUICK).await;
+        let load = Load::start(&bed.cluster).await;
+        let started = Instant::now();
+        for _ in 0..20 {
+            rotate(&bed).await;
+        }
+        let took = started.elapsed();
+        let tally = load.stop().await;
+        println!(
+            "20 exchanges of CA and certificate in {:.0} s: {} requests, unexpected: {:?}",
+            took.as_secs_f64(),
+            tally.asked(),
+            tally.unexpected()
+        );
+        assert!(tally.asked() > 1_000, "too few to show anything");
+        assert!(tally.unexpected().is_empty());
+    });
+}
+
+/// The keeper of one replica is killed as soon as a phase is seen; the other one goes on, and the killed one
+/// comes back.
+pub fn keepers_are_killed() {
+    block_on(async {
+        let mut bed = Bed::start(2, &[], &QUICK).await;
+        let load = Load::start(&bed.cluster).await;
+        let mut seen = Vec::new();
+        for round in 0..6 {
+            let phase = ["introducing", "retiring", "steady"][round % 3];
+            let (_, before) = look(&bed).await;
+            ask_for_a_new_ca(&bed).await;
+            eventually_within(Duration::from_mins(1), phase, async || {
+                let (now, signing) = look(&bed).await;
+                let has_signed = signing != before;
+                (now == phase && (phase == "introducing" || has_signed)).then_some(())
+            })
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+            let leader = leader(&bed);
+            bed.fleet.controller(leader).kill();
+            seen.push(format!("{phase}: {}", bed.fleet.name(leader)));
+            // The exchange waits for nobody but for what this replica's gate shows.
+            bed.fleet.start_controller(leader).expect("it comes back");
+            eventually("the exchange of the CA", async || {
+                let (phase, signing) = look(&bed).await;
+                (phase == "steady" && signing != before).then_some(())
+            })
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        }
+        let tally = load.stop().await;
+        println!(
+            "killed in {seen:?}: {} requests, unexpected: {:?}",
+            tally.asked(),
+            tally.unexpected()
+        );
+        assert!(tally.unexpected().is_empty());
+    });
+}
+
+/// Whoever has done the last step of an exchange.
+fn leader(bed: &Bed) -> usize {
+    let steps = |index: usize| {
+        let log = bed.fleet.log_of_controller(index);
+        let last = log.lines().rfind(|line| line.contains("phase"));
+        last.map(str::to_owned).unwrap_or_default()
+    };
+    // Lines begin with their time.
+    usize::from(steps(1) > steps(0))
+}
