@@ -1,6 +1,8 @@
 //! The manifests as they are committed, on a real control plane.
 
 use control_plane::{Cluster, eventually};
+use k8s_openapi::api::core::v1::{Pod, PodSpec, VolumeProjection};
+use kube::api::{Api, ListParams};
 
 use crate::world::root;
 
@@ -21,16 +23,46 @@ async fn the_pods_of_the_manifests_pass_restricted_security_and_run() {
         "--timeout=60s",
     ];
     cluster.run_kubectl(&rollout).expect("kwok plays the Pods");
-    let template =
-        "jsonpath={.items[*].spec.containers[?(@.name=='webhook')].volumeMounts[*].name}";
-    let mounts = cluster
-        .run_kubectl(&["get", "pods", "-n", "lockstep-system", "-o", template])
-        .expect("Pods");
-    assert_eq!(
-        mounts.split_whitespace().collect::<Vec<_>>(),
-        ["tls", "policy", "tls", "policy"],
-        "the gate's containers see no credentials"
-    );
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "lockstep-system");
+    let pods = pods.list(&ListParams::default()).await.expect("Pods");
+    assert_eq!(pods.items.len(), 2);
+    for pod in pods {
+        only_the_controller_has_credentials(&pod.spec.expect("a Pod has one"));
+    }
+}
+
+/// As the API server has stored the Pod, after ServiceAccount admission.
+fn only_the_controller_has_credentials(pod: &PodSpec) {
+    let container = |name: &str| {
+        let mut containers = pod.containers.iter();
+        let found = containers.find(|container| container.name == name);
+        found.unwrap_or_else(|| panic!("no container {name}"))
+    };
+    assert_eq!(pod.containers.len(), 2);
+    let volumes = pod.volumes.iter().flatten();
+    let (projected, others): (Vec<_>, Vec<_>) =
+        volumes.partition(|volume| volume.projected.is_some());
+    // One volume, and it is the only way to any of them.
+    let [credentials] = projected[..] else {
+        panic!("{} projected volumes", projected.len());
+    };
+    assert!(others.iter().all(|volume| volume.secret.is_none()));
+    let sources = credentials.projected.as_ref().and_then(|p| p.sources.as_ref());
+    let sources: Vec<_> = sources.into_iter().flatten().collect();
+    let has = |what: fn(&VolumeProjection) -> bool| sources.iter().any(|source| what(source));
+    assert!(has(|source| source.service_account_token.is_some()), "the token");
+    assert!(has(|source| source.config_map.is_some()), "the CA");
+    assert!(has(|source| source.downward_api.is_some()), "the namespace");
+    let mounts = |name: &str| {
+        let mounts = container(name).volume_mounts.iter().flatten();
+        mounts.map(|mount| mount.name.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(mounts("webhook"), ["tls", "policy"]);
+    assert_eq!(mounts("controller"), ["tls", "policy", &credentials.name]);
+    let mut mounted = container("controller").volume_mounts.iter().flatten();
+    let place = mounted.find(|mount| mount.name == credentials.name);
+    let place = place.map(|mount| mount.mount_path.as_str());
+    assert_eq!(place, Some("/var/run/secrets/kubernetes.io/serviceaccount"));
 }
 
 /// Whoever writes a status could write what the loop takes for accepted.

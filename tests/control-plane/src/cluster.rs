@@ -235,7 +235,6 @@ impl Place {
             .arg("--token-auth-file")
             .arg(self.directory.join("tokens.csv"))
             .arg("--service-cluster-ip-range=10.0.0.0/24")
-            .arg("--disable-admission-plugins=ServiceAccount")
             .args(args);
         Process::start("kube-apiserver", &mut command, &self.logs)
     }
