@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::WatchStreamExt;
@@ -19,6 +20,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use shared_validation::{Rulesets, canary};
+use tokio::sync::watch;
 
 /// Who has written `failurePolicy`, while it is being written.
 const FIELD_MANAGER: &str = "lockstep-arming";
@@ -37,8 +39,10 @@ pub struct Arming {
     pub configuration: String,
     /// The webhook in it.
     pub webhook: String,
-    /// Where canaries would be stored, if anything went wrong.
+    /// The namespace of the installation. Canaries would be stored there, if anything went wrong.
     pub namespace: String,
+    /// The Deployment of the gate.
+    pub deployment: String,
     /// What they are made of.
     pub rulesets: Rulesets,
     /// How often one is sent, besides on every change.
@@ -108,9 +112,24 @@ impl Outcome {
 }
 
 impl Arming {
-    /// Goes on for as long as the process lives: on a tick, and whenever somebody has touched the
-    /// configuration.
-    pub async fn run(self) {
+    /// Goes on until `stop` turns true: on a tick, and whenever somebody has touched the configuration.
+    ///
+    /// # Guarantees
+    ///
+    /// Where the Deployment is gone or wants no replica by then, the gate is disarmed: nobody will answer
+    /// for it any more.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        tokio::select! {
+            () = self.keep_looking() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+        match self.withdraw().await {
+            Ok(()) => {}
+            Err(error) => tracing::warn!(%error, "cannot see whether the gate has to be disarmed"),
+        }
+    }
+
+    async fn keep_looking(&self) {
         let changes = watch_object(self.configurations(), &self.configuration).default_backoff();
         let mut changes = std::pin::pin!(changes.filter_map(|event| ready(event.ok())));
         let mut misses = 0;
@@ -172,6 +191,26 @@ impl Arming {
             }
         }
         self.disown(&found).await
+    }
+
+    async fn withdraw(&self) -> Result<(), kube::Error> {
+        let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
+        let deployment = deployments.get_opt(&self.deployment).await?;
+        let stays = deployment.is_some_and(|deployment| {
+            let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+            deployment.metadata.deletion_timestamp.is_none() && wanted > 0
+        });
+        if stays {
+            return Ok(());
+        }
+        let Some(found) = self.configurations().get_opt(&self.configuration).await? else {
+            return Ok(());
+        };
+        if let Some((index, true)) = self.entry(&found) {
+            self.set(&found, index, "Ignore").await?;
+            tracing::warn!("no replica is wanted any more: the gate is disarmed");
+        }
+        Ok(())
     }
 
     /// Only where that is asked for, and only when it is known.

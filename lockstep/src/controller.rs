@@ -29,6 +29,9 @@ pub(crate) struct Args {
     identity: String,
     #[command(flatten)]
     keys: KeyArgs,
+    /// The Deployment of the gate: when it is gone or wants no replica, the last one disarms the gate.
+    #[arg(long, default_value = manifests::names::APP)]
+    deployment: String,
     /// How often a canary is sent through the API server, to see the gate refuse it.
     #[arg(long, default_value = "1m", value_parser = serving::duration)]
     canary_every: Duration,
@@ -66,7 +69,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     // Standing by is being ready: the readiness of a Pod is the gate's alone.
     admin::serve(args.health_listen, registry, || Ok(())).await?;
     tokio::spawn(keeper.run());
-    tokio::spawn(arming.run());
+    let arming = tokio::spawn(arming.run(stop.clone()));
     let candidate = Candidate::new(client, &args.namespace, &args.lease, &args.identity);
     let term = |ending: watch::Receiver<bool>| {
         let loops = operators.loops(&metrics);
@@ -75,6 +78,8 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         }
     };
     candidate.lead(stop, term).await;
+    // Nothing but a few calls; a Pod has longer to end.
+    let _ = tokio::time::timeout(Duration::from_secs(10), arming).await;
     tracing::info!("stopped");
     Ok(())
 }
@@ -91,6 +96,7 @@ impl Args {
             configuration: self.keys.webhook_configuration().to_owned(),
             webhook: manifests::names::VALIDATING_WEBHOOK.to_owned(),
             namespace: self.namespace.clone(),
+            deployment: self.deployment.clone(),
             rulesets: kinds::rulesets()?,
             look_every: self.canary_every,
             any_listens: self.disarm_without_replicas.then_some(any_listens),

@@ -9,6 +9,8 @@ pub(crate) fn kustomization(files: &[File]) -> Value {
     json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
+        // As listed, also where things are deleted.
+        "sortOptions": {"order": "fifo"},
         "resources": names,
     })
 }

@@ -31,7 +31,19 @@ pub struct File {
 /// Writes all files, in the order in which they are applied.
 #[must_use]
 pub fn render(install: &Install<'_>) -> Vec<File> {
-    let mut files = vec![file("namespace.yaml", &[workload::namespace()])];
+    // Applied first, they are ignored until the gate has been seen to work; deleted first, no cluster is
+    // left with a webhook that nobody serves.
+    let mut files = vec![
+        file(
+            "mutating-webhook.yaml",
+            &[webhooks::mutating(install.rulesets)],
+        ),
+        file(
+            "validating-webhook.yaml",
+            &[webhooks::validating(install.rulesets)],
+        ),
+        file("namespace.yaml", &[workload::namespace()]),
+    ];
     files.extend(install.rulesets.iter().map(|ruleset| {
         let crd = crds::crd(ruleset.as_ref());
         let plural = ruleset.crd()["spec"]["names"]["plural"]
@@ -42,14 +54,6 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
     files.push(file("rbac.yaml", &rbac::all(install)));
     files.push(file("service.yaml", &[workload::service()]));
     files.push(file("deployment.yaml", &[workload::deployment()]));
-    files.push(file(
-        "mutating-webhook.yaml",
-        &[webhooks::mutating(install.rulesets)],
-    ));
-    files.push(file(
-        "validating-webhook.yaml",
-        &[webhooks::validating(install.rulesets)],
-    ));
     let kustomization = kustomization::kustomization(&files);
     files.push(file("kustomization.yaml", &[kustomization]));
     files.extend(

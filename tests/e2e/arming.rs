@@ -117,6 +117,32 @@ async fn a_gate_that_has_not_refused_is_not_relied_on_and_one_that_is_gone_stays
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_last_replica_that_nobody_wants_any_more_disarms_the_gate() {
+    let mut world = World::start().await;
+    world.installation.controller().terminate().expect("a signal");
+    eventually("its end", async || world.installation.controller().exit_status())
+        .await
+        .expect("it ends");
+    assert_eq!(policy(&world), "Fail", "another replica is on its way");
+
+    world.installation.start_controller().expect("it starts");
+    let scale = ["scale", "deployment/lockstep", "-n", "lockstep-system", "--replicas=0"];
+    world.kubectl(&scale).expect("it is scaled");
+    let leading = async || {
+        let output = world.installation.output();
+        (output.matches("leading").count() == 2).then_some(())
+    };
+    eventually("the controller at work", leading).await.expect("it leads");
+    world.installation.controller().terminate().expect("a signal");
+    eventually("its end", async || world.installation.controller().exit_status())
+        .await
+        .expect("it ends");
+    assert_eq!(policy(&world), "Ignore");
+    world.installation.webhook().kill();
+    world.kubectl_apply(&database("orders")).expect("stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn where_that_is_asked_for_a_gate_without_a_replica_is_disarmed() {
     let mut world = world(&["--canary-every=200ms", "--disarm-without-replicas"]).await;
     assert_eq!(policy(&world), "Fail");
