@@ -65,6 +65,22 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
     assert_eq!(place, Some("/var/run/secrets/kubernetes.io/serviceaccount"));
 }
 
+/// A cluster is never left with a webhook that refuses all and a gate that is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_first_are_the_webhooks() {
+    let cluster = Cluster::start().await.expect("a cluster");
+    let manifests = root().join("manifests");
+    let manifests = manifests.to_string_lossy();
+    let apply = cluster.run_kubectl(&["apply", "-k", &manifests]);
+    apply.expect("everything applies");
+    let deleted = cluster.run_kubectl(&["delete", "-k", &manifests, "--wait=false"]);
+    let deleted = deleted.expect("everything is deleted");
+    let first: Vec<_> = deleted.lines().take(2).collect();
+    for webhook in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
+        assert!(first.iter().any(|line| line.starts_with(webhook)), "{deleted}");
+    }
+}
+
 /// Whoever writes a status could write what the loop takes for accepted.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_edits_databases_cannot_write_their_status() {

@@ -15,6 +15,7 @@ mod desk_lines;
 mod gate;
 mod handshakes;
 mod install;
+mod key_sources;
 mod leader;
 mod policy;
 mod protocol;
