@@ -36,6 +36,9 @@ pub(crate) struct LimitArgs {
     /// The largest review taken, in bytes.
     #[arg(long, default_value_t = Limits::default().body_bytes)]
     body_limit_bytes: usize,
+    /// The largest list of objects taken to be converted, in bytes.
+    #[arg(long, default_value_t = Limits::default().conversion_bytes)]
+    conversion_limit_bytes: usize,
     /// How much all reviews may take that are held at once, in bytes; beyond, 429.
     #[arg(long, default_value_t = Limits::default().bodies_bytes)]
     bodies_limit_bytes: usize,
@@ -71,6 +74,7 @@ impl LimitArgs {
             connections,
             reviews: self.max_reviews,
             body_bytes: self.body_limit_bytes,
+            conversion_bytes: self.conversion_limit_bytes,
             bodies_bytes: self.bodies_limit_bytes,
         }
     }

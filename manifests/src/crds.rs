@@ -9,5 +9,33 @@ use crate::names;
 pub(crate) fn crd(ruleset: &dyn Judge) -> Value {
     let mut crd = ruleset.crd().clone();
     crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names::APP});
+    if converts(ruleset) {
+        // Nobody is asked before another version is served.
+        crd["spec"]["conversion"] = json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "conversionReviewVersions": ["v1"],
+                "clientConfig": {"service": {
+                    "name": names::SERVICE,
+                    "namespace": names::NAMESPACE,
+                    "path": "/convert",
+                    "port": 443,
+                }},
+            },
+        });
+    }
     crd
+}
+
+/// Whether the kind has a version beside the one that is judged.
+pub(crate) fn converts(ruleset: &dyn Judge) -> bool {
+    let versions = ruleset.crd()["spec"]["versions"].as_array();
+    versions.is_some_and(|versions| versions.len() > 1)
+}
+
+/// The name of the CRD.
+pub(crate) fn name(ruleset: &dyn Judge) -> &str {
+    ruleset.crd()["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
 }

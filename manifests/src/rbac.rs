@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Install, names};
+use crate::{Install, crds, names};
 
 pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
     vec![
@@ -45,6 +45,16 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
         "resourceNames": [names::WEBHOOK_CONFIGURATION],
         "verbs": ["get", "list", "patch", "watch"],
     }));
+    let converted = install.rulesets.iter().filter(|ruleset| crds::converts(ruleset.as_ref()));
+    let converted: Vec<_> = converted.map(|ruleset| crds::name(ruleset.as_ref())).collect();
+    if !converted.is_empty() {
+        rules.push(json!({
+            "apiGroups": ["apiextensions.k8s.io"],
+            "resources": ["customresourcedefinitions"],
+            "resourceNames": converted,
+            "verbs": ["get", "list", "patch", "watch"],
+        }));
+    }
     rules.extend(install.access.iter().cloned());
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",

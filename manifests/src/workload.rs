@@ -1,8 +1,9 @@
 //! The Pods: the gate, and beside it the controller, which alone holds cluster credentials.
 
 use serde_json::{Value, json};
+use shared_validation::Rulesets;
 
-use crate::names;
+use crate::{crds, names};
 
 /// Where the controller leaves the serving pair for the gate.
 const KEYS: &str = "/run/lockstep/tls";
@@ -46,7 +47,7 @@ pub(crate) fn service() -> Value {
     })
 }
 
-pub(crate) fn deployment() -> Value {
+pub(crate) fn deployment(rulesets: &Rulesets) -> Value {
     let labels = json!({"app.kubernetes.io/name": names::APP});
     json!({
         "apiVersion": "apps/v1",
@@ -76,7 +77,7 @@ pub(crate) fn deployment() -> Value {
                         "whenUnsatisfiable": "ScheduleAnyway",
                         "labelSelector": {"matchLabels": labels},
                     }],
-                    "containers": [webhook_container(), controller_container()],
+                    "containers": [webhook_container(), controller_container(rulesets)],
                     "volumes": volumes(),
                 },
             },
@@ -112,20 +113,25 @@ fn webhook_container() -> Value {
 }
 
 /// No readiness probe: the sidecar must not take the gate down with it.
-fn controller_container() -> Value {
+fn controller_container(rulesets: &Rulesets) -> Value {
+    let mut args = vec![
+        "controller".to_owned(),
+        format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
+        format!("--tls-directory={KEYS}"),
+        format!("--policy={POLICY}/policy.yaml"),
+        format!("--tls-secret={}", names::TLS_SECRET),
+        format!("--webhook-service={}", names::SERVICE),
+        format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
+        format!("--lease={}", names::LEASE),
+    ];
+    let converted = rulesets.iter().filter(|ruleset| crds::converts(ruleset.as_ref()));
+    args.extend(converted.map(|ruleset| {
+        format!("--conversion-crd={}", crds::name(ruleset.as_ref()))
+    }));
     json!({
         "name": "controller",
         "image": "lockstep:0.1.0",
-        "args": [
-            "controller",
-            format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
-            format!("--tls-directory={KEYS}"),
-            format!("--policy={POLICY}/policy.yaml"),
-            format!("--tls-secret={}", names::TLS_SECRET),
-            format!("--webhook-service={}", names::SERVICE),
-            format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
-            format!("--lease={}", names::LEASE),
-        ],
+        "args": args,
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},

@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::conversion::OtherVersion;
 use crate::defaults::DynamicDefault;
 use crate::rule::Rule;
 
@@ -31,6 +32,11 @@ pub trait Kind: DeserializeOwned + Send + Sync + 'static {
 
     /// Defaults that depend on other fields.
     fn dynamic_defaults() -> Vec<DynamicDefault> {
+        Vec::new()
+    }
+
+    /// The versions beside the one that is judged. The CRD has them too.
+    fn other_versions() -> Vec<OtherVersion> {
         Vec::new()
     }
 

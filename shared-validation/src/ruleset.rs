@@ -10,6 +10,7 @@ use crate::accepted::Inherited;
 use crate::canary;
 use crate::candidate::{Candidate, Operation};
 use crate::catalogue::{self, RuleEntry};
+use crate::conversion::{ConversionError, Versions};
 use crate::custom_resource::{Beyond, CustomResource};
 use crate::defaults::DynamicDefault;
 use crate::field_error::ErrorType;
@@ -182,6 +183,20 @@ pub trait Judge: Send + Sync {
     fn transition_fields(&self) -> &BTreeSet<String>;
     /// Judges a candidate.
     fn check(&self, candidate: &Candidate<'_>) -> Verdict;
+    /// An object of this kind in another version, named as in `apiVersion`.
+    ///
+    /// # Errors
+    ///
+    /// When the kind has no such version.
+    fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
+        let only = Versions {
+            group: self.group(),
+            kind: self.kind(),
+            judged: self.version(),
+            others: Vec::new(),
+        };
+        only.convert(object, to)
+    }
     /// An object that nothing is wrong with but that it is a [canary](crate::canary), if the kind can
     /// make one.
     fn canary(&self, _name: &str, _namespace: &str) -> Option<Value> {
@@ -280,6 +295,16 @@ impl<K: Kind> Judge for Ruleset<K> {
 
     fn transition_fields(&self) -> &BTreeSet<String> {
         &self.transition_fields
+    }
+
+    fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
+        let versions = Versions {
+            group: K::GROUP,
+            kind: K::KIND,
+            judged: K::VERSION,
+            others: K::other_versions(),
+        };
+        versions.convert(object, to)
     }
 
     fn canary(&self, name: &str, namespace: &str) -> Option<Value> {

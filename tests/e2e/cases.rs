@@ -19,7 +19,7 @@ use crate::world::{Detours, World, check, root};
 #[derive(Deserialize)]
 pub struct Case {
     #[serde(skip)]
-    name: String,
+    pub name: String,
     pub object: Value,
     #[serde(default)]
     pub old: Option<Value>,

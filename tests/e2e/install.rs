@@ -31,7 +31,7 @@ async fn the_pods_of_the_manifests_pass_restricted_security_and_run() {
     }
 }
 
-/// As the API server has stored the Pod, after ServiceAccount admission.
+/// As the API server has stored the Pod, after the admission of service accounts.
 fn only_the_controller_has_credentials(pod: &PodSpec) {
     let container = |name: &str| {
         let mut containers = pod.containers.iter();

@@ -8,6 +8,7 @@ mod audit;
 mod bounds;
 mod cases;
 mod catalogue;
+mod conversion;
 mod crash;
 mod desk;
 mod desk_input;

@@ -35,10 +35,10 @@ impl Room {
         }
     }
 
-    /// Takes in a body. Room is taken for what has arrived, not for what is announced: a client that
+    /// Takes in a body of at most so many bytes. Room is taken for what has arrived, not for what is announced: a client that
     /// sends little holds little.
-    pub(crate) async fn receive(&self, body: Body) -> Result<Received, Refusal> {
-        tokio::time::timeout(self.limits.body, self.collect(body))
+    pub(crate) async fn receive(&self, body: Body, most: usize) -> Result<Received, Refusal> {
+        tokio::time::timeout(self.limits.body, self.collect(body, most))
             .await
             .map_err(|_| {
                 self.metrics.limited(Limit::Body);
@@ -46,7 +46,7 @@ impl Room {
             })?
     }
 
-    async fn collect(&self, mut body: Body) -> Result<Received, Refusal> {
+    async fn collect(&self, mut body: Body, most: usize) -> Result<Received, Refusal> {
         let mut bytes = Vec::new();
         let mut room: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
@@ -55,9 +55,9 @@ impl Room {
             let Ok(data) = frame.into_data() else {
                 continue;
             };
-            if bytes.len() + data.len() > self.limits.body_bytes {
+            if bytes.len() + data.len() > most {
                 self.metrics.limited(Limit::BodyBytes);
-                return Err(Refusal::too_large(self.limits.body_bytes));
+                return Err(Refusal::too_large(most));
             }
             let more = u32::try_from(data.len()).unwrap_or(u32::MAX);
             let more = Arc::clone(&self.bytes)

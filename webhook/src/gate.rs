@@ -10,12 +10,14 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use jiff::SignedDuration;
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use shared_validation::{Accepted, Candidate, CurrentPolicy, Rulesets, Verdict};
 use tokio::sync::Semaphore;
 
 use crate::body::{Received, Room};
+use crate::conversion::{self, Converted};
 use crate::limits::{Limit, Limits};
 use crate::metrics::{Metrics, RequestLabels, ViolationLabels, WebhookLabels};
 use crate::refusal::Refusal;
@@ -40,6 +42,15 @@ pub struct Gate {
 enum Door {
     Validate,
     Mutate,
+    Convert,
+}
+
+/// What is answered to what was asked.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Review(Review),
+    Converted(Converted),
 }
 
 impl Door {
@@ -47,6 +58,7 @@ impl Door {
         match self {
             Self::Validate => "/validate",
             Self::Mutate => "/mutate",
+            Self::Convert => "/convert",
         }
     }
 }
@@ -71,7 +83,7 @@ impl Gate {
         Self { policy, ..self }
     }
 
-    /// The HTTP routes: `POST /validate` and `POST /mutate`.
+    /// The HTTP routes: `POST /validate`, `POST /mutate` and `POST /convert`.
     ///
     /// # Guarantees
     ///
@@ -89,6 +101,7 @@ impl Gate {
         Router::new()
             .route(Door::Validate.name(), door(Door::Validate))
             .route(Door::Mutate.name(), door(Door::Mutate))
+            .route(Door::Convert.name(), door(Door::Convert))
             .fallback(|| async { Refusal::not_found() })
             .with_state(gate)
     }
@@ -107,8 +120,8 @@ impl Gate {
             .get_or_create(&labels)
             .observe(started.elapsed().as_secs_f64());
         let response = match answer {
-            Ok(review) => {
-                let body = serde_json::to_vec(&review).expect("a review is JSON");
+            Ok(answer) => {
+                let body = serde_json::to_vec(&answer).expect("an answer is JSON");
                 ([(header::CONTENT_TYPE, "application/json")], body).into_response()
             }
             Err(refusal) => {
@@ -129,12 +142,16 @@ impl Gate {
         response
     }
 
-    async fn answer(self: &Arc<Self>, door: Door, request: HttpRequest) -> Result<Review, Refusal> {
+    async fn answer(self: &Arc<Self>, door: Door, request: HttpRequest) -> Result<Answer, Refusal> {
         let (parts, body) = request.into_parts();
         require_json(&parts.headers)?;
         let deadline = deadline(&parts.uri, self.limits.request);
         let answer = async {
-            let received = self.room.receive(body).await?;
+            let most = match door {
+                Door::Validate | Door::Mutate => self.limits.body_bytes,
+                Door::Convert => self.limits.conversion_bytes,
+            };
+            let received = self.room.receive(body, most).await?;
             self.judge(door, received).await
         };
         tokio::time::timeout(deadline, answer).await.map_err(|_| {
@@ -144,7 +161,7 @@ impl Gate {
     }
 
     /// Judges a body, if not too many are being judged.
-    async fn judge(self: &Arc<Self>, door: Door, received: Received) -> Result<Review, Refusal> {
+    async fn judge(self: &Arc<Self>, door: Door, received: Received) -> Result<Answer, Refusal> {
         let at_work = Arc::clone(&self.reviews).try_acquire_owned().map_err(|_| {
             self.metrics.limited(Limit::Reviews);
             Refusal::overloaded()
@@ -163,10 +180,13 @@ impl Gate {
     }
 
     /// Judges a body; a panic ends this review and nothing else.
-    fn isolated(&self, door: Door, body: &[u8]) -> Result<Review, Refusal> {
-        let answer = catch_unwind(AssertUnwindSafe(|| {
-            let request = review::read(body)?;
-            self.review(door, &request)
+    fn isolated(&self, door: Door, body: &[u8]) -> Result<Answer, Refusal> {
+        let answer = catch_unwind(AssertUnwindSafe(|| match door {
+            Door::Convert => conversion::convert(body, &self.rulesets).map(Answer::Converted),
+            Door::Validate | Door::Mutate => {
+                let request = review::read(body)?;
+                self.review(door, &request).map(Answer::Review)
+            }
         }));
         answer.unwrap_or_else(|_| {
             self.metrics.panics.inc();
@@ -224,7 +244,7 @@ impl Gate {
         let verdict = ruleset.check(&candidate.under(&policy));
         Ok(match door {
             Door::Mutate => Review::additions(&request.uid, &verdict.additions),
-            Door::Validate => {
+            Door::Validate | Door::Convert => {
                 let review = Review::verdict(request, &verdict);
                 self.record(request, &verdict, &review);
                 review

@@ -6,6 +6,7 @@
 mod arrival;
 mod body;
 mod connections;
+mod conversion;
 mod gate;
 mod keys;
 mod limits;

@@ -24,6 +24,8 @@ pub struct Limits {
     pub reviews: usize,
     /// How large one body may be.
     pub body_bytes: usize,
+    /// How large one body may be that is to be converted: whole lists come at once.
+    pub conversion_bytes: usize,
     /// How much all bodies may take that are held at once.
     pub bodies_bytes: usize,
 }
@@ -41,6 +43,7 @@ impl Default for Limits {
             // What one update carries at most: two objects of the API server's request limit (3 MiB)
             // and the envelope around them.
             body_bytes: 7 << 20,
+            conversion_bytes: 64 << 20,
             bodies_bytes: 256 << 20,
         }
     }

@@ -33,7 +33,7 @@ impl Refusal {
         Self {
             code: StatusCode::METHOD_NOT_ALLOWED,
             reason: "MethodNotAllowed",
-            message: "send an AdmissionReview by POST".to_owned(),
+            message: "send a review by POST".to_owned(),
         }
     }
 
@@ -41,7 +41,7 @@ impl Refusal {
         Self {
             code: StatusCode::NOT_FOUND,
             reason: "NotFound",
-            message: "reviews are taken at /validate and /mutate".to_owned(),
+            message: "reviews are taken at /validate, /mutate and /convert".to_owned(),
         }
     }
 

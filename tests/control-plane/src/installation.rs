@@ -238,6 +238,21 @@ impl Installation {
         Ok(())
     }
 
+    async fn route_conversions_here(&self, cluster: &Cluster) -> Result<(), Error> {
+        let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let crds: Api<DynamicObject> =
+            Api::all_with(cluster.client(), &ApiResource::from_gvk(&gvk));
+        let place = "/spec/conversion/webhook/clientConfig/service/port";
+        for crd in crds.list(&ListParams::default()).await? {
+            if crd.data.pointer(place).is_some() {
+                let name = crd.metadata.name.unwrap_or_default();
+                let patch = json!([{"op": "replace", "path": place, "value": self.webhook_port}]);
+                kubectl_patch(cluster, "crd", &name, &patch)?;
+            }
+        }
+        Ok(())
+    }
+
     /// No kube-proxy runs here: the Service becomes a name for this machine, and the configurations name
     /// the port that the gate really has. The host that the API server verifies stays the Service's.
     async fn route_service_here(&self, cluster: &Cluster) -> Result<(), Error> {
@@ -268,6 +283,7 @@ impl Installation {
                 )?;
             }
         }
+        self.route_conversions_here(cluster).await?;
         let reference = reference
             .ok_or_else(|| Error::Manifest("there is no webhook configuration".to_owned()))?;
         let text = |name: &str| reference[name].as_str().unwrap_or_default().to_owned();

@@ -4,6 +4,7 @@ use kube::CustomResourceExt;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
+use crate::kind;
 use crate::spec::CloudDatabase;
 
 /// The schema of `spec.tags`: bounds for the values, which a map type alone does not carry.
@@ -28,6 +29,7 @@ pub(crate) fn crd() -> Value {
     tidy(&mut crd);
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] =
         "A managed relational database: an AWS RDS instance.".into();
+    kind::V1BETA1.add_to(&mut crd);
     crd
 }
 

@@ -1,7 +1,7 @@
 //! CloudDatabase as a kind that can be judged.
 
 use serde_json::{Value, json};
-use shared_validation::{CompileError, DynamicDefault, Kind, Rule, Ruleset};
+use shared_validation::{CompileError, DynamicDefault, Kind, OtherVersion, Rule, Ruleset};
 
 use crate::engine::Engine;
 use crate::spec::CloudDatabase;
@@ -35,6 +35,31 @@ const SOURCES: &[(&str, &str)] = &[
     ),
     ("storage-only-grows", MODIFY),
 ];
+
+/// The class by its plain name, and the Secret as a reference.
+pub(crate) const V1BETA1: OtherVersion = OtherVersion {
+    name: "v1beta1",
+    moves: &[
+        ("spec.instanceClass", "spec.class"),
+        (
+            "spec.credentials.secretName",
+            "spec.credentials.secretRef.name",
+        ),
+        (
+            "spec.credentials.selectors.username",
+            "spec.credentials.secretRef.usernameKey",
+        ),
+        (
+            "spec.credentials.selectors.password",
+            "spec.credentials.secretRef.passwordKey",
+        ),
+    ],
+    only_judged: &["spec.credentials.selectors"],
+    only_here: &[(
+        "spec.credentials.secretRef",
+        "The Secret that holds the password, in the object's namespace, and under which keys.",
+    )],
+};
 
 /// Everything compiled for CloudDatabase.
 pub fn ruleset() -> Result<Ruleset<CloudDatabase>, CompileError> {
@@ -77,6 +102,10 @@ impl Kind for CloudDatabase {
                 value: |object| Some(engine(object)?.default_port().into()),
             },
         ]
+    }
+
+    fn other_versions() -> Vec<OtherVersion> {
+        vec![V1BETA1]
     }
 
     fn sources() -> &'static [(&'static str, &'static str)] {

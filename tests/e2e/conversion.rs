@@ -1,0 +1,142 @@
+//! Another version of the kind, converted by the gate.
+
+use control_plane::eventually;
+use serde_json::{Value, json};
+use shared_validation::Judge;
+
+use crate::cases::corpus;
+use crate::world::{World, database};
+
+const BETA: &str = "clouddatabases.v1beta1.database.example.com";
+const ALPHA: &str = "clouddatabases.v1alpha1.database.example.com";
+const CRD: &str = "clouddatabases.database.example.com";
+
+fn patch_crd(world: &World, operations: &Value) {
+    let operations = operations.to_string();
+    let patch = ["patch", "crd", CRD, "--type=json", "-p", &operations];
+    world.kubectl(&patch).expect("the CRD is patched");
+}
+
+fn get(world: &World, resource: &str, name: &str) -> Result<Value, String> {
+    let read = world.kubectl(&["get", resource, name, "-o", "json"])?;
+    Ok(serde_json::from_str(&read).expect("JSON"))
+}
+
+async fn world_with_both_versions() -> World {
+    let world = World::start().await;
+    let hidden = get(&world, BETA, "any").expect_err("it is not served by default");
+    assert!(hidden.contains("the server doesn't have a resource type"), "{hidden}");
+    patch_crd(
+        &world,
+        &json!([{"op": "replace", "path": "/spec/versions/1/served", "value": true}]),
+    );
+    eventually("the version being served", async || {
+        let path = "/apis/database.example.com/v1beta1/namespaces/default/clouddatabases";
+        world.kubectl(&["get", "--raw", path]).ok()
+    })
+    .await
+    .unwrap_or_else(|error| world.fail(&error.to_string()));
+    world
+}
+
+/// A database as the other version says it.
+fn beta(name: &str) -> Value {
+    let mut object = database(name);
+    object["apiVersion"] = json!("database.example.com/v1beta1");
+    let spec = object["spec"].as_object_mut().expect("a spec");
+    spec.remove("instanceClass");
+    spec.insert("class".to_owned(), json!("db.t4g.micro"));
+    spec["credentials"] = json!({"username": "app", "secretRef": {"name": "credentials"}});
+    object
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_versions_say_the_same_and_are_judged_alike() {
+    let mut world = world_with_both_versions().await;
+    world.kubectl_apply(&database("old")).expect("stored");
+    world.kubectl_apply(&beta("new")).expect("stored");
+    for name in ["old", "new"] {
+        world.condition(name, "Ready", "True").await;
+        let (alpha, beta) = (get(&world, ALPHA, name), get(&world, BETA, name));
+        let (alpha, beta) = (alpha.expect("v1alpha1"), beta.expect("v1beta1"));
+        assert_eq!(alpha["spec"]["instanceClass"], "db.t4g.micro");
+        assert_eq!(beta["spec"]["class"], "db.t4g.micro");
+        assert_eq!(
+            beta["spec"]["credentials"]["secretRef"],
+            json!({"name": "credentials", "usernameKey": "username", "passwordKey": "password"})
+        );
+        assert_eq!(alpha["spec"]["credentials"]["secretName"], "credentials");
+        assert_eq!(alpha["status"], beta["status"]);
+        let annotations = beta["metadata"]["annotations"].as_object();
+        let kept = annotations.into_iter().flatten().map(|(key, _)| key);
+        let kept: Vec<_> = kept.filter(|key| key.starts_with("conversion.")).collect();
+        assert!(kept.is_empty(), "{kept:?} could be told without");
+    }
+    let stored = ["get", "crd", CRD, "-o", "jsonpath={.status.storedVersions}"];
+    assert_eq!(world.kubectl(&stored).expect("the CRD"), r#"["v1alpha1"]"#);
+
+    let mut invalid = beta("bills");
+    invalid["spec"]["credentials"]["username"] = json!("user");
+    let refusal = world.kubectl_apply(&invalid).expect_err("it is judged");
+    assert!(refusal.contains("[username-reserved]"), "{refusal}");
+
+    // Nobody who speaks the stored version waits for the gate.
+    world.installation.webhook().kill();
+    get(&world, ALPHA, "old").expect("it needs no conversion");
+    get(&world, BETA, "old").expect_err("nobody converts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_other_version_may_be_the_stored_one() {
+    let world = world_with_both_versions().await;
+    world.kubectl_apply(&database("orders")).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    let before = get(&world, ALPHA, "orders").expect("the object");
+    patch_crd(
+        &world,
+        &json!([
+            {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
+            {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
+        ]),
+    );
+    let stored = ["get", "crd", CRD, "-o", "jsonpath={.status.storedVersions}"];
+    eventually("the other version being stored", async || {
+        let stored = world.kubectl(&stored).ok()?;
+        stored.contains("v1beta1").then_some(())
+    })
+    .await
+    .expect("the CRD says so");
+    // The loop goes on in the version that it knows, through the gate, on an object stored anew.
+    world
+        .kubectl(&["label", ALPHA, "orders", "stored=anew"])
+        .expect("it is written");
+    let mut larger = beta("orders");
+    larger["spec"]["storage"]["sizeGib"] = json!(150);
+    world.kubectl_apply(&larger).expect("it may grow");
+    world
+        .instance_that("the instance growing", |instance| {
+            instance.allocated_storage == Some(150)
+        })
+        .await;
+    let mut after = get(&world, ALPHA, "orders").expect("the object");
+    assert_eq!(after["spec"]["storage"]["sizeGib"], 150);
+    after["spec"]["storage"]["sizeGib"] = json!(100);
+    assert_eq!(after["spec"], before["spec"]);
+}
+
+#[test]
+fn every_object_of_the_corpus_comes_back_as_it_was() {
+    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let mut count = 0;
+    for case in corpus() {
+        let object = &case.object;
+        if object["apiVersion"] != "database.example.com/v1alpha1" {
+            continue;
+        }
+        let there = ruleset.convert(object, "database.example.com/v1beta1");
+        let back = ruleset.convert(&there.expect("v1beta1"), "database.example.com/v1alpha1");
+        assert_eq!(back.expect("v1alpha1"), *object, "{}", case.name);
+        count += 1;
+    }
+    assert!(count > 300, "only {count}");
+}

@@ -1,0 +1,122 @@
+//! Objects of one version → the same objects in another.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared_validation::Rulesets;
+
+use crate::refusal::Refusal;
+
+const API_VERSION: &str = "apiextensions.k8s.io/v1";
+const KIND: &str = "ConversionReview";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    request: Option<Request>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    uid: String,
+    #[serde(rename = "desiredAPIVersion")]
+    desired_api_version: String,
+    #[serde(default)]
+    objects: Vec<Value>,
+}
+
+/// A `ConversionReview` that answers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Converted {
+    api_version: &'static str,
+    kind: &'static str,
+    response: Response,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response {
+    uid: String,
+    converted_objects: Vec<Value>,
+    result: Value,
+}
+
+/// Converts every object of a review, or none.
+pub(crate) fn convert(body: &[u8], rulesets: &Rulesets) -> Result<Converted, Refusal> {
+    let asked: Asked = serde_json::from_slice(body).map_err(|error| {
+        Refusal::bad_request(format!("the body is not a ConversionReview: {error}"))
+    })?;
+    if (asked.api_version.as_str(), asked.kind.as_str()) != (API_VERSION, KIND) {
+        return Err(Refusal::bad_request(format!(
+            "expected a {KIND} of {API_VERSION}, got `{}` of `{}`; set `conversionReviewVersions: [v1]`",
+            asked.kind, asked.api_version
+        )));
+    }
+    let request = asked.request.ok_or_else(|| {
+        Refusal::bad_request("the ConversionReview has no `request`: nothing to convert")
+    })?;
+    let to = request.desired_api_version.as_str();
+    let converted = request.objects.iter().enumerate().map(|(index, object)| {
+        one(object, to, rulesets).map_err(|problem| format!("objects[{index}]: {problem}"))
+    });
+    let (converted_objects, result) = match converted.collect::<Result<Vec<_>, _>>() {
+        Ok(objects) => (objects, json!({"status": "Success"})),
+        Err(message) => (Vec::new(), json!({"status": "Failed", "message": message})),
+    };
+    Ok(Converted {
+        api_version: API_VERSION,
+        kind: KIND,
+        response: Response {
+            uid: request.uid,
+            converted_objects,
+            result,
+        },
+    })
+}
+
+fn one(object: &Value, to: &str, rulesets: &Rulesets) -> Result<Value, String> {
+    let text = |name: &str| object[name].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let (group, _) = api_version.split_once('/').unwrap_or_default();
+    let ruleset = rulesets
+        .get(group, kind)
+        .ok_or_else(|| format!("no kind `{kind}` of `{api_version}` is known here"))?;
+    ruleset
+        .convert(object, to)
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(review: &Value) -> String {
+        let refused = convert(review.to_string().as_bytes(), &Rulesets::default());
+        refused.map_or_else(
+            |refusal| refusal.message,
+            |converted| converted.response.result.to_string(),
+        )
+    }
+
+    #[test]
+    fn what_cannot_be_converted_is_named() {
+        let said = message(&json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": KIND}));
+        assert!(said.contains("set `conversionReviewVersions: [v1]`"), "{said}");
+        let mut review = json!({"apiVersion": API_VERSION, "kind": KIND});
+        let said = message(&review);
+        assert!(said.contains("nothing to convert"), "{said}");
+        review["request"] = json!({
+            "uid": "u",
+            "desiredAPIVersion": "example.com/v2",
+            "objects": [{"apiVersion": "example.com/v1", "kind": "Trap"}],
+        });
+        let said = message(&review);
+        assert!(said.contains("objects[0]: no kind `Trap` of `example.com/v1`"), "{said}");
+    }
+}
