@@ -1,5 +1,30 @@
+// Package main judges CloudDatabases as a webhook of controller-runtime does: the peer that Lockstep's gate
+// is measured against.
 package main
 
-import _ "sigs.k8s.io/controller-runtime"
+import (
+	"flag"
+	"log"
+	"net/http"
 
-func main() {}
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+func main() {
+	port := flag.Int("port", 9443, "where reviews are taken")
+	directory := flag.String("tls-directory", "", "where tls.crt and tls.key are")
+	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(groupVersion, &CloudDatabase{})
+	server := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: *port, CertDir: *directory})
+	server.Register("/validate", admission.WithValidator[*CloudDatabase](scheme, rules{}))
+	server.WebhookMux().HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+	if err := server.Start(ctrl.SetupSignalHandler()); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var groupVersion = schema.GroupVersion{Group: "database.example.com", Version: "v1alpha1"}
+
+// CloudDatabase as an author of a Go operator writes it.
+type CloudDatabase struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec CloudDatabaseSpec `json:"spec,omitempty"`
+}
+
+type CloudDatabaseSpec struct {
+	Engine             string            `json:"engine"`
+	EngineVersion      *string           `json:"engineVersion,omitempty"`
+	InstanceClass      string            `json:"instanceClass"`
+	Storage            Storage           `json:"storage"`
+	DatabaseName       *string           `json:"databaseName,omitempty"`
+	Credentials        Credentials       `json:"credentials"`
+	MultiAz            bool              `json:"multiAz,omitempty"`
+	Backup             Backup            `json:"backup,omitempty"`
+	MaintenanceWindow  *string           `json:"maintenanceWindow,omitempty"`
+	Port               *int32            `json:"port,omitempty"`
+	DeletionProtection bool              `json:"deletionProtection,omitempty"`
+	DeletionPolicy     string            `json:"deletionPolicy,omitempty"`
+	Tags               map[string]string `json:"tags,omitempty"`
+}
+
+type Storage struct {
+	Type           string `json:"type,omitempty"`
+	SizeGib        int32  `json:"sizeGib"`
+	MaxSizeGib     *int32 `json:"maxSizeGib,omitempty"`
+	Iops           *int32 `json:"iops,omitempty"`
+	ThroughputMibs *int32 `json:"throughputMibps,omitempty"`
+}
+
+type Credentials struct {
+	Username   *string         `json:"username,omitempty"`
+	SecretName string          `json:"secretName"`
+	Selectors  SecretSelectors `json:"selectors,omitempty"`
+}
+
+type SecretSelectors struct {
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+type Backup struct {
+	RetentionDays int32   `json:"retentionDays,omitempty"`
+	Window        *string `json:"window,omitempty"`
+}
+
+// DeepCopyObject is asked for by the interface; no handler here copies.
+func (d *CloudDatabase) DeepCopyObject() runtime.Object {
+	copied := *d
+	d.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	return &copied
+}

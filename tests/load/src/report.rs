@@ -1,0 +1,148 @@
+//! What is printed: medians, with the least and the most, and the ratios.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::client::Measured;
+
+/// One measurement.
+pub(crate) struct Row {
+    pub(crate) measured: Measured,
+    pub(crate) cpu_us: f64,
+}
+
+/// All measurements, by server.
+#[derive(Default)]
+pub(crate) struct Report {
+    servers: Vec<(&'static str, Server)>,
+}
+
+#[derive(Default)]
+struct Server {
+    start_up_ms: Vec<f64>,
+    idle_mib: Vec<f64>,
+    peak_mib: Vec<f64>,
+    rows: BTreeMap<String, Vec<Row>>,
+    order: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn started(&mut self, name: &'static str, start_up: Duration, idle_mib: f64) {
+        let server = self.server(name);
+        server.start_up_ms.push(start_up.as_secs_f64() * 1e3);
+        server.idle_mib.push(idle_mib);
+    }
+
+    pub(crate) fn ended(&mut self, name: &'static str, peak_mib: f64) {
+        self.server(name).peak_mib.push(peak_mib);
+    }
+
+    pub(crate) fn add(&mut self, name: &'static str, scenario: &str, row: Row) {
+        let server = self.server(name);
+        if !server.rows.contains_key(scenario) {
+            server.order.push(scenario.to_owned());
+        }
+        server.rows.entry(scenario.to_owned()).or_default().push(row);
+    }
+
+    fn server(&mut self, name: &'static str) -> &mut Server {
+        if !self.servers.iter().any(|(known, _)| *known == name) {
+            self.servers.push((name, Server::default()));
+        }
+        let found = self.servers.iter_mut().find(|(known, _)| *known == name);
+        &mut found.expect("it is there by now").1
+    }
+
+    pub(crate) fn print(&self) {
+        let Some((_, first)) = self.servers.first() else {
+            return;
+        };
+        println!(
+            "{:<14} {:<19} {:>26} {:>9} {:>9} {:>11}",
+            "review, conns", "server", "answers/s (least-most)", "p50 ms", "p99 ms", "CPU us each"
+        );
+        for scenario in &first.order {
+            for (name, server) in &self.servers {
+                if let Some(rows) = server.rows.get(scenario) {
+                    let [rate, p50, p99, cpu] = numbers(rows);
+                    println!(
+                        "{scenario:<14} {name:<19} {:>26} {:>9.2} {:>9.2} {:>11.1}",
+                        rate.to_string(),
+                        p50.median / 1e3,
+                        p99.median / 1e3,
+                        cpu.median
+                    );
+                }
+            }
+        }
+        println!();
+        for (name, server) in &self.servers {
+            println!(
+                "{name}: takes connections after {:.0} ms, holds {:.1} MiB idle and {:.1} MiB at most",
+                spread(&server.start_up_ms).median,
+                spread(&server.idle_mib).median,
+                spread(&server.peak_mib).median,
+            );
+        }
+        println!();
+        self.print_ratios(first);
+    }
+
+    fn print_ratios(&self, first: &Server) {
+        for (name, other) in self.servers.iter().skip(1) {
+            for (scenario, rows) in first.order.iter().filter_map(|scenario| {
+                Some((scenario, (&first.rows[scenario], other.rows.get(scenario)?)))
+            }) {
+                let (ours, theirs) = (numbers(rows.0), numbers(rows.1));
+                println!(
+                    "{scenario}: {:.2} times the answers of {name}, p99 {:.2} of its, CPU {:.2} of its",
+                    ours[0].median / theirs[0].median,
+                    ours[2].median / theirs[2].median,
+                    ours[3].median / theirs[3].median,
+                );
+            }
+            println!(
+                "memory: {:.2} of {name} idle, {:.2} at most\n",
+                spread(&first.idle_mib).median / spread(&other.idle_mib).median,
+                spread(&first.peak_mib).median / spread(&other.peak_mib).median,
+            );
+        }
+        let cpu = |scenario: &str| first.rows.get(scenario).map(|rows| numbers(rows)[3].median);
+        if let (Some(refused), Some(small)) = (cpu("refused, 32"), cpu("small, 32")) {
+            println!("a refusal for ten reasons takes {:.2} times the CPU of an admission", refused / small);
+        }
+    }
+}
+
+/// The rate, p50, p99 and CPU time.
+fn numbers(rows: &[Row]) -> [Spread; 4] {
+    let all = |number: fn(&Row) -> f64| spread(&rows.iter().map(number).collect::<Vec<_>>());
+    [
+        all(|row| row.measured.answers as f64 / row.measured.seconds),
+        all(|row| row.measured.p50_us),
+        all(|row| row.measured.p99_us),
+        all(|row| row.cpu_us),
+    ]
+}
+
+struct Spread {
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0} ({:.0}-{:.0})", self.median, self.least, self.most)
+    }
+}
+
+fn spread(values: &[f64]) -> Spread {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Spread {
+        median: sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN),
+        least: sorted.first().copied().unwrap_or(f64::NAN),
+        most: sorted.last().copied().unwrap_or(f64::NAN),
+    }
+}

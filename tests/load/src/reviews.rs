@@ -1,0 +1,168 @@
+//! What is asked: reviews as an API server sends them.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+/// A review, and what has to be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Review {
+    /// A creation of the least object.
+    Small,
+    /// A change of an object that `kubectl apply` has written, with all that API servers add to it: 5 KB.
+    Typical,
+    /// The same with long annotations: 200 KB.
+    Large,
+    /// A creation that is refused for ten reasons.
+    Refused,
+}
+
+impl Review {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Typical => "typical",
+            Self::Large => "large",
+            Self::Refused => "refused",
+        }
+    }
+
+    pub(crate) fn body(self) -> Value {
+        match self {
+            Self::Small => review("CREATE", &object(json!({})), None),
+            Self::Typical => change(0),
+            Self::Large => change(96_000),
+            Self::Refused => review("CREATE", &broken(), None),
+        }
+    }
+
+    pub(crate) fn write(self, directory: &Path) -> anyhow::Result<()> {
+        let path = directory.join(format!("{}.json", self.name()));
+        fs::write(&path, self.body().to_string()).with_context(|| path.display().to_string())
+    }
+}
+
+fn object(more: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "database.example.com/v1alpha1",
+        "kind": "CloudDatabase",
+        "metadata": {
+            "name": "orders",
+            "namespace": "shop",
+            "uid": "0d6a2f43-32a5-4f8e-9a0e-4e1f7a3d9b55",
+            "generation": 3,
+            "creationTimestamp": "2026-01-05T10:00:00Z",
+        },
+        "spec": {
+            "engine": "postgres",
+            "engineVersion": "16.4",
+            "instanceClass": "db.r6g.large",
+            "storage": {"type": "gp3", "sizeGib": 500, "maxSizeGib": 1000, "iops": 12000, "throughputMibps": 500},
+            "databaseName": "orders",
+            "credentials": {
+                "username": "orders_owner",
+                "secretName": "orders-database",
+                "selectors": {"username": "username", "password": "password"},
+            },
+            "multiAz": true,
+            "backup": {"retentionDays": 14, "window": "02:00-03:00"},
+            "maintenanceWindow": "sun:04:00-sun:05:00",
+            "port": 5432,
+            "deletionProtection": true,
+            "deletionPolicy": "Snapshot",
+            "tags": {"team": "orders", "cost-center": "4711", "environment": "production"},
+        },
+    });
+    if let (Some(fields), Some(more)) = (object.as_object_mut(), more.as_object()) {
+        fields.extend(more.clone());
+    }
+    object
+}
+
+/// Ten reasons, of all three layers.
+fn broken() -> Value {
+    let mut object = object(json!({}));
+    object["spec"]["storage"] = json!({"type": "io2", "sizeGib": 20, "maxSizeGib": 21, "throughputMibps": 1});
+    object["spec"]["credentials"]["username"] = json!("user");
+    object["spec"]["backup"] = json!({"retentionDays": 99, "window": "02:00-02:10"});
+    object["spec"]["maintenanceWindow"] = json!("sun:02:05-sun:02:15");
+    object["spec"]["port"] = json!(80);
+    object
+}
+
+/// A change of one field; `more` bytes of annotation in either object.
+fn change(more: usize) -> Value {
+    let applied = object(json!({})).to_string();
+    let metadata = |resource_version: &str| {
+        let mut metadata = object(json!({}))["metadata"].clone();
+        metadata["resourceVersion"] = json!(resource_version);
+        metadata["labels"] = json!({"app.kubernetes.io/name": "orders", "app.kubernetes.io/part-of": "shop"});
+        metadata["annotations"] = json!({
+            "kubectl.kubernetes.io/last-applied-configuration": applied,
+            "example.com/notes": "x".repeat(more),
+        });
+        metadata["finalizers"] = json!(["database.example.com/finalizer"]);
+        metadata["managedFields"] = managed_fields();
+        metadata
+    };
+    let status = json!({
+        "phase": "available",
+        "observedGeneration": 3,
+        "endpoint": {"host": "cdb-0d6a2f43.eu-central-1.rds.amazonaws.com", "port": 5432},
+        "conditions": [condition("Ready", "Available"), condition("Valid", "AllRulesKept")],
+    });
+    let old = object(json!({"metadata": metadata("81231"), "status": status}));
+    let mut new = object(json!({"metadata": metadata("81231"), "status": status}));
+    new["spec"]["storage"]["sizeGib"] = json!(600);
+    review("UPDATE", &new, Some(&old))
+}
+
+fn condition(type_: &str, reason: &str) -> Value {
+    json!({
+        "type": type_, "status": "True", "reason": reason, "message": "", "observedGeneration": 3,
+        "lastTransitionTime": "2026-01-05T10:05:00Z",
+    })
+}
+
+fn managed_fields() -> Value {
+    let fields = ["engine", "instanceClass", "storage", "credentials", "backup", "multiAz", "port", "tags"];
+    let spec: serde_json::Map<_, _> = fields
+        .iter()
+        .map(|field| (format!("f:{field}"), json!({})))
+        .collect();
+    json!([
+        {
+            "manager": "kubectl-client-side-apply", "operation": "Update", "time": "2026-01-05T10:00:00Z",
+            "apiVersion": "database.example.com/v1alpha1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:annotations": {".": {}}}, "f:spec": spec},
+        },
+        {
+            "manager": "lockstep", "operation": "Update", "subresource": "status", "time": "2026-01-05T10:05:00Z",
+            "apiVersion": "database.example.com/v1alpha1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:status": {"f:conditions": {}, "f:endpoint": {}, "f:phase": {}}},
+        },
+    ])
+}
+
+fn review(operation: &str, object: &Value, old: Option<&Value>) -> Value {
+    let resource = json!({"group": "database.example.com", "version": "v1alpha1", "resource": "clouddatabases"});
+    let kind = json!({"group": "database.example.com", "version": "v1alpha1", "kind": "CloudDatabase"});
+    json!({
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
+            "name": "orders", "namespace": "shop", "operation": operation,
+            "userInfo": {
+                "username": "system:serviceaccount:shop:deployer",
+                "uid": "b1a8f2d0-7f5b-4bb7-9d0c-93a10dd0f2a6",
+                "groups": ["system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"],
+            },
+            "object": object, "oldObject": old, "dryRun": false,
+            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"},
+        },
+    })
+}
