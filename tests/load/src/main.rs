@@ -12,7 +12,7 @@ mod reviews;
 mod servers;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::Duration;
 
@@ -57,6 +57,11 @@ enum Command {
     /// Asks one server.
     #[command(hide = true)]
     Ask(client::Args),
+    /// Writes the reviews and the keys into a folder, to ask a server by hand.
+    Write {
+        /// The folder.
+        folder: PathBuf,
+    },
 }
 
 /// What is asked, and by how many.
@@ -104,6 +109,7 @@ fn main() -> anyhow::Result<()> {
     match cli.command {
         Some(Command::Floor(args)) => floor::serve(&args),
         Some(Command::Ask(args)) => client::run(&args),
+        Some(Command::Write { folder }) => write_all(&folder),
         None => compare(&cli.args),
     }
 }
@@ -112,10 +118,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     ensure!(cores >= 2, "one core for the server and one for who asks: there is but {cores}");
     let directory = tempfile::tempdir()?;
-    write_keys(directory.path())?;
-    for scenario in SCENARIOS {
-        scenario.review.write(directory.path())?;
-    }
+    write_all(directory.path())?;
     let programs = [servers::lockstep()?, servers::controller_runtime()?, servers::floor()?];
     let mut report = Report::default();
     for run in 0..args.runs {
@@ -195,6 +198,13 @@ fn ask(
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn write_all(directory: &Path) -> anyhow::Result<()> {
+    for scenario in SCENARIOS {
+        scenario.review.write(directory)?;
+    }
+    write_keys(directory)
 }
 
 fn write_keys(directory: &Path) -> anyhow::Result<()> {
