@@ -28,6 +28,9 @@ const FIELD_MANAGER: &str = "lockstep-arming";
 /// How long several changes of the configuration count as one.
 const SETTLE: Duration = Duration::from_millis(100);
 
+/// How soon another canary follows while the gate is not armed.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
 /// How often in a row a canary must fail with no replica listening before the gate is disarmed.
 const MISSES: u32 = 3;
 
@@ -137,7 +140,12 @@ impl Arming {
             if let Err(error) = self.look(&mut misses).await {
                 tracing::error!(%error, "cannot see whether the gate is armed");
             }
-            let pause = self.look_every.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
+            let pause = match self.metrics.armed.get() {
+                1 => self.look_every,
+                // The gate may come up at any moment.
+                _ => RETRY_AFTER.min(self.look_every),
+            };
+            let pause = pause.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 Some(_) = changes.next() => tokio::time::sleep(SETTLE).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
@@ -13,6 +13,9 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What Prometheus understands without asking.
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Binds the port and serves `/healthz`, `/readyz` and `/metrics` in the background.
 ///
@@ -30,7 +33,10 @@ pub(crate) async fn serve(
     let routes = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(move || async move { readiness(ready()) }))
-        .route("/metrics", get(move || async move { metrics(&registry) }));
+        .route(
+            "/metrics",
+            get(move |headers: HeaderMap| async move { metrics(&registry, &headers) }),
+        );
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, routes).await {
             tracing::error!(%error, "health and metrics are no longer served");
@@ -46,14 +52,60 @@ fn readiness(ready: Result<(), &'static str>) -> impl IntoResponse {
     }
 }
 
-fn metrics(registry: &Registry) -> impl IntoResponse + use<> {
+/// In the format that is asked for: Prometheus asks for `OpenMetrics`, and older tools for nothing.
+fn metrics(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
+    let accepted = headers.get(header::ACCEPT);
+    let accepted = accepted.and_then(|accepted| accepted.to_str().ok());
+    let is_open = accepted.is_some_and(|accepted| accepted.contains("application/openmetrics-text"));
     let mut text = String::new();
     match encode(&mut text, registry) {
+        Ok(()) if !is_open => (
+            StatusCode::OK,
+            [(header::CONTENT_TYPE, PLAIN)],
+            without_openmetrics(&text),
+        ),
         Ok(()) => (StatusCode::OK, [(header::CONTENT_TYPE, OPENMETRICS)], text),
         Err(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             [(header::CONTENT_TYPE, "text/plain")],
             error.to_string(),
         ),
+    }
+}
+
+/// The older format of Prometheus. It differs in what is said of a counter: there, the name has the suffix
+/// that its value has.
+fn without_openmetrics(text: &str) -> String {
+    let counters: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut plain = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(word), Some(name), Some(rest)) if counters.contains(&name) => {
+                plain.push_str(&format!("# {word} {name}_total {rest}\n"));
+            }
+            _ => {
+                plain.push_str(line);
+                plain.push('\n');
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_named_as_its_value_is() {
+        let open = "# HELP asked How often.\n# TYPE asked counter\nasked_total 1\n\
+                    # HELP held How many.\n# TYPE held gauge\nheld 2\n# EOF\n";
+        let plain = "# HELP asked_total How often.\n# TYPE asked_total counter\nasked_total 1\n\
+                     # HELP held How many.\n# TYPE held gauge\nheld 2\n";
+        assert_eq!(without_openmetrics(open), plain);
     }
 }

@@ -1,5 +1,6 @@
 //! A gate by itself, without a cluster.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub const NAME: &str = "gate.example";
 
 /// The process, and how to speak to it.
 pub struct Alone {
-    _process: Process,
+    process: Process,
     _directory: TempDir,
     pub ca: Ca,
     port: u16,
@@ -60,7 +61,7 @@ impl Alone {
             .args(options);
         let process = Process::start("webhook", &mut command, directory.path()).expect("a gate");
         let gate = Self {
-            _process: process,
+            process,
             _directory: directory,
             ca,
             port,
@@ -90,6 +91,15 @@ impl Alone {
         &self,
         client: Option<(&str, &str)>,
     ) -> std::io::Result<TlsStream<TcpStream>> {
+        self.tls_on(self.tcp().await, client).await
+    }
+
+    /// The same, on a connection that stands.
+    pub async fn tls_on(
+        &self,
+        stream: TcpStream,
+        client: Option<(&str, &str)>,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         let authority = CertificateDer::from_pem_slice(self.ca.certificate.as_bytes());
         roots.add(authority.expect("PEM")).expect("a CA");
@@ -110,7 +120,7 @@ impl Alone {
         };
         let name = ServerName::try_from(NAME).expect("a name");
         TlsConnector::from(Arc::new(config))
-            .connect(name, self.tcp().await)
+            .connect(name, stream)
             .await
     }
 
@@ -129,6 +139,21 @@ impl Alone {
         })
         .await
         .expect("it is counted");
+    }
+
+    /// Where it is reached.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// What the process has held at most, in MiB.
+    pub fn peak_mib(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.process.id());
+        let status = std::fs::read_to_string(status).expect("it runs");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = peak.and_then(|peak| peak.split_whitespace().next());
+        let kib: u64 = kib.and_then(|kib| kib.parse().ok()).expect("a number");
+        kib / 1024
     }
 
     /// What a metric stands at.

@@ -15,6 +15,7 @@ mod desk_input;
 mod desk_lines;
 mod gate;
 mod handshakes;
+mod hostile;
 mod install;
 mod key_sources;
 mod leader;

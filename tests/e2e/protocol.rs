@@ -1,8 +1,10 @@
 //! What is no review gets a defined answer: never a hang, never an allow.
 
+use control_plane::{check_metrics, h2spec};
 use http::Request;
 use serde_json::{Value, json};
 
+use crate::alone::Alone;
 use crate::gate::{Gate, review};
 use crate::world::{World, database};
 
@@ -87,6 +89,34 @@ fn misdirected() -> Vec<(u16, &'static str, Request<Vec<u8>>)> {
         ),
         (404, "another path", request(elsewhere, b"{}")),
     ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_2_is_spoken_as_specified() {
+    let gate = Alone::start(&[]).await;
+    let address = gate.address();
+    let asked = tokio::task::spawn_blocking(move || h2spec(address, "/validate"));
+    let said = asked.await.expect("it is run");
+    let said = said.unwrap_or_else(|error| panic!("{error}"));
+    assert!(said.contains(" 0 failed"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prometheus_finds_nothing_wrong_with_the_metrics() {
+    let world = World::start().await;
+    let mut invalid = database("orders");
+    invalid["spec"]["credentials"]["username"] = "user".into();
+    world.kubectl_apply(&invalid).expect_err("it is refused");
+    world.kubectl_apply(&database("orders")).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    for (url, must_have) in [
+        (world.installation.webhook_health_url(), "lockstep_rule_violations_total"),
+        (world.installation.controller_health_url(), "lockstep_gate_armed 1"),
+    ] {
+        let metrics = world.metrics(&url).await;
+        assert!(metrics.contains(must_have), "{metrics}");
+        check_metrics(&metrics).unwrap_or_else(|error| panic!("{error}\n{metrics}"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -144,14 +144,16 @@ impl Gate {
 
     async fn answer(self: &Arc<Self>, door: Door, request: HttpRequest) -> Result<Answer, Refusal> {
         let (parts, body) = request.into_parts();
-        require_json(&parts.headers)?;
         let deadline = deadline(&parts.uri, self.limits.request);
         let answer = async {
             let most = match door {
                 Door::Validate | Door::Mutate => self.limits.body_bytes,
                 Door::Convert => self.limits.conversion_bytes,
             };
+            // All of it, also where it is not looked at: whoever is answered before he has ended may go on
+            // as if he had not been.
             let received = self.room.receive(body, most).await?;
+            require_json(&parts.headers)?;
             self.judge(door, received).await
         };
         tokio::time::timeout(deadline, answer).await.map_err(|_| {

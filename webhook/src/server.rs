@@ -160,10 +160,16 @@ impl Shared {
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => return self.metrics.limited(Limit::Handshake),
         };
-        let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+        let speaks_http2 = agreed.as_deref() == Some(b"h2");
         let connection = Arc::new(connection);
         let stream = Noticed::new(stream, Arc::clone(&connection));
-        let builder = self.builder();
+        // Who has agreed on a protocol speaks that one.
+        let builder = match agreed.as_deref() {
+            Some(b"h2") => self.builder().http2_only(),
+            Some(_) => self.builder().http1_only(),
+            None => self.builder(),
+        };
         let (routes, at_work) = (self.routes, Arc::clone(&connection));
         let stopping = self.stopping;
         let service = service_fn(move |request: Request<Incoming>| {

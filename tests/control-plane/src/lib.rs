@@ -4,6 +4,7 @@
 //! Everything is built once from Go modules and Python packages named by this crate, cached below
 //! `target/`, and started in seconds. What a value of this crate has started ends with the value.
 
+mod checks;
 mod cluster;
 mod error;
 mod fleet;
@@ -18,6 +19,7 @@ mod process;
 mod tools;
 mod wait;
 
+pub use checks::{check_metrics, h2spec};
 pub use cluster::Cluster;
 pub use error::Error;
 pub use fleet::{APISERVER_ARGS, Fleet};

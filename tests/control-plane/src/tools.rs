@@ -98,6 +98,18 @@ pub(crate) fn oracle() -> Result<PathBuf, Error> {
     build("kubernetes", "./oracle", "-s -w")
 }
 
+/// The program that reads metrics as Prometheus does.
+pub(crate) fn promlint() -> Result<PathBuf, Error> {
+    let _lock = lock()?;
+    build("checks", "./promlint", PLAIN_LDFLAGS)
+}
+
+/// The program that holds servers against the specification of HTTP/2.
+pub(crate) fn h2spec() -> Result<PathBuf, Error> {
+    let _lock = lock()?;
+    build("checks", "github.com/summerwind/h2spec/cmd/h2spec", PLAIN_LDFLAGS)
+}
+
 /// Builds one program of one of our Go modules, unless this very version has been built.
 fn build(module: &str, package: &str, ldflags: &str) -> Result<PathBuf, Error> {
     let source = source().join("go").join(module);
