@@ -38,8 +38,8 @@ pub(crate) fn fill_static(
             &["metadata"]
         },
     };
-    filling.drop_nulls(object, schema, &PointerBuf::root());
-    filling.below(object, schema, &PointerBuf::root(), true);
+    filling.drop_nulls(object, schema, Place::Root);
+    filling.below(object, schema, Place::Root, true);
     filling.operations
 }
 
@@ -119,6 +119,32 @@ fn record(object: &mut Value, at: &PointerBuf, value: Value, additions: &mut Vec
     drop(object.assign(at, value));
 }
 
+/// A place in an object. It becomes a pointer only where something is done there.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    Field(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn to_pointer(self) -> PointerBuf {
+        match self {
+            Self::Root => PointerBuf::root(),
+            Self::Field(parent, name) => {
+                let mut at = parent.to_pointer();
+                at.push_back(name);
+                at
+            }
+            Self::Item(parent, index) => {
+                let mut at = parent.to_pointer();
+                at.push_back(index);
+                at
+            }
+        }
+    }
+}
+
 struct Filling {
     operations: Vec<PatchOperation>,
     left_out: &'static [&'static str],
@@ -126,7 +152,7 @@ struct Filling {
 
 impl Filling {
     /// Drops the nulls that the schema does not allow and has no default for.
-    fn drop_nulls(&mut self, value: &mut Value, schema: &Schema, at: &PointerBuf) {
+    fn drop_nulls(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>) {
         match value {
             Value::Object(fields) => {
                 fields.retain(|name, value| {
@@ -135,7 +161,7 @@ impl Filling {
                             .field(name)
                             .is_some_and(|child| !child.nullable && child.default.is_none());
                     if drops {
-                        let path = step(at, name.as_str());
+                        let path = Place::Field(&at, name).to_pointer();
                         self.operations
                             .push(PatchOperation::Remove(RemoveOperation { path }));
                     }
@@ -143,14 +169,14 @@ impl Filling {
                 });
                 for (name, value) in fields {
                     if let Some(child) = schema.field(name) {
-                        self.drop_nulls(value, child, &step(at, name.as_str()));
+                        self.drop_nulls(value, child, Place::Field(&at, name));
                     }
                 }
             }
             Value::Array(items) => {
                 if let Some(child) = &schema.items {
                     for (index, item) in items.iter_mut().enumerate() {
-                        self.drop_nulls(item, child, &step(at, index));
+                        self.drop_nulls(item, child, Place::Item(&at, index));
                     }
                 }
             }
@@ -160,20 +186,20 @@ impl Filling {
 
     /// Fills what lies below a value. What lies within a default that was just added is part of that
     /// addition and not `recorded` again.
-    fn below(&mut self, value: &mut Value, schema: &Schema, at: &PointerBuf, recorded: bool) {
+    fn below(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>, recorded: bool) {
         match value {
             Value::Object(fields) => {
                 for (name, child) in &schema.properties {
-                    if at.is_root() && self.left_out.contains(&name.as_str()) {
+                    if matches!(at, Place::Root) && self.left_out.contains(&name.as_str()) {
                         continue;
                     }
-                    let at = step(at, name.as_str());
+                    let at = Place::Field(&at, name);
                     match (fields.get_mut(name), &child.default) {
                         (Some(value), Some(default)) if value.is_null() && !child.nullable => {
                             *value = default.clone();
                             self.added(value, child, at, recorded);
                         }
-                        (Some(value), _) => self.below(value, child, &at, recorded),
+                        (Some(value), _) => self.below(value, child, at, recorded),
                         (None, Some(default)) => {
                             let value = fields.entry(name).or_insert_with(|| default.clone());
                             self.added(value, child, at, recorded);
@@ -188,34 +214,34 @@ impl Filling {
                     if schema.properties.contains_key(name) {
                         continue;
                     }
-                    let at = step(at, name.as_str());
+                    let at = Place::Field(&at, name);
                     match &child.default {
                         Some(default) if value.is_null() && !child.nullable => {
                             *value = default.clone();
                             self.added(value, child, at, recorded);
                         }
-                        _ => self.below(value, child, &at, recorded),
+                        _ => self.below(value, child, at, recorded),
                     }
                 }
             }
             Value::Array(items) => {
                 let Some(child) = &schema.items else { return };
                 for (index, item) in items.iter_mut().enumerate() {
-                    let at = step(at, index);
+                    let at = Place::Item(&at, index);
                     match &child.default {
                         Some(default) if item.is_null() && !child.nullable => {
                             *item = default.clone();
-                            self.below(item, child, &at, false);
+                            self.below(item, child, at, false);
                             if recorded {
                                 let value = item.clone();
                                 self.operations
                                     .push(PatchOperation::Replace(ReplaceOperation {
-                                        path: at,
+                                        path: at.to_pointer(),
                                         value,
                                     }));
                             }
                         }
-                        _ => self.below(item, child, &at, recorded),
+                        _ => self.below(item, child, at, recorded),
                     }
                 }
             }
@@ -223,18 +249,12 @@ impl Filling {
         }
     }
 
-    fn added(&mut self, value: &mut Value, schema: &Schema, at: PointerBuf, recorded: bool) {
-        self.below(value, schema, &at, false);
+    fn added(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>, recorded: bool) {
+        self.below(value, schema, at, false);
         if recorded {
-            self.operations.push(add(at, value.clone()));
+            self.operations.push(add(at.to_pointer(), value.clone()));
         }
     }
-}
-
-fn step<'t>(at: &PointerBuf, token: impl Into<json_patch::jsonptr::Token<'t>>) -> PointerBuf {
-    let mut at = at.clone();
-    at.push_back(token);
-    at
 }
 
 fn add(path: PointerBuf, value: Value) -> PatchOperation {

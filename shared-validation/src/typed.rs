@@ -45,8 +45,14 @@ impl<K: Kind> LayerJudge for Typed<K> {
         };
         // What the object was may be unreadable; then there is nothing to compare with.
         let read = |value: Option<&Value>| value.and_then(|value| decode::<K>(value).ok());
-        let before = read(case.before);
         let old = read(case.old);
+        // What it was before is most often what is stored.
+        let is_stored = match (case.before, case.old) {
+            (Some(before), Some(old)) => std::ptr::eq(before, old),
+            _ => false,
+        };
+        let remembered = if is_stored { None } else { read(case.before) };
+        let before = if is_stored { &old } else { &remembered };
         for rule in &self.rules {
             let found = run(
                 rule,

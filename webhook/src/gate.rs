@@ -20,6 +20,7 @@ use crate::body::{Received, Room};
 use crate::conversion::{self, Converted};
 use crate::limits::{Limit, Limits};
 use crate::metrics::{Metrics, RequestLabels, ViolationLabels, WebhookLabels};
+use crate::object;
 use crate::refusal::Refusal;
 use crate::response::{self, Review};
 use crate::review::{self, Request};
@@ -256,7 +257,7 @@ impl Gate {
 
     fn parse(&self, raw: Option<&RawValue>, name: &str) -> Result<Option<Value>, Refusal> {
         let Some(raw) = raw else { return Ok(None) };
-        let value: Value = serde_json::from_str(raw.get()).map_err(|error| {
+        let value = object::read(raw).map_err(|error| {
             let problem = error.to_string();
             if problem.starts_with("recursion limit exceeded") {
                 self.metrics.limited(Limit::Depth);

@@ -11,6 +11,7 @@ mod gate;
 mod keys;
 mod limits;
 mod metrics;
+mod object;
 mod refusal;
 mod response;
 mod review;
