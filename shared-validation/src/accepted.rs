@@ -109,6 +109,12 @@ impl Accepted {
         self.values.get(field)
     }
 
+    /// Whether every transition field of an object is as it was accepted.
+    pub(crate) fn agrees(&self, object: &Value, fields: &BTreeSet<String>) -> bool {
+        let mut fields = fields.iter();
+        fields.all(|name| pointer::get(object, name) == self.values.get(name))
+    }
+
     /// `object` with every transition field as it was accepted: what transitions are judged against.
     pub(crate) fn overlay(&self, object: &Value, fields: &BTreeSet<String>) -> Value {
         let mut old = object.clone();
@@ -148,7 +154,10 @@ mod tests {
             &fields,
         );
         assert_eq!(accepted.generation, 3);
+        let stored = json!({"spec": {"engine": "postgres", "storage": {"sizeGib": 100}, "other": 1}});
+        assert!(accepted.agrees(&stored, &fields));
         let edited = json!({"spec": {"engine": "mysql", "name": "x", "other": 1}});
+        assert!(!accepted.agrees(&edited, &fields));
         assert_eq!(
             accepted.overlay(&edited, &fields),
             json!({"spec": {"engine": "postgres", "storage": {"sizeGib": 100}, "other": 1}})

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use json_patch::Patch;
 use serde_json::Value;
 
 use crate::candidate::{Candidate, UnknownFields};
@@ -113,6 +114,27 @@ impl CustomResource {
         filled
     }
 
+    /// What [`judge`](Self::judge) would add to the object, without a judgement.
+    pub(crate) fn additions(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Patch {
+        if candidate.only_finalizes() {
+            return Patch::default();
+        }
+        let mut object = candidate.object.clone();
+        let mut operations =
+            defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
+        if defaults::lacks_dynamic(&object, beyond.dynamic_defaults) {
+            let old = candidate.old.map(|old| self.filled(old, beyond));
+            let before = before(candidate, &object, old.as_ref(), beyond);
+            defaults::fill_dynamic(
+                &mut object,
+                before.as_deref(),
+                beyond.dynamic_defaults,
+                &mut operations,
+            );
+        }
+        Patch(operations)
+    }
+
     /// Judges a candidate by every layer that the kind has.
     pub(crate) fn judge(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Verdict {
         let mut object = candidate.object.clone();
@@ -126,13 +148,7 @@ impl CustomResource {
         let old = candidate.old.map(|old| self.filled(old, beyond));
         let mut operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
-        let before = match candidate.accepted {
-            Some(accepted) => {
-                let base = old.as_ref().unwrap_or(&object);
-                Some(Cow::Owned(accepted.overlay(base, beyond.transition_fields)))
-            }
-            None => old.as_ref().map(Cow::Borrowed),
-        };
+        let before = before(candidate, &object, old.as_ref(), beyond);
         let fills = defaults::fill_dynamic(
             &mut object,
             before.as_deref(),
@@ -211,6 +227,30 @@ impl CustomResource {
         if let Some(old) = candidate.old {
             metadata::judge_change(candidate.object, old, report);
         }
+    }
+}
+
+/// What transitions are judged against, for an object and the one that it replaces, both filled.
+fn before<'a>(
+    candidate: &Candidate<'_>,
+    object: &Value,
+    old: Option<&'a Value>,
+    beyond: &Beyond<'_>,
+) -> Option<Cow<'a, Value>> {
+    match candidate.accepted {
+        // Most often it is what is stored.
+        Some(accepted)
+            if old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields)) =>
+        {
+            old.map(Cow::Borrowed)
+        }
+        Some(accepted) => {
+            let base = old.unwrap_or(object);
+            Some(Cow::Owned(
+                accepted.overlay(base, beyond.transition_fields),
+            ))
+        }
+        None => old.map(Cow::Borrowed),
     }
 }
 

@@ -43,6 +43,12 @@ pub(crate) fn fill_static(
     filling.operations
 }
 
+/// Whether a default that depends on other fields may have something to fill.
+pub(crate) fn lacks_dynamic(object: &Value, defaults: &[DynamicDefault]) -> bool {
+    let mut fields = defaults.iter().map(|default| default.field);
+    fields.any(|field| pointer::get(object, field).is_none())
+}
+
 /// Fills the defaults that depend on other fields, once the static ones are there.
 ///
 /// A field that an update leaves out keeps the value it had before: a default must not change what

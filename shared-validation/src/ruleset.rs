@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
-use json_patch::PatchOperation;
+use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
 use crate::accepted::Inherited;
@@ -183,6 +183,10 @@ pub trait Judge: Send + Sync {
     fn transition_fields(&self) -> &BTreeSet<String>;
     /// Judges a candidate.
     fn check(&self, candidate: &Candidate<'_>) -> Verdict;
+    /// What is added to a candidate before it is judged.
+    fn additions(&self, candidate: &Candidate<'_>) -> Patch {
+        self.check(candidate).additions
+    }
     /// An object of this kind in another version, named as in `apiVersion`.
     ///
     /// # Errors
@@ -272,6 +276,16 @@ impl<K: Kind> Ruleset<K> {
     }
 }
 
+impl<K> Ruleset<K> {
+    fn beyond(&self) -> Beyond<'_> {
+        Beyond {
+            dynamic_defaults: &self.dynamic_defaults,
+            transition_fields: &self.transition_fields,
+            typed: Some(self.typed.as_ref()),
+        }
+    }
+}
+
 impl<K: Kind> Judge for Ruleset<K> {
     fn group(&self) -> &str {
         K::GROUP
@@ -315,14 +329,11 @@ impl<K: Kind> Judge for Ruleset<K> {
         Some(canary::of(example, name, namespace))
     }
 
+    fn additions(&self, candidate: &Candidate<'_>) -> Patch {
+        self.resource.additions(candidate, &self.beyond())
+    }
+
     fn check(&self, candidate: &Candidate<'_>) -> Verdict {
-        self.resource.judge(
-            candidate,
-            &Beyond {
-                dynamic_defaults: &self.dynamic_defaults,
-                transition_fields: &self.transition_fields,
-                typed: Some(self.typed.as_ref()),
-            },
-        )
+        self.resource.judge(candidate, &self.beyond())
     }
 }

@@ -1,7 +1,7 @@
 //! Every rule stands in the corpus: broken, and beside it kept.
 
 use serde_json::Value;
-use shared_validation::{Judge, Severity};
+use shared_validation::{Accepted, Candidate, Judge, Severity};
 
 use crate::cases::{Case, corpus};
 
@@ -40,6 +40,20 @@ fn every_rule_has_a_case_that_breaks_it_and_one_beside_it_that_does_not() {
 }
 
 /// Whether an object has something at `spec.tags[*]` or `spec.list[].name`.
+#[test]
+fn what_is_added_does_not_depend_on_whether_it_is_judged() {
+    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let mut adding = 0;
+    for case in corpus() {
+        let accepted = case.old.as_ref().and_then(Accepted::read);
+        let candidate = Candidate::replacing(&case.object, case.old.as_ref(), accepted.as_ref());
+        let judged = ruleset.check(&candidate).additions;
+        assert_eq!(ruleset.additions(&candidate), judged, "{}", case.name);
+        adding += usize::from(!judged.0.is_empty());
+    }
+    assert!(adding > 100, "only {adding} objects lack anything");
+}
+
 fn has(value: &Value, field: &str) -> bool {
     let (name, rest) = match field.find(['.', '[']) {
         Some(0) => return below(value, field),

@@ -244,10 +244,11 @@ impl Gate {
         let accepted = old.as_ref().and_then(Accepted::read);
         let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
         let policy = self.policy.get();
-        let verdict = ruleset.check(&candidate.under(&policy));
+        let candidate = candidate.under(&policy);
         Ok(match door {
-            Door::Mutate => Review::additions(&request.uid, &verdict.additions),
+            Door::Mutate => Review::additions(&request.uid, &ruleset.additions(&candidate)),
             Door::Validate | Door::Convert => {
+                let verdict = ruleset.check(&candidate);
                 let review = Review::verdict(request, &verdict);
                 self.record(request, &verdict, &review);
                 review

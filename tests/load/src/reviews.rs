@@ -112,6 +112,16 @@ fn change(more: usize) -> Value {
         "observedGeneration": 3,
         "endpoint": {"host": "cdb-0d6a2f43.eu-central-1.rds.amazonaws.com", "port": 5432},
         "conditions": [condition("Ready", "Available"), condition("Valid", "AllRulesKept")],
+        "accepted": {"generation": 3, "values": {
+            "spec.credentials.username": "orders_owner",
+            "spec.databaseName": "orders",
+            "spec.deletionPolicy": "Snapshot",
+            "spec.deletionProtection": true,
+            "spec.engine": "postgres",
+            "spec.engineVersion": "16.4",
+            "spec.port": 5432,
+            "spec.storage.sizeGib": 500,
+        }},
     });
     let old = object(json!({"metadata": metadata("81231"), "status": status}));
     let mut new = object(json!({"metadata": metadata("81231"), "status": status}));
