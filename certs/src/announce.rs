@@ -35,7 +35,8 @@ impl Announcer {
     pub(crate) async fn warn(&self, reason: &str, note: &str) {
         let was_said = {
             let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-            said.replace(note.to_owned()).is_some_and(|said| said == note)
+            said.replace(note.to_owned())
+                .is_some_and(|said| said == note)
         };
         if was_said {
             return;

@@ -57,10 +57,7 @@ impl Target {
     }
 
     /// The configuration as it is, if it is there.
-    pub(crate) async fn look(
-        &self,
-        client: &Client,
-    ) -> Result<Option<DynamicObject>, kube::Error> {
+    pub(crate) async fn look(&self, client: &Client) -> Result<Option<DynamicObject>, kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &self.kind.resource());
         let found = api.get_opt(&self.name).await?;
         if found.is_none() {
@@ -126,9 +123,7 @@ impl Target {
         let (webhooks, conversion) = match self.kind {
             TargetKind::Validating | TargetKind::Mutating => (&found.data["webhooks"], None),
             TargetKind::Conversion => {
-                let client_config = found
-                    .data
-                    .pointer("/spec/conversion/webhook/clientConfig");
+                let client_config = found.data.pointer("/spec/conversion/webhook/clientConfig");
                 (&Value::Null, client_config)
             }
         };

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, DynamicObject, PostParams};
 use kube::Client;
+use kube::api::{Api, DynamicObject, PostParams};
 use time::OffsetDateTime;
 
 use crate::authority::Pair;

@@ -70,11 +70,7 @@ pub(crate) async fn tend(
         };
         secret::write(&mut stored, &next);
         if cluster.store(&stored).await? == Written::Now {
-            tracing::info!(
-                secret = name,
-                phase = next.phase().as_str(),
-                "{step}"
-            );
+            tracing::info!(secret = name, phase = next.phase().as_str(), "{step}");
         }
     }
     Err(KeeperError::Contended)

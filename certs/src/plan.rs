@@ -119,9 +119,7 @@ impl Plan {
         let Some(incoming) = keys.incoming.take() else {
             return Ok(keys);
         };
-        keys.serving = incoming
-            .ca
-            .sign(&self.dns_names, self.leaf_lifetime, now)?;
+        keys.serving = incoming.ca.sign(&self.dns_names, self.leaf_lifetime, now)?;
         let signed_before = std::mem::replace(&mut keys.signing, incoming.ca);
         keys.outgoing.push(signed_before.certificate);
         Ok(keys)
@@ -186,7 +184,9 @@ mod tests {
         let keys = introducing();
         let ahead = step(&keys, CALM, 50 * HOUR).expect("it is noted");
         let corrected = step(&ahead, CALM, HOUR).expect("it is noted anew");
-        let since = corrected.incoming.and_then(|incoming| incoming.carried_since);
+        let since = corrected
+            .incoming
+            .and_then(|incoming| incoming.carried_since);
         assert_eq!(since, Some(start() + HOUR));
     }
 

@@ -49,7 +49,10 @@ pub(crate) async fn tend(
     let mut before: Vec<String> = Vec::new();
     for (target, found) in &found {
         let carried = target.carried(found).into_iter().flatten();
-        for certificate in carried.filter_map(|text| secret::certificates(&text)).flatten() {
+        for certificate in carried
+            .filter_map(|text| secret::certificates(&text))
+            .flatten()
+        {
             if !ca.contains(&certificate)
                 && !before.contains(&certificate)
                 && !is_over(&certificate)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{Api, ListParams};
 use kube::Client;
+use kube::api::{Api, ListParams};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::TLS13;
@@ -66,23 +66,28 @@ impl Replicas {
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &self.namespace);
         let of_service = format!("kubernetes.io/service-name={}", self.service);
         let params = ListParams::default().labels(&of_service);
-        let addresses = slices.list(&params).await?.items.into_iter().flat_map(|slice| {
-            let ports = slice.ports.into_iter().flatten();
-            let ports: Vec<_> = ports
-                .filter(|port| port.name.as_deref().unwrap_or_default() == self.port)
-                .filter_map(|port| u16::try_from(port.port?).ok())
-                .collect();
-            slice
-                .endpoints
-                .into_iter()
-                .flatten()
-                .flat_map(|endpoint| endpoint.addresses)
-                .filter_map(|address| address.parse::<IpAddr>().ok())
-                .flat_map(move |address| {
-                    let ports = ports.clone().into_iter();
-                    ports.map(move |port| SocketAddr::new(address, port))
-                })
-        });
+        let addresses = slices
+            .list(&params)
+            .await?
+            .items
+            .into_iter()
+            .flat_map(|slice| {
+                let ports = slice.ports.into_iter().flatten();
+                let ports: Vec<_> = ports
+                    .filter(|port| port.name.as_deref().unwrap_or_default() == self.port)
+                    .filter_map(|port| u16::try_from(port.port?).ok())
+                    .collect();
+                slice
+                    .endpoints
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|endpoint| endpoint.addresses)
+                    .filter_map(|address| address.parse::<IpAddr>().ok())
+                    .flat_map(move |address| {
+                        let ports = ports.clone().into_iter();
+                        ports.map(move |port| SocketAddr::new(address, port))
+                    })
+            });
         Ok(addresses.collect())
     }
 

@@ -128,11 +128,7 @@ mod tests {
     fn keys_come_back_from_the_secret_as_they_went_in() {
         let (signing, next, old) = (ca(), ca(), ca());
         let names = ["gate".to_owned()];
-        let serving = signing.sign(
-            &names,
-            Duration::from_hours(1),
-            OffsetDateTime::UNIX_EPOCH,
-        );
+        let serving = signing.sign(&names, Duration::from_hours(1), OffsetDateTime::UNIX_EPOCH);
         let steady = Keys {
             serving: serving.expect("a pair"),
             signing,

@@ -288,10 +288,16 @@ fn history(seed: u64) -> (usize, usize) {
                     world.lock().expect("whole").served[index] = None;
                 }
             }
-            5..15 => world.lock().expect("whole").tell(random.usize(..API_SERVERS)),
+            5..15 => world
+                .lock()
+                .expect("whole")
+                .tell(random.usize(..API_SERVERS)),
             15..55 => {
                 let minutes = random.u64(..8);
-                world.lock().expect("whole").pass(Duration::from_mins(minutes));
+                world
+                    .lock()
+                    .expect("whole")
+                    .pass(Duration::from_mins(minutes));
             }
             55..60 => world.lock().expect("whole").pass(random.u32(1..12) * HOUR),
             60..62 => world.lock().expect("whole").ask_for_rotation(),

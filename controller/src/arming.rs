@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
+use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
-use kube::Client;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -268,7 +268,9 @@ impl Arming {
         };
         let by_gate = format!("admission webhook \"{}\" denied the request", self.webhook);
         let causes = refusal.details.iter().flat_map(|details| &details.causes);
-        let for_being_one = causes.map(|cause| &cause.field).any(|field| *field == canary::field());
+        let for_being_one = causes
+            .map(|cause| &cause.field)
+            .any(|field| *field == canary::field());
         if refusal.message.starts_with(&by_gate) && for_being_one {
             Outcome::Refused
         } else {
@@ -328,7 +330,9 @@ impl Arming {
             {"op": "test", "path": format!("{path}/manager"), "value": FIELD_MANAGER},
             {"op": "remove", "path": path},
         ]);
-        self.patch(operations).map(|patched| patched.map(drop)).await
+        self.patch(operations)
+            .map(|patched| patched.map(drop))
+            .await
     }
 
     async fn patch(&self, operations: Value) -> Result<DynamicObject, kube::Error> {

@@ -56,7 +56,8 @@ fn readiness(ready: Result<(), &'static str>) -> impl IntoResponse {
 fn metrics(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
     let accepted = headers.get(header::ACCEPT);
     let accepted = accepted.and_then(|accepted| accepted.to_str().ok());
-    let is_open = accepted.is_some_and(|accepted| accepted.contains("application/openmetrics-text"));
+    let is_open =
+        accepted.is_some_and(|accepted| accepted.contains("application/openmetrics-text"));
     let mut text = String::new();
     match encode(&mut text, registry) {
         Ok(()) if !is_open => (

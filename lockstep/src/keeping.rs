@@ -118,7 +118,9 @@ impl KeyArgs {
 
     fn source(&self, namespace: &str) -> anyhow::Result<Source> {
         if self.ca_bundle_file.is_some() && self.cert_source != CertSource::Files {
-            bail!("`--ca-bundle-file` goes with `--cert-source files` only; otherwise the Secret has the CA");
+            bail!(
+                "`--ca-bundle-file` goes with `--cert-source files` only; otherwise the Secret has the CA"
+            );
         }
         Ok(match self.cert_source {
             CertSource::SelfManaged => Source::SelfManaged(self.plan(namespace)?),

@@ -21,10 +21,6 @@ mod webhook;
 
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-
 use clap::{Parser, Subcommand};
 
 /// One set of rules per custom resource: at the desk, at the gate and in the loop.

@@ -1,5 +1,6 @@
 //! What both servers share: the runtime and the signals that end it.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -8,7 +9,11 @@ use tokio::sync::watch;
 
 /// Runs a server to its end.
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Work that takes long is no faster for being done by more threads than there are cores, and each
+        // holds memory of its own.
+        .max_blocking_threads(cores.max(4))
         .enable_all()
         .build()
         .context("cannot start the runtime")?;

@@ -53,7 +53,10 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
     }));
     files.push(file("rbac.yaml", &rbac::all(install)));
     files.push(file("service.yaml", &[workload::service()]));
-    files.push(file("deployment.yaml", &[workload::deployment(install.rulesets)]));
+    files.push(file(
+        "deployment.yaml",
+        &[workload::deployment(install.rulesets)],
+    ));
     let kustomization = kustomization::kustomization(&files);
     files.push(file("kustomization.yaml", &[kustomization]));
     files.extend(

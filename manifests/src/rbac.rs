@@ -45,8 +45,13 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
         "resourceNames": [names::WEBHOOK_CONFIGURATION],
         "verbs": ["get", "list", "patch", "watch"],
     }));
-    let converted = install.rulesets.iter().filter(|ruleset| crds::converts(ruleset.as_ref()));
-    let converted: Vec<_> = converted.map(|ruleset| crds::name(ruleset.as_ref())).collect();
+    let converted = install
+        .rulesets
+        .iter()
+        .filter(|ruleset| crds::converts(ruleset.as_ref()));
+    let converted: Vec<_> = converted
+        .map(|ruleset| crds::name(ruleset.as_ref()))
+        .collect();
     if !converted.is_empty() {
         rules.push(json!({
             "apiGroups": ["apiextensions.k8s.io"],

@@ -124,10 +124,12 @@ fn controller_container(rulesets: &Rulesets) -> Value {
         format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
         format!("--lease={}", names::LEASE),
     ];
-    let converted = rulesets.iter().filter(|ruleset| crds::converts(ruleset.as_ref()));
-    args.extend(converted.map(|ruleset| {
-        format!("--conversion-crd={}", crds::name(ruleset.as_ref()))
-    }));
+    let converted = rulesets
+        .iter()
+        .filter(|ruleset| crds::converts(ruleset.as_ref()));
+    args.extend(
+        converted.map(|ruleset| format!("--conversion-crd={}", crds::name(ruleset.as_ref()))),
+    );
     json!({
         "name": "controller",
         "image": "lockstep:0.1.0",

@@ -154,7 +154,8 @@ mod tests {
             &fields,
         );
         assert_eq!(accepted.generation, 3);
-        let stored = json!({"spec": {"engine": "postgres", "storage": {"sizeGib": 100}, "other": 1}});
+        let stored =
+            json!({"spec": {"engine": "postgres", "storage": {"sizeGib": 100}, "other": 1}});
         assert!(accepted.agrees(&stored, &fields));
         let edited = json!({"spec": {"engine": "mysql", "name": "x", "other": 1}});
         assert!(!accepted.agrees(&edited, &fields));

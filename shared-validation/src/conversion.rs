@@ -50,17 +50,23 @@ pub enum ConversionError {
 impl OtherVersion {
     /// An object of the judged version as one of this version.
     fn of_judged(&self, object: &Value, judged: &str) -> Value {
-        let there = restored(self.moved_there(object), self.name, |original| {
-            self.moved_back(original)
-        }, object);
+        let there = restored(
+            self.moved_there(object),
+            self.name,
+            |original| self.moved_back(original),
+            object,
+        );
         remembering(there, object, judged, |there| self.moved_back(there))
     }
 
     /// An object of this version as one of the judged version.
     fn judged_of(&self, object: &Value, judged: &str) -> Value {
-        let back = restored(self.moved_back(object), judged, |original| {
-            self.moved_there(original)
-        }, object);
+        let back = restored(
+            self.moved_back(object),
+            judged,
+            |original| self.moved_there(original),
+            object,
+        );
         remembering(back, object, self.name, |back| self.moved_there(back))
     }
 
@@ -309,7 +315,10 @@ mod tests {
         assert_eq!(other["spec"], json!({"login": {}}));
         assert_eq!(back(&other), judged);
         other["spec"]["class"] = json!("m");
-        assert_eq!(back(&other)["spec"], json!({"instanceClass": "m", "login": {}}));
+        assert_eq!(
+            back(&other)["spec"],
+            json!({"instanceClass": "m", "login": {}})
+        );
         assert_eq!(back(&other)["metadata"], judged["metadata"]);
     }
 

@@ -239,16 +239,12 @@ fn before<'a>(
 ) -> Option<Cow<'a, Value>> {
     match candidate.accepted {
         // Most often it is what is stored.
-        Some(accepted)
-            if old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields)) =>
-        {
+        Some(accepted) if old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields)) => {
             old.map(Cow::Borrowed)
         }
         Some(accepted) => {
             let base = old.unwrap_or(object);
-            Some(Cow::Owned(
-                accepted.overlay(base, beyond.transition_fields),
-            ))
+            Some(Cow::Owned(accepted.overlay(base, beyond.transition_fields)))
         }
         None => old.map(Cow::Borrowed),
     }

@@ -20,7 +20,13 @@ async fn world(controller_args: &[&str]) -> World {
 
 fn policy(world: &World) -> String {
     let path = "jsonpath={.webhooks[0].failurePolicy}";
-    let arguments = ["get", "validatingwebhookconfiguration", "lockstep", "-o", path];
+    let arguments = [
+        "get",
+        "validatingwebhookconfiguration",
+        "lockstep",
+        "-o",
+        path,
+    ];
     world.kubectl(&arguments).expect("the configuration")
 }
 
@@ -55,7 +61,13 @@ async fn applying_the_manifests_again_ends_armed_and_meets_no_conflict() {
     let path = path.to_string_lossy();
     let client_side = ["apply", "-f", &path];
     let server_side = ["apply", "--server-side", "-f", &path];
-    let by_another = ["apply", "--server-side", "--field-manager=gitops", "-f", &path];
+    let by_another = [
+        "apply",
+        "--server-side",
+        "--field-manager=gitops",
+        "-f",
+        &path,
+    ];
     // The first server-side apply takes over from the client-side one that installed everything.
     for arguments in [&client_side[..], &client_side, &server_side, &server_side] {
         let applied = world.kubectl(arguments);
@@ -119,24 +131,44 @@ async fn a_gate_that_has_not_refused_is_not_relied_on_and_one_that_is_gone_stays
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_replica_that_nobody_wants_any_more_disarms_the_gate() {
     let mut world = World::start().await;
-    world.installation.controller().terminate().expect("a signal");
-    eventually("its end", async || world.installation.controller().exit_status())
-        .await
-        .expect("it ends");
+    world
+        .installation
+        .controller()
+        .terminate()
+        .expect("a signal");
+    eventually("its end", async || {
+        world.installation.controller().exit_status()
+    })
+    .await
+    .expect("it ends");
     assert_eq!(policy(&world), "Fail", "another replica is on its way");
 
     world.installation.start_controller().expect("it starts");
-    let scale = ["scale", "deployment/lockstep", "-n", "lockstep-system", "--replicas=0"];
+    let scale = [
+        "scale",
+        "deployment/lockstep",
+        "-n",
+        "lockstep-system",
+        "--replicas=0",
+    ];
     world.kubectl(&scale).expect("it is scaled");
     let leading = async || {
         let output = world.installation.output();
         (output.matches("leading").count() == 2).then_some(())
     };
-    eventually("the controller at work", leading).await.expect("it leads");
-    world.installation.controller().terminate().expect("a signal");
-    eventually("its end", async || world.installation.controller().exit_status())
+    eventually("the controller at work", leading)
         .await
-        .expect("it ends");
+        .expect("it leads");
+    world
+        .installation
+        .controller()
+        .terminate()
+        .expect("a signal");
+    eventually("its end", async || {
+        world.installation.controller().exit_status()
+    })
+    .await
+    .expect("it ends");
     assert_eq!(policy(&world), "Ignore");
     world.installation.webhook().kill();
     world.kubectl_apply(&database("orders")).expect("stored");

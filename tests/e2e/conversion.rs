@@ -25,7 +25,10 @@ fn get(world: &World, resource: &str, name: &str) -> Result<Value, String> {
 async fn world_with_both_versions() -> World {
     let world = World::start().await;
     let hidden = get(&world, BETA, "any").expect_err("it is not served by default");
-    assert!(hidden.contains("the server doesn't have a resource type"), "{hidden}");
+    assert!(
+        hidden.contains("the server doesn't have a resource type"),
+        "{hidden}"
+    );
     patch_crd(
         &world,
         &json!([{"op": "replace", "path": "/spec/versions/1/served", "value": true}]),

@@ -1,7 +1,7 @@
 //! Whatever a client sends, others are answered, and the gate's memory stays within bounds.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
@@ -60,13 +60,19 @@ fn post(headers: &str, body: &[u8]) -> Vec<u8> {
 const JSON: &str = "content-type: application/json\r\n";
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a frame is short").to_be_bytes();
+    let length = u32::try_from(payload.len())
+        .expect("a frame is short")
+        .to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// The preface of HTTP/2 and empty settings.
 fn preface() -> Vec<u8> {
-    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(4, 0, 0, &[])].concat()
+    [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(),
+        &frame(4, 0, 0, &[]),
+    ]
+    .concat()
 }
 
 /// `POST https://gate/validate`, by the static table.
@@ -75,7 +81,12 @@ const POST_HEADERS: &[u8] = b"\x83\x87\x04\x09/validate\x01\x04gate";
 /// Streams that are opened and reset at once.
 fn rapid_reset() -> Vec<u8> {
     let streams = (0..2_000_u32).map(|index| 2 * index + 1);
-    let reset = |stream| [frame(1, 4, stream, POST_HEADERS), frame(3, 0, stream, &[0, 0, 0, 8])];
+    let reset = |stream| {
+        [
+            frame(1, 4, stream, POST_HEADERS),
+            frame(3, 0, stream, &[0, 0, 0, 8]),
+        ]
+    };
     streams.flat_map(reset).flatten().collect()
 }
 
@@ -86,11 +97,22 @@ fn continuations() -> Vec<u8> {
 }
 
 const ATTACKS: [(&str, Attack); 12] = [
-    ("handshakes that are cut off", |_| raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"")),
+    ("handshakes that are cut off", |_| {
+        raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"")
+    }),
     ("garbage instead of TLS", |_| raw(b"", &[0x5a; 4096])),
-    ("plain HTTP on the TLS port", |good| raw(b"", &post(JSON, good))),
-    ("requests that do not wait for answers", |good| http(b"", &post(JSON, good).repeat(50))),
-    ("a header of 10 MB", |_| http(b"POST /validate HTTP/1.1\r\nhost: gate\r\nx: ", &[b'x'; 65_536])),
+    ("plain HTTP on the TLS port", |good| {
+        raw(b"", &post(JSON, good))
+    }),
+    ("requests that do not wait for answers", |good| {
+        http(b"", &post(JSON, good).repeat(50))
+    }),
+    ("a header of 10 MB", |_| {
+        http(
+            b"POST /validate HTTP/1.1\r\nhost: gate\r\nx: ",
+            &[b'x'; 65_536],
+        )
+    }),
     ("100 MB of spaces", |_| {
         let head = "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: 104857600\r\n";
         http(format!("{head}{JSON}\r\n").as_bytes(), &[b' '; 65_536])
@@ -101,15 +123,21 @@ const ATTACKS: [(&str, Attack); 12] = [
     }),
     ("objects 10,000 levels deep", |_| {
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
-        let body = format!(r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"object":{deep}}}}}"#);
+        let body = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"object":{deep}}}}}"#
+        );
         http(b"", &post(JSON, body.as_bytes()))
     }),
     ("reviews cut off in the middle", |good| {
         let whole = post(JSON, good);
         http(&whole[..whole.len() / 2], b"")
     }),
-    ("HTTP/2 streams that are reset at once", |_| http(&preface(), &rapid_reset())),
-    ("an HTTP/2 header that never ends", |_| http(&preface(), &continuations())),
+    ("HTTP/2 streams that are reset at once", |_| {
+        http(&preface(), &rapid_reset())
+    }),
+    ("an HTTP/2 header that never ends", |_| {
+        http(&preface(), &continuations())
+    }),
     ("HTTP/2 settings and pings without an end", |_| {
         let both = [frame(4, 0, 0, &[0, 3, 0, 0, 0, 1]), frame(6, 0, 0, &[0; 8])].concat();
         http(&preface(), &both.repeat(200))
@@ -232,15 +260,24 @@ async fn what_is_no_review_gets_an_answer_that_allows_nothing() {
     }
     // A field twice: the last one counts, as for the API server that has sent it; no field is lost.
     let mut stream = gate.tls().await;
-    let twice = changed("\"username\":\"app\"", "\"username\":\"app\",\"username\":\"user\"");
+    let twice = changed(
+        "\"username\":\"app\"",
+        "\"username\":\"app\",\"username\":\"user\"",
+    );
     let twice = String::from_utf8(twice).expect("text");
     let length = twice.find("\r\n\r\n").map(|head| twice.len() - head - 4);
     let request = twice.replacen(
         &format!("content-length: {}", length.expect("a body")),
-        &format!("content-length: {}\r\nconnection: close", length.expect("a body")),
+        &format!(
+            "content-length: {}\r\nconnection: close",
+            length.expect("a body")
+        ),
         1,
     );
-    stream.write_all(request.as_bytes()).await.expect("it is sent");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it is sent");
     let answer = rest(&mut stream).await;
     assert!(answer.contains("username-reserved"), "{answer}");
 }

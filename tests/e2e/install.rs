@@ -47,10 +47,16 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
         panic!("{} projected volumes", projected.len());
     };
     assert!(others.iter().all(|volume| volume.secret.is_none()));
-    let sources = credentials.projected.as_ref().and_then(|p| p.sources.as_ref());
+    let sources = credentials
+        .projected
+        .as_ref()
+        .and_then(|p| p.sources.as_ref());
     let sources: Vec<_> = sources.into_iter().flatten().collect();
     let has = |what: fn(&VolumeProjection) -> bool| sources.iter().any(|source| what(source));
-    assert!(has(|source| source.service_account_token.is_some()), "the token");
+    assert!(
+        has(|source| source.service_account_token.is_some()),
+        "the token"
+    );
     assert!(has(|source| source.config_map.is_some()), "the CA");
     assert!(has(|source| source.downward_api.is_some()), "the namespace");
     let mounts = |name: &str| {
@@ -76,8 +82,14 @@ async fn what_is_deleted_first_are_the_webhooks() {
     let deleted = cluster.run_kubectl(&["delete", "-k", &manifests, "--wait=false"]);
     let deleted = deleted.expect("everything is deleted");
     let first: Vec<_> = deleted.lines().take(2).collect();
-    for webhook in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
-        assert!(first.iter().any(|line| line.starts_with(webhook)), "{deleted}");
+    for webhook in [
+        "mutatingwebhookconfiguration",
+        "validatingwebhookconfiguration",
+    ] {
+        assert!(
+            first.iter().any(|line| line.starts_with(webhook)),
+            "{deleted}"
+        );
     }
 }
 

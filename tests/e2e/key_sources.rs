@@ -76,7 +76,13 @@ impl Site {
     /// What the API server trusts.
     fn bundle(&self) -> String {
         let path = "jsonpath={.webhooks[0].clientConfig.caBundle}";
-        let arguments = ["get", "validatingwebhookconfiguration", "lockstep", "-o", path];
+        let arguments = [
+            "get",
+            "validatingwebhookconfiguration",
+            "lockstep",
+            "-o",
+            path,
+        ];
         let read = self.cluster.run_kubectl(&arguments).expect("it is there");
         let bytes: ByteString = serde_json::from_value(Value::String(read)).expect("base64");
         String::from_utf8(bytes.0).expect("PEM")
@@ -113,7 +119,11 @@ impl Site {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
-    let quick = ["--cert-source=secret", "--ca-settle=2s", "--keys-look-every=200ms"];
+    let quick = [
+        "--cert-source=secret",
+        "--ca-settle=2s",
+        "--keys-look-every=200ms",
+    ];
     let mut site = Site::apply(&quick).await;
     site.start();
     eventually("that it waits for the issuer", async || {
@@ -155,7 +165,10 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
     })
     .await
     .unwrap_or_else(|error| panic!("{error}\n{}", site.installation.output()));
-    stays(Duration::from_secs(3), "what is served", async || site.served()).await;
+    stays(Duration::from_secs(3), "what is served", async || {
+        site.served()
+    })
+    .await;
     assert_eq!(site.served().as_ref(), Some(&other.certificate));
     site.judges("stocks").await;
 }

@@ -110,8 +110,14 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
     for (url, must_have) in [
-        (world.installation.webhook_health_url(), "lockstep_rule_violations_total"),
-        (world.installation.controller_health_url(), "lockstep_gate_armed 1"),
+        (
+            world.installation.webhook_health_url(),
+            "lockstep_rule_violations_total",
+        ),
+        (
+            world.installation.controller_health_url(),
+            "lockstep_gate_armed 1",
+        ),
     ] {
         let metrics = world.metrics(&url).await;
         assert!(metrics.contains(must_have), "{metrics}");

@@ -54,7 +54,10 @@ impl Tally {
     fn count(&self, answer: Result<(), String>) {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if let Err(what) = answer {
-            let mut unexpected = self.unexpected.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut unexpected = self
+                .unexpected
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             unexpected.push((Instant::now(), what));
         }
     }
@@ -147,14 +150,20 @@ impl Worker {
         let patch = json!({"metadata": {"annotations": {"turn": turn.to_string()}}});
         let params = PatchParams::default();
         let name = self.standing();
-        expect(self.api.patch(&name, &params, &Patch::Merge(patch)).await, false)
+        expect(
+            self.api.patch(&name, &params, &Patch::Merge(patch)).await,
+            false,
+        )
     }
 
     async fn change_badly(&self) -> Result<(), String> {
         let patch = json!({"spec": {"credentials": {"username": "user"}}});
         let params = PatchParams::default();
         let name = self.standing();
-        expect(self.api.patch(&name, &params, &Patch::Merge(patch)).await, true)
+        expect(
+            self.api.patch(&name, &params, &Patch::Merge(patch)).await,
+            true,
+        )
     }
 
     async fn create_and_delete(&self, turn: u64) -> Result<(), String> {

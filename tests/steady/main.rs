@@ -25,9 +25,15 @@ fn main() {
     };
     let trials = vec![
         trial("twenty_exchanges_of_the_ca", rotations::twenty),
-        trial("whoever_keeps_the_keys_is_killed_in_each_phase", rotations::keepers_are_killed),
+        trial(
+            "whoever_keeps_the_keys_is_killed_in_each_phase",
+            rotations::keepers_are_killed,
+        ),
         trial("ten_rolling_restarts", replicas::ten_rolling_restarts),
-        trial("a_replica_is_killed_thirty_times", replicas::one_is_killed_thirty_times),
+        trial(
+            "a_replica_is_killed_thirty_times",
+            replicas::one_is_killed_thirty_times,
+        ),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -39,7 +39,12 @@ pub fn ten_rolling_restarts() {
 }
 
 /// What the API server says of a connection that broke while it was waiting for the answer.
-const BROKEN: [&str; 4] = ["EOF", "connection reset", "broken pipe", "closed network connection"];
+const BROKEN: [&str; 4] = [
+    "EOF",
+    "connection reset",
+    "broken pipe",
+    "closed network connection",
+];
 
 /// What it says of a replica that it dialled although nobody is there any more: until its
 /// `EndpointSlice` tells, it cannot know.

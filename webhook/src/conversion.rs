@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn what_cannot_be_converted_is_named() {
         let said = message(&json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": KIND}));
-        assert!(said.contains("set `conversionReviewVersions: [v1]`"), "{said}");
+        assert!(
+            said.contains("set `conversionReviewVersions: [v1]`"),
+            "{said}"
+        );
         let mut review = json!({"apiVersion": API_VERSION, "kind": KIND});
         let said = message(&review);
         assert!(said.contains("nothing to convert"), "{said}");
@@ -117,6 +120,9 @@ mod tests {
             "objects": [{"apiVersion": "example.com/v1", "kind": "Trap"}],
         });
         let said = message(&review);
-        assert!(said.contains("objects[0]: no kind `Trap` of `example.com/v1`"), "{said}");
+        assert!(
+            said.contains("objects[0]: no kind `Trap` of `example.com/v1`"),
+            "{said}"
+        );
     }
 }

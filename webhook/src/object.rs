@@ -97,7 +97,14 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_read_as_it_is() {
-        for text in ["null", "[1]", "1", r#""a""#, r#"{"metadata": null}"#, r#"{"metadata": [1]}"#] {
+        for text in [
+            "null",
+            "[1]",
+            "1",
+            r#""a""#,
+            r#"{"metadata": null}"#,
+            r#"{"metadata": [1]}"#,
+        ] {
             let plain: Value = serde_json::from_str(text).expect("JSON");
             assert_eq!(read(text).expect("JSON"), plain);
         }

@@ -93,7 +93,9 @@ impl Fleet {
         let pods = pods.collect::<Result<Vec<_>, Error>>()?;
         let phases: Phases = Arc::new(Mutex::new(vec![Phase::Absent; count]));
         let addresses: Vec<_> = pods.iter().map(|pod| pod.network.address()).collect();
-        let probes = addresses.iter().map(|address| Probe::of(*address, HEALTH_PORT));
+        let probes = addresses
+            .iter()
+            .map(|address| Probe::of(*address, HEALTH_PORT));
         let kubelet = Kubelet {
             probes: probes.collect::<Result<_, _>>()?,
             client: cluster.client(),
@@ -188,10 +190,16 @@ impl Fleet {
     pub async fn terminate(&mut self, index: usize) -> Result<(), Error> {
         self.set(index, Phase::Terminating { serving: true });
         let pod = &mut self.pods[index];
-        for process in [pod.webhook.as_ref(), pod.controller.as_ref()].into_iter().flatten() {
+        for process in [pod.webhook.as_ref(), pod.controller.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             process.terminate()?;
         }
-        for process in [pod.webhook.as_mut(), pod.controller.as_mut()].into_iter().flatten() {
+        for process in [pod.webhook.as_mut(), pod.controller.as_mut()]
+            .into_iter()
+            .flatten()
+        {
             eventually("a container ending", async || process.exit_status()).await?;
         }
         self.set(index, Phase::Absent);

@@ -43,10 +43,20 @@ impl Network {
         let name = network.name.as_str();
         let steps: [&[&str]; 7] = [
             &["netns", "add", name],
-            &["link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name],
+            &[
+                "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name,
+            ],
             &["addr", "add", &format!("{outside}/24"), "dev", name],
             &["link", "set", name, "up"],
-            &["-n", name, "addr", "add", &format!("{}/24", network.address), "dev", "eth0"],
+            &[
+                "-n",
+                name,
+                "addr",
+                "add",
+                &format!("{}/24", network.address),
+                "dev",
+                "eth0",
+            ],
             &["-n", name, "link", "set", "eth0", "up"],
             &["-n", name, "link", "set", "lo", "up"],
         ];

@@ -107,7 +107,11 @@ pub(crate) fn promlint() -> Result<PathBuf, Error> {
 /// The program that holds servers against the specification of HTTP/2.
 pub(crate) fn h2spec() -> Result<PathBuf, Error> {
     let _lock = lock()?;
-    build("checks", "github.com/summerwind/h2spec/cmd/h2spec", PLAIN_LDFLAGS)
+    build(
+        "checks",
+        "github.com/summerwind/h2spec/cmd/h2spec",
+        PLAIN_LDFLAGS,
+    )
 }
 
 /// Builds one program of one of our Go modules, unless this very version has been built.

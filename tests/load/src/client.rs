@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// What one run has shown.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measured {
-    pub(crate) answers: u64,
+    pub(crate) answers: u32,
     pub(crate) seconds: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -95,14 +95,17 @@ async fn measure(args: &Args) -> anyhow::Result<Measured> {
     for task in tasks {
         latencies.extend(task.await??);
     }
-    ensure!(!latencies.is_empty(), "no answer in the time that is measured");
+    ensure!(
+        !latencies.is_empty(),
+        "no answer in the time that is measured"
+    );
     latencies.sort_unstable();
     let at = |share: usize| {
         let index = (latencies.len() * share / 100).min(latencies.len() - 1);
         f64::from(latencies[index]) / 10.0
     };
     Ok(Measured {
-        answers: latencies.len() as u64,
+        answers: u32::try_from(latencies.len())?,
         seconds: Duration::from_millis(args.measure_ms).as_secs_f64(),
         p50_us: at(50),
         p99_us: at(99),
@@ -156,7 +159,11 @@ impl Asking {
         connection.ready().await?;
         let answer = connection.send_request(request).await?;
         ensure!(answer.status() == 200, "answered with {}", answer.status());
-        Ok(answer.into_body().collect().await.map(Collected::to_bytes)?)
+        Ok(answer
+            .into_body()
+            .collect()
+            .await
+            .map(Collected::to_bytes)?)
     }
 
     fn check(&self, answer: &[u8]) -> anyhow::Result<()> {

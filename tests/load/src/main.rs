@@ -46,7 +46,7 @@ struct Args {
     runs: usize,
     /// How long each measurement takes, after half a second that is not counted.
     #[arg(long, default_value_t = 2_000)]
-    measure_ms: u64,
+    measure_ms: u32,
 }
 
 #[derive(Subcommand)]
@@ -116,10 +116,17 @@ fn main() -> anyhow::Result<()> {
 
 fn compare(args: &Args) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
-    ensure!(cores >= 2, "one core for the server and one for who asks: there is but {cores}");
+    ensure!(
+        cores >= 2,
+        "one core for the server and one for who asks: there is but {cores}"
+    );
     let directory = tempfile::tempdir()?;
     write_all(directory.path())?;
-    let programs = [servers::lockstep()?, servers::controller_runtime()?, servers::floor()?];
+    let programs = [
+        servers::lockstep()?,
+        servers::controller_runtime()?,
+        servers::floor()?,
+    ];
     let mut report = Report::default();
     for run in 0..args.runs {
         for program in &programs {
@@ -160,11 +167,11 @@ fn measure(
 
 /// How many answers there were with those that are not counted, as far as one can tell.
 fn per_run(measured: &Measured, args: &Args) -> f64 {
-    let whole = (args.measure_ms + WARM_UP_MS) as f64 / args.measure_ms as f64;
-    measured.answers as f64 * whole
+    let whole = f64::from(args.measure_ms + WARM_UP_MS) / f64::from(args.measure_ms);
+    f64::from(measured.answers) * whole
 }
 
-const WARM_UP_MS: u64 = 500;
+const WARM_UP_MS: u32 = 500;
 
 fn ask(
     server: &Running,

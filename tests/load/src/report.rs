@@ -42,7 +42,11 @@ impl Report {
         if !server.rows.contains_key(scenario) {
             server.order.push(scenario.to_owned());
         }
-        server.rows.entry(scenario.to_owned()).or_default().push(row);
+        server
+            .rows
+            .entry(scenario.to_owned())
+            .or_default()
+            .push(row);
     }
 
     fn server(&mut self, name: &'static str) -> &mut Server {
@@ -109,7 +113,10 @@ impl Report {
         }
         let cpu = |scenario: &str| first.rows.get(scenario).map(|rows| numbers(rows)[3].median);
         if let (Some(refused), Some(small)) = (cpu("refused, 32"), cpu("small, 32")) {
-            println!("a refusal for ten reasons takes {:.2} times the CPU of an admission", refused / small);
+            println!(
+                "a refusal for ten reasons takes {:.2} times the CPU of an admission",
+                refused / small
+            );
         }
     }
 }
@@ -118,7 +125,7 @@ impl Report {
 fn numbers(rows: &[Row]) -> [Spread; 4] {
     let all = |number: fn(&Row) -> f64| spread(&rows.iter().map(number).collect::<Vec<_>>());
     [
-        all(|row| row.measured.answers as f64 / row.measured.seconds),
+        all(|row| f64::from(row.measured.answers) / row.measured.seconds),
         all(|row| row.measured.p50_us),
         all(|row| row.measured.p99_us),
         all(|row| row.cpu_us),

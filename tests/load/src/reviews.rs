@@ -31,7 +31,7 @@ impl Review {
 
     pub(crate) fn body(self) -> Value {
         match self {
-            Self::Small => review("CREATE", &object(json!({})), None),
+            Self::Small => review("CREATE", &object(&json!({})), None),
             Self::Typical => change(0),
             Self::Large => change(96_000),
             Self::Refused => review("CREATE", &broken(), None),
@@ -44,7 +44,7 @@ impl Review {
     }
 }
 
-fn object(more: Value) -> Value {
+fn object(more: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "database.example.com/v1alpha1",
         "kind": "CloudDatabase",
@@ -83,8 +83,9 @@ fn object(more: Value) -> Value {
 
 /// Ten reasons, of all three layers.
 fn broken() -> Value {
-    let mut object = object(json!({}));
-    object["spec"]["storage"] = json!({"type": "io2", "sizeGib": 20, "maxSizeGib": 21, "throughputMibps": 1});
+    let mut object = object(&json!({}));
+    object["spec"]["storage"] =
+        json!({"type": "io2", "sizeGib": 20, "maxSizeGib": 21, "throughputMibps": 1});
     object["spec"]["credentials"]["username"] = json!("user");
     object["spec"]["backup"] = json!({"retentionDays": 99, "window": "02:00-02:10"});
     object["spec"]["maintenanceWindow"] = json!("sun:02:05-sun:02:15");
@@ -94,11 +95,12 @@ fn broken() -> Value {
 
 /// A change of one field; `more` bytes of annotation in either object.
 fn change(more: usize) -> Value {
-    let applied = object(json!({})).to_string();
+    let applied = object(&json!({})).to_string();
     let metadata = |resource_version: &str| {
-        let mut metadata = object(json!({}))["metadata"].clone();
+        let mut metadata = object(&json!({}))["metadata"].clone();
         metadata["resourceVersion"] = json!(resource_version);
-        metadata["labels"] = json!({"app.kubernetes.io/name": "orders", "app.kubernetes.io/part-of": "shop"});
+        metadata["labels"] =
+            json!({"app.kubernetes.io/name": "orders", "app.kubernetes.io/part-of": "shop"});
         metadata["annotations"] = json!({
             "kubectl.kubernetes.io/last-applied-configuration": applied,
             "example.com/notes": "x".repeat(more),
@@ -123,8 +125,8 @@ fn change(more: usize) -> Value {
             "spec.storage.sizeGib": 500,
         }},
     });
-    let old = object(json!({"metadata": metadata("81231"), "status": status}));
-    let mut new = object(json!({"metadata": metadata("81231"), "status": status}));
+    let old = object(&json!({"metadata": metadata("81231"), "status": status}));
+    let mut new = object(&json!({"metadata": metadata("81231"), "status": status}));
     new["spec"]["storage"]["sizeGib"] = json!(600);
     review("UPDATE", &new, Some(&old))
 }
@@ -137,7 +139,16 @@ fn condition(type_: &str, reason: &str) -> Value {
 }
 
 fn managed_fields() -> Value {
-    let fields = ["engine", "instanceClass", "storage", "credentials", "backup", "multiAz", "port", "tags"];
+    let fields = [
+        "engine",
+        "instanceClass",
+        "storage",
+        "credentials",
+        "backup",
+        "multiAz",
+        "port",
+        "tags",
+    ];
     let spec: serde_json::Map<_, _> = fields
         .iter()
         .map(|field| (format!("f:{field}"), json!({})))
@@ -158,7 +169,8 @@ fn managed_fields() -> Value {
 
 fn review(operation: &str, object: &Value, old: Option<&Value>) -> Value {
     let resource = json!({"group": "database.example.com", "version": "v1alpha1", "resource": "clouddatabases"});
-    let kind = json!({"group": "database.example.com", "version": "v1alpha1", "kind": "CloudDatabase"});
+    let kind =
+        json!({"group": "database.example.com", "version": "v1alpha1", "kind": "CloudDatabase"});
     json!({
         "kind": "AdmissionReview",
         "apiVersion": "admission.k8s.io/v1",
