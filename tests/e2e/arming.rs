@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Moto, eventually, stays, wait_until_armed};
 
-use crate::world::{Detours, World, database, root};
+use crate::world::{Detours, World, database, judging_webhook, root};
 
 async fn world(controller_args: &[&str]) -> World {
     let cluster = Cluster::start().await.expect("a cluster");
@@ -19,15 +19,16 @@ async fn world(controller_args: &[&str]) -> World {
 }
 
 fn policy(world: &World) -> String {
-    let path = "jsonpath={.webhooks[0].failurePolicy}";
-    let arguments = [
-        "get",
-        "validatingwebhookconfiguration",
-        "lockstep",
-        "-o",
-        path,
-    ];
-    world.kubectl(&arguments).expect("the configuration")
+    judging_webhook(&world.cluster, "failurePolicy")
+}
+
+/// Ends the controller as a kubelet does.
+async fn end_controller(world: &mut World) {
+    let controller = world.installation.controller();
+    controller.terminate().expect("a signal");
+    eventually("its end", async || controller.exit_status())
+        .await
+        .expect("it ends");
 }
 
 async fn becomes(world: &World, expected: &str) {
@@ -131,16 +132,7 @@ async fn a_gate_that_has_not_refused_is_not_relied_on_and_one_that_is_gone_stays
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_replica_that_nobody_wants_any_more_disarms_the_gate() {
     let mut world = World::start().await;
-    world
-        .installation
-        .controller()
-        .terminate()
-        .expect("a signal");
-    eventually("its end", async || {
-        world.installation.controller().exit_status()
-    })
-    .await
-    .expect("it ends");
+    end_controller(&mut world).await;
     assert_eq!(policy(&world), "Fail", "another replica is on its way");
 
     world.installation.start_controller().expect("it starts");
@@ -159,16 +151,7 @@ async fn the_last_replica_that_nobody_wants_any_more_disarms_the_gate() {
     eventually("the controller at work", leading)
         .await
         .expect("it leads");
-    world
-        .installation
-        .controller()
-        .terminate()
-        .expect("a signal");
-    eventually("its end", async || {
-        world.installation.controller().exit_status()
-    })
-    .await
-    .expect("it ends");
+    end_controller(&mut world).await;
     assert_eq!(policy(&world), "Ignore");
     world.installation.webhook().kill();
     world.kubectl_apply(&database("orders")).expect("stored");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::alone::new_ca;
-use crate::world::{database, root};
+use crate::world::{database, judging_webhook, root};
 
 const SECRET: &str = "lockstep-webhook-tls";
 
@@ -75,15 +75,7 @@ impl Site {
 
     /// What the API server trusts.
     fn bundle(&self) -> String {
-        let path = "jsonpath={.webhooks[0].clientConfig.caBundle}";
-        let arguments = [
-            "get",
-            "validatingwebhookconfiguration",
-            "lockstep",
-            "-o",
-            path,
-        ];
-        let read = self.cluster.run_kubectl(&arguments).expect("it is there");
+        let read = judging_webhook(&self.cluster, "clientConfig.caBundle");
         let bytes: ByteString = serde_json::from_value(Value::String(read)).expect("base64");
         String::from_utf8(bytes.0).expect("PEM")
     }

@@ -227,6 +227,14 @@ impl World {
     }
 }
 
+/// A field of the webhook that judges, as the cluster has it.
+pub fn judging_webhook(cluster: &Cluster, field: &str) -> String {
+    let kind = "validatingwebhookconfiguration";
+    let path = format!("jsonpath={{.webhooks[0].{field}}}");
+    let read = cluster.run_kubectl(&["get", kind, "lockstep", "-o", &path]);
+    read.expect("the configuration")
+}
+
 /// A condition of an object.
 pub fn condition(object: &DynamicObject, type_: &str) -> Option<Condition> {
     let conditions = object.data.pointer("/status/conditions")?.as_array()?;
