@@ -96,11 +96,7 @@ async fn step<T, E>(what: &str, doing: impl Future<Output = Result<T, E>>) -> Re
 
 async fn install(cluster: &Cluster, moto: &Moto) -> anyhow::Result<Installation> {
     let directory = cluster.directory().join("manifests");
-    fs::create_dir(&directory).context("cannot write the manifests")?;
-    for file in manifests::files()? {
-        fs::write(directory.join(&file.name), file.content)
-            .context("cannot write the manifests")?;
-    }
+    manifests::write(&directory)?;
     let options = Options {
         program: std::env::current_exe().context("cannot find this program")?,
         aws_endpoint: moto.endpoint(),

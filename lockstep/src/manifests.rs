@@ -1,7 +1,7 @@
 //! `lockstep manifests`: every YAML file that a user applies.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use manifests::{Install, render};
@@ -29,10 +29,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             stale.push(file.name);
             continue;
         }
-        let folder = path.parent().unwrap_or(&args.directory);
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        fs::write(&path, file.content)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        write_file(&path, &file.content)?;
     }
     if !stale.is_empty() {
         bail!(
@@ -44,8 +41,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes all files into a folder that may not be there yet.
+pub(crate) fn write(directory: &Path) -> anyhow::Result<()> {
+    for file in files()? {
+        write_file(&directory.join(&file.name), &file.content)?;
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// All files as they are to be.
-pub(crate) fn files() -> anyhow::Result<Vec<manifests::File>> {
+fn files() -> anyhow::Result<Vec<manifests::File>> {
     Ok(render(&Install {
         rulesets: &kinds::rulesets()?,
         access: kinds::access(),

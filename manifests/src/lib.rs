@@ -5,6 +5,7 @@ mod editor;
 mod kustomization;
 pub mod names;
 mod rbac;
+mod split;
 mod webhooks;
 mod workload;
 
@@ -59,6 +60,11 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
     ));
     let kustomization = kustomization::kustomization(&files);
     files.push(file("kustomization.yaml", &[kustomization]));
+    files.push(file(
+        "split/controller.yaml",
+        &[split::controller(install.rulesets)],
+    ));
+    files.push(file("split/kustomization.yaml", &[split::kustomization()]));
     files.extend(
         install
             .rulesets

@@ -64,13 +64,7 @@ pub(crate) fn deployment(rulesets: &Rulesets) -> Value {
                     "automountServiceAccountToken": false,
                     // The delay before the listener closes, and 30 s for answers under way.
                     "terminationGracePeriodSeconds": 60,
-                    "securityContext": {
-                        "runAsNonRoot": true,
-                        "runAsUser": 65532,
-                        "runAsGroup": 65532,
-                        "fsGroup": 65532,
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
+                    "securityContext": pod_security(),
                     "topologySpreadConstraints": [{
                         "maxSkew": 1,
                         "topologyKey": "kubernetes.io/hostname",
@@ -113,7 +107,7 @@ fn webhook_container() -> Value {
 }
 
 /// No readiness probe: the sidecar must not take the gate down with it.
-fn controller_container(rulesets: &Rulesets) -> Value {
+pub(crate) fn controller_container(rulesets: &Rulesets) -> Value {
     let mut args = vec![
         "controller".to_owned(),
         format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
@@ -152,6 +146,16 @@ fn controller_container(rulesets: &Rulesets) -> Value {
     })
 }
 
+pub(crate) fn pod_security() -> Value {
+    json!({
+        "runAsNonRoot": true,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "fsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    })
+}
+
 fn container_security() -> Value {
     json!({
         "allowPrivilegeEscalation": false,
@@ -160,7 +164,7 @@ fn container_security() -> Value {
     })
 }
 
-fn volumes() -> Value {
+pub(crate) fn volumes() -> Value {
     json!([
         {"name": "tls", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         // Without one, every rule does what it says itself.

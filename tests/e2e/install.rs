@@ -31,6 +31,71 @@ async fn the_pods_of_the_manifests_pass_restricted_security_and_run() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn split_the_gate_holds_its_pair_and_nothing_else() {
+    let cluster = Cluster::start().await.expect("a cluster");
+    cluster.add_node("node-0").await.expect("a node");
+    let overlay = cluster.directory().join("overlay");
+    std::fs::create_dir(&overlay).expect("a folder");
+    // kustomize takes relative paths only.
+    let manifests = root().join("manifests").canonicalize().expect("a path");
+    let up = "../".repeat(overlay.components().count() - 1);
+    let base = format!(
+        "{up}{}",
+        manifests.strip_prefix("/").expect("a path").display()
+    );
+    let kustomization = format!("resources: [{base}]\ncomponents: [{base}/split]\n");
+    std::fs::write(overlay.join("kustomization.yaml"), kustomization).expect("a file");
+    cluster
+        .run_kubectl(&["apply", "-k", &overlay.to_string_lossy()])
+        .expect("everything applies");
+    for deployment in ["deployment/lockstep", "deployment/lockstep-controller"] {
+        let rollout = [
+            "rollout",
+            "status",
+            deployment,
+            "-n",
+            "lockstep-system",
+            "--timeout=60s",
+        ];
+        cluster.run_kubectl(&rollout).expect("kwok plays the Pods");
+    }
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "lockstep-system");
+    let of_gate = ListParams::default().labels("app.kubernetes.io/name=lockstep");
+    let gates = pods.list(&of_gate).await.expect("Pods");
+    assert_eq!(gates.items.len(), 2);
+    for pod in gates {
+        let pod = pod.spec.expect("a Pod has one");
+        assert_eq!(pod.containers.len(), 1);
+        let volumes: Vec<_> = pod.volumes.into_iter().flatten().collect();
+        assert!(volumes.iter().all(|volume| volume.projected.is_none()));
+        let secrets: Vec<_> = volumes
+            .iter()
+            .filter_map(|volume| volume.secret.as_ref())
+            .collect();
+        let [secret] = secrets[..] else {
+            panic!("{} Secrets", secrets.len());
+        };
+        let keys = secret.items.iter().flatten().map(|item| item.key.as_str());
+        assert_eq!(keys.collect::<Vec<_>>(), ["tls.crt", "tls.key"]);
+    }
+    let of_controller = ListParams::default().labels("app.kubernetes.io/name=lockstep-controller");
+    let controllers = pods.list(&of_controller).await.expect("Pods");
+    assert_eq!(controllers.items.len(), 2);
+    // What is sent to the gate's Service never reaches a controller.
+    let selector = [
+        "get",
+        "service",
+        "lockstep-webhook",
+        "-n",
+        "lockstep-system",
+        "-o",
+    ];
+    let selector = [&selector[..], &["jsonpath={.spec.selector}"]].concat();
+    let selector = cluster.run_kubectl(&selector).expect("the Service");
+    assert_eq!(selector, r#"{"app.kubernetes.io/name":"lockstep"}"#);
+}
+
 /// As the API server has stored the Pod, after the admission of service accounts.
 fn only_the_controller_has_credentials(pod: &PodSpec) {
     let container = |name: &str| {
@@ -123,6 +188,26 @@ async fn whoever_edits_databases_cannot_write_their_status() {
         for verb in ["patch", "update"] {
             assert!(!may(verb, "status"), "{user} may {verb} the status");
         }
+    }
+}
+
+/// The first thing that anybody tries.
+#[test]
+fn the_show_goes_on_to_its_end() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["dev", "--once"])
+        .output()
+        .expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (said, complaints) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}{complaints}");
+    for line in [
+        "admitted     examples/valid/20-production.yaml",
+        "turned away  examples/invalid/20-reserved-name.yaml",
+        "[username-reserved]",
+        "export KUBECONFIG=",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
     }
 }
 
