@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
 use tempfile::TempDir;
 use time::OffsetDateTime;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -49,6 +50,18 @@ impl Alone {
 
     /// A gate with what is in a directory.
     pub async fn start_with(directory: TempDir, ca: Ca, options: &[&str]) -> Self {
+        let gate = Self::start_unready(directory, ca, options);
+        eventually("the gate being ready", async || {
+            let readiness = gate.readiness().await;
+            readiness.starts_with("HTTP/1.1 200").then_some(())
+        })
+        .await
+        .expect("it becomes ready");
+        gate
+    }
+
+    /// The same, without waiting for anything.
+    pub fn start_unready(directory: TempDir, ca: Ca, options: &[&str]) -> Self {
         let (port, health_port) = (free_port(), free_port());
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
         command
@@ -60,20 +73,29 @@ impl Alone {
             .args(["--shutdown-delay=0s"])
             .args(options);
         let process = Process::start("webhook", &mut command, directory.path()).expect("a gate");
-        let gate = Self {
+        Self {
             process,
             _directory: directory,
             ca,
             port,
             health: format!("127.0.0.1:{health_port}"),
-        };
-        eventually("the gate being ready", async || {
-            let answer = plain_get(&gate.health, "/readyz").await?;
-            answer.starts_with("HTTP/1.1 200").then_some(())
-        })
-        .await
-        .expect("it becomes ready");
-        gate
+        }
+    }
+
+    /// The process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// What it says of being ready, if it says anything.
+    pub async fn readiness(&self) -> String {
+        plain_get(&self.health, "/readyz").await.unwrap_or_default()
+    }
+
+    /// Whether it says that it lives.
+    pub async fn is_alive(&self) -> bool {
+        let answer = plain_get(&self.health, "/healthz").await;
+        answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 
     pub async fn tcp(&self) -> TcpStream {
@@ -128,6 +150,13 @@ impl Alone {
     pub async fn ask(&self) -> Response<Vec<u8>> {
         let mut connection = speak(self.tls().await).await;
         ask_on(&mut connection).await.expect("an answer")
+    }
+
+    /// Sends any review, on a connection of its own.
+    pub async fn post(&self, path: &str, review: &Value) -> Response<Vec<u8>> {
+        let mut connection = speak(self.tls().await).await;
+        let answer = post_on(&mut connection, path, review).await;
+        answer.expect("an answer")
     }
 
     /// Waits until a bound has bitten that often, and asserts that others are served meanwhile.
@@ -195,8 +224,21 @@ pub async fn speak(stream: TlsStream<TcpStream>) -> Speaking {
 
 /// Asks for a review on a connection that stands.
 pub async fn ask_on(connection: &mut Speaking) -> hyper::Result<Response<Vec<u8>>> {
-    let body = review(&database("a"), None).to_string();
-    let request = Request::post("/validate?timeout=10s")
+    post_on(
+        connection,
+        "/validate?timeout=10s",
+        &review(&database("a"), None),
+    )
+    .await
+}
+
+async fn post_on(
+    connection: &mut Speaking,
+    path: &str,
+    body: &Value,
+) -> hyper::Result<Response<Vec<u8>>> {
+    let body = body.to_string();
+    let request = Request::post(path)
         .header("host", NAME)
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body)))

@@ -392,7 +392,11 @@ pub async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
 
 pub fn named(object: &Value, name: &str) -> DynamicObject {
     let mut object = object.clone();
+    let annotations = object["metadata"]["annotations"].take();
     object["metadata"] = json!({"name": name, "namespace": crate::world::NAMESPACE});
+    if annotations.is_object() {
+        object["metadata"]["annotations"] = annotations;
+    }
     serde_json::from_value(object).expect("an object")
 }
 

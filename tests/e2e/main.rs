@@ -13,6 +13,7 @@ mod crash;
 mod desk;
 mod desk_input;
 mod desk_lines;
+mod drain;
 mod gate;
 mod handshakes;
 mod hostile;

@@ -1,6 +1,6 @@
 //! What is no review gets a defined answer: never a hang, never an allow.
 
-use control_plane::{check_metrics, h2spec};
+use control_plane::{check_metrics, h2spec, oracle};
 use http::Request;
 use serde_json::{Value, json};
 
@@ -95,7 +95,14 @@ fn misdirected() -> Vec<(u16, &'static str, Request<Vec<u8>>)> {
 async fn http_2_is_spoken_as_specified() {
     let gate = Alone::start(&[]).await;
     let address = gate.address();
-    let asked = tokio::task::spawn_blocking(move || h2spec(address, "/validate"));
+    // Some of its cases send a frame after a whole request, and fail when the answer was faster: on a busy
+    // machine that is chance. What is wrong stays wrong.
+    let asked = tokio::task::spawn_blocking(move || {
+        let first = h2spec(address, "/validate");
+        (0..3).fold(first, |said, _| {
+            said.or_else(|_| h2spec(address, "/validate"))
+        })
+    });
     let said = asked.await.expect("it is run");
     let said = said.unwrap_or_else(|error| panic!("{error}"));
     assert!(said.contains(" 0 failed"), "{said}");
@@ -177,6 +184,53 @@ async fn what_is_no_review_gets_a_defined_answer() {
     let webhook = world.installation.webhook();
     let ended = control_plane::eventually("the gate ending", async || webhook.exit_status()).await;
     assert!(ended.expect("it ends").success());
+}
+
+/// Whatever the gate says, the API server's own types hold all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_read_strictly_as_the_go_types() {
+    let gate = Alone::start(&[]).await;
+    let mut warned = database("a");
+    warned["spec"]["storage"]["maxSizeGib"] = json!(115);
+    let mut refused = warned.clone();
+    refused["spec"]["credentials"]["username"] = json!("user");
+    refused["spec"]["port"] = json!(80);
+    let mut stranger = review(&database("a"), None);
+    stranger["request"]["kind"]["kind"] = json!("Widget");
+    let convert = |to: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "ConversionReview",
+            "request": {"uid": "u", "desiredAPIVersion": to, "objects": [database("a")]},
+        })
+    };
+    let mut answers = Vec::new();
+    for (path, review) in [
+        ("/validate", review(&database("a"), None)),
+        ("/validate", review(&warned, None)),
+        ("/validate", review(&refused, None)),
+        ("/validate", stranger),
+        ("/mutate", review(&database("a"), None)),
+        ("/mutate", review(&database("a"), Some(&database("a")))),
+        ("/convert", convert("database.example.com/v1beta1")),
+        ("/convert", convert("database.example.com/v3")),
+    ] {
+        let answer = gate.post(path, &review).await;
+        assert_eq!(answer.status(), 200, "{path}");
+        answers.push(String::from_utf8(answer.into_body()).expect("text"));
+    }
+    let problems = oracle("read-reviews", &json!(answers)).expect("Go reads them");
+    let none = vec![""; answers.len()];
+    assert_eq!(problems, json!(none), "{answers:#?}");
+    // It is strict: a field that no type has is found.
+    let strange = answers[0].replacen("\"allowed\"", "\"alowed\"", 1);
+    let problems = oracle("read-reviews", &json!([strange])).expect("Go reads it");
+    assert!(
+        problems[0]
+            .as_str()
+            .is_some_and(|said| said.contains("alowed")),
+        "{problems}"
+    );
 }
 
 /// A review of a kind that is not registered is answered as one, and refused.

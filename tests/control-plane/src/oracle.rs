@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::tools;
 
 /// What the libraries say to a question: `field-errors` prints a table of errors as apimachinery does,
-/// `rule-costs` estimates the CEL rules of a CRD as the API server does.
+/// `read-reviews` reads answers to reviews as strictly as it can, `rule-costs` estimates the CEL rules of a CRD as the API server does.
 ///
 /// # Errors
 ///

@@ -2,6 +2,7 @@
 //
 //	oracle field-errors  reads a table of errors and prints each as field.Error prints it
 //	oracle read-yaml     reads a list of YAML texts and prints the JSON that kubectl makes of each
+//	oracle read-reviews  reads a list of answers to reviews and prints what is wrong with each
 //	oracle rule-costs    reads a CRD and prints what each CEL rule is estimated to cost
 package main
 
@@ -21,7 +22,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("want one of field-errors, read-yaml, rule-costs")
+		return fmt.Errorf("want one of field-errors, read-yaml, read-reviews, rule-costs")
 	}
 	input, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -33,6 +34,8 @@ func run(args []string) error {
 		answer, err = fieldErrors(input)
 	case "read-yaml":
 		answer, err = readYAML(input)
+	case "read-reviews":
+		answer, err = readReviews(input)
 	case "rule-costs":
 		answer, err = ruleCosts(input)
 	default:
