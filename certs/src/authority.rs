@@ -85,7 +85,35 @@ impl Ca {
     }
 }
 
+impl Ca {
+    /// Whether the key is that of the certificate. What cannot be read at all is looked at elsewhere.
+    pub(crate) fn fits(&self) -> bool {
+        let Ok(key) = KeyPair::from_pem(&self.key) else {
+            return false;
+        };
+        let Ok((_, pem)) = parse_x509_pem(self.certificate.as_bytes()) else {
+            return false;
+        };
+        pem.parse_x509().is_ok_and(|certificate| {
+            let held = &certificate.public_key().subject_public_key.data;
+            **held == *key.public_key_raw()
+        })
+    }
+}
+
 impl Pair {
+    /// Whether the certificate says that this CA has signed it.
+    pub(crate) fn names_issuer(&self, ca: &str) -> bool {
+        let parsed = |pem: &str| parse_x509_pem(pem.as_bytes()).ok().map(|(_, pem)| pem);
+        let (Some(leaf), Some(ca)) = (parsed(&self.certificate), parsed(ca)) else {
+            return false;
+        };
+        match (leaf.parse_x509(), ca.parse_x509()) {
+            (Ok(leaf), Ok(ca)) => leaf.issuer() == ca.subject(),
+            _ => false,
+        }
+    }
+
     /// Whether the certificate is valid for all these names.
     pub(crate) fn has_names(&self, dns_names: &[String]) -> bool {
         let Ok((_, pem)) = parse_x509_pem(self.certificate.as_bytes()) else {

@@ -60,6 +60,11 @@ pub enum KeeperError {
     /// The Secret that somebody else fills is not whole.
     #[error("the Secret lacks {0}; whoever issues certificates has to fill it")]
     Lacks(&'static str),
+    /// The Secret holds keys that were not made together.
+    #[error(
+        "the Secret holds keys of somebody else: {0}; nothing is touched. Delete the Secret to have all keys made anew, or say `--cert-source secret`"
+    )]
+    Foreign(&'static str),
     /// The Secret that somebody else fills holds what cannot be served.
     #[error("the pair in the Secret cannot be served: {0}; the one before stays")]
     Unfit(String),
@@ -120,7 +125,9 @@ impl Keeper {
                 Err(error) => {
                     self.metrics.errors.inc();
                     tracing::error!(%error, "cannot keep the gate's keys; trying again");
-                    if let KeeperError::Unfit(_) | KeeperError::Lacks(_) = error {
+                    if let KeeperError::Unfit(_) | KeeperError::Lacks(_) | KeeperError::Foreign(_) =
+                        error
+                    {
                         announcer.warn("BadServingPair", &error.to_string()).await;
                     }
                     RETRY_AFTER.min(self.look_every)
@@ -149,7 +156,8 @@ impl Keeper {
                 Ok(())
             }
             Source::Provided { settle } => {
-                provided::tend(&cluster, *settle, &self.targets, memory).await
+                let name = &self.replicas.server_name;
+                provided::tend(&cluster, name, *settle, &self.targets, memory).await
             }
             Source::Files { ca: None } => Ok(()),
             Source::Files { ca: Some(path) } => {

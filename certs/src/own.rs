@@ -28,15 +28,23 @@ pub(crate) async fn tend(
     targets: &[Target],
 ) -> Result<Keys, KeeperError> {
     for _ in 0..ATTEMPTS {
+        // What fails for one target must not keep the others, or the gate, from what they need.
+        let mut failure = None;
         let mut found = Vec::new();
         for target in targets {
-            found.push((target, cluster.look(target).await?));
+            match cluster.look(target).await {
+                Ok(one) => found.extend(one.map(|one| (target, one))),
+                Err(error) => failure = Some(error),
+            }
         }
         let (mut stored, keys) = match cluster.load().await? {
             None => (empty(name), None),
             // A Secret made empty by an installer, or one that somebody broke, holds none.
             Some(stored) => {
                 let keys = secret::read(&stored);
+                if let Some(keys) = &keys {
+                    keys.check().map_err(KeeperError::Foreign)?;
+                }
                 (stored, keys)
             }
         };
@@ -49,24 +57,46 @@ pub(crate) async fn tend(
         // What is trusted can be served, before anybody is told to trust it.
         cluster.serve(&keys.serving)?;
         let trusted = keys.trusted();
+        let lacks = |target: &Target, found| {
+            let carried = target.carried(found);
+            carried.iter().any(|one| one.as_deref() != Some(&trusted))
+        };
+        // Written down before it is repaired: whoever goes on must not count on time that is void.
+        if found.iter().any(|(target, found)| lacks(target, found))
+            && let Some(anew) = keys.waiting_anew()
+        {
+            secret::write(&mut stored, &anew);
+            cluster.store(&stored).await?;
+            continue;
+        }
         let (mut repaired, mut conflict) = (false, false);
         for (target, found) in &found {
-            if let Some(found) = found {
-                match cluster.carry(target, found, &trusted).await? {
-                    Written::Already => {}
-                    Written::Now => repaired = true,
-                    Written::Conflict => conflict = true,
-                }
+            match cluster.carry(target, found, &trusted).await {
+                Ok(Written::Already) => {}
+                Ok(Written::Now) => repaired = true,
+                Ok(Written::Conflict) => conflict = true,
+                Err(error) => failure = Some(error),
             }
         }
         if conflict {
             continue;
         }
-        let all_show =
-            !keys.outgoing.is_empty() && cluster.all_show(&keys.signing.certificate).await?;
+        let mut all_show = false;
+        if !keys.outgoing.is_empty() {
+            match cluster.all_show(&keys.signing.certificate).await {
+                Ok(shown) => all_show = shown,
+                Err(error) => failure = Some(error),
+            }
+        }
         let sight = Sight { repaired, all_show };
-        let Some((next, step)) = plan.next(&keys, sight, cluster.now())? else {
-            return Ok(keys);
+        let now = cluster.now();
+        let next = match &failure {
+            None => plan.next(&keys, sight, now)?,
+            // Nobody has to hear of a new pair of the same CA.
+            Some(_) => plan.renewed(&keys, now)?,
+        };
+        let Some((next, step)) = next else {
+            return failure.map_or(Ok(keys), Err);
         };
         secret::write(&mut stored, &next);
         if cluster.store(&stored).await? == Written::Now {

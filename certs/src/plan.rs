@@ -105,14 +105,26 @@ impl Plan {
             next.outgoing.retain(|certificate| !is_over(certificate));
             return Ok(Some((next, "dropping a CA that has expired")));
         }
+        self.renewed(keys, now)
+    }
+
+    /// The keys with a new pair of the same CA, if one is due.
+    pub(crate) fn renewed(
+        &self,
+        keys: &Keys,
+        now: OffsetDateTime,
+    ) -> Result<Option<(Keys, &'static str)>, AuthorityError> {
         let serving = &keys.serving;
-        if is_due(&serving.certificate) || !serving.has_names(&self.dns_names) {
-            next.serving = next
-                .signing
-                .sign(&self.dns_names, self.leaf_lifetime, now)?;
-            return Ok(Some((next, "renewing the serving certificate")));
+        let is_due = Period::of(&serving.certificate).map_or(true, |period| period.is_due(now));
+        if !is_due && serving.has_names(&self.dns_names) {
+            return Ok(None);
         }
-        Ok(None)
+        let signing = &keys.signing;
+        let next = Keys {
+            serving: signing.sign(&self.dns_names, self.leaf_lifetime, now)?,
+            ..keys.clone()
+        };
+        Ok(Some((next, "renewing the serving certificate")))
     }
 
     fn promote(&self, mut keys: Keys, now: OffsetDateTime) -> Result<Keys, AuthorityError> {

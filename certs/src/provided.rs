@@ -1,10 +1,14 @@
 //! Keys that somebody else makes and puts into a Secret: cert-manager, for example.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 
@@ -24,6 +28,7 @@ pub(crate) struct Memory {
 /// until every replica shows a certificate of the new CA.
 pub(crate) async fn tend(
     cluster: &impl Cluster,
+    name: &str,
     settle: Duration,
     targets: &[Target],
     memory: &mut Memory,
@@ -40,9 +45,9 @@ pub(crate) async fn tend(
         .and_then(|trusted| secret::certificates(&trusted))
         .filter(|certificates| !certificates.is_empty())
         .ok_or(KeeperError::Lacks("ca.crt"))?;
-    check(&pair)?;
-
     let now = cluster.now();
+    check(&pair, &ca, name, now)?;
+
     let is_over = |certificate: &str| {
         Period::of(certificate).map_or(true, |period: Period| period.is_over(now))
     };
@@ -89,8 +94,8 @@ pub(crate) async fn tend(
     Ok(())
 }
 
-/// Refuses a pair that could not be served.
-fn check(pair: &Pair) -> Result<(), KeeperError> {
+/// Refuses a pair that could not be served, or that no API server would trust.
+fn check(pair: &Pair, ca: &[String], name: &str, now: OffsetDateTime) -> Result<(), KeeperError> {
     let unfit = |problem: String| KeeperError::Unfit(problem);
     let chain = CertificateDer::pem_slice_iter(pair.certificate.as_bytes());
     let chain: Vec<_> = chain
@@ -100,7 +105,38 @@ fn check(pair: &Pair) -> Result<(), KeeperError> {
         .map_err(|_| unfit("`tls.key` holds no PEM private key".to_owned()))?;
     let key = any_supported_type(&key)
         .map_err(|error| unfit(format!("`tls.key` cannot sign: {error}")))?;
-    CertifiedKey::new(chain, key)
+    CertifiedKey::new(chain.clone(), key)
         .keys_match()
-        .map_err(|error| unfit(format!("`tls.key` is not the key of `tls.crt`: {error}")))
+        .map_err(|error| unfit(format!("`tls.key` is not the key of `tls.crt`: {error}")))?;
+    is_trusted(&chain, ca, name, now).map_err(|error| {
+        unfit(format!(
+            "`tls.crt` is not one for {name} by `ca.crt`: {error}"
+        ))
+    })
+}
+
+fn is_trusted(
+    chain: &[CertificateDer<'static>],
+    ca: &[String],
+    name: &str,
+    now: OffsetDateTime,
+) -> Result<(), rustls::Error> {
+    let general = |error: String| rustls::Error::General(error);
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(ca.concat().as_bytes()) {
+        roots.add(certificate.map_err(|error| general(error.to_string()))?)?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| general(error.to_string()))?;
+    let name = ServerName::try_from(name).map_err(|error| general(error.to_string()))?;
+    let seconds = u64::try_from(now.unix_timestamp()).unwrap_or_default();
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+    let (leaf, intermediates) = chain
+        .split_first()
+        .ok_or(rustls::Error::NoCertificatesPresented)?;
+    verifier
+        .verify_server_cert(leaf, intermediates, &name, &[], now)
+        .map(drop)
 }

@@ -230,6 +230,24 @@ impl World {
         }
     }
 
+    /// Somebody applies what he has kept: the CA that signs, without the one to come.
+    fn overwrite(&mut self) {
+        let Some(keys) = self
+            .keys()
+            .filter(|keys| keys.phase() == Phase::Introducing)
+        else {
+            return;
+        };
+        for configuration in &mut self.configurations {
+            self.writes += 1;
+            configuration.version += 1;
+            configuration.bundle.clone_from(&keys.signing.certificate);
+            for (_, stale_since) in &mut configuration.heard {
+                stale_since.get_or_insert(self.now);
+            }
+        }
+    }
+
     fn assert_everybody_is_trusted(&self, seed: u64, known: &mut HashSet<(String, String)>) {
         for pair in self.served.iter().flatten() {
             for configuration in &self.configurations {
@@ -306,6 +324,11 @@ fn history(seed: u64) -> (usize, usize) {
                 let mut world = world.lock().expect("whole");
                 let period = Duration::from_mins(random.u64(1..240));
                 world.suspended[index] = Some(world.now + period);
+            }
+            // When nobody is about to write: who has looked before cannot know.
+            65..68 => {
+                tendings.fill_with(|| None);
+                world.lock().expect("whole").overwrite();
             }
             _ => {
                 {

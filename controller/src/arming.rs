@@ -126,9 +126,14 @@ impl Arming {
             () = self.keep_looking() => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
-        match self.withdraw().await {
-            Ok(()) => {}
-            Err(error) => tracing::warn!(%error, "cannot see whether the gate has to be disarmed"),
+        for pause in [1, 2, 4].map(Duration::from_secs) {
+            match self.withdraw().await {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot see whether the gate has to be disarmed");
+                }
+            }
+            tokio::time::sleep(pause).await;
         }
     }
 

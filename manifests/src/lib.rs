@@ -55,6 +55,10 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
     files.push(file("rbac.yaml", &rbac::all(install)));
     files.push(file("service.yaml", &[workload::service()]));
     files.push(file(
+        "disruption-budget.yaml",
+        &[workload::disruption_budget()],
+    ));
+    files.push(file(
         "deployment.yaml",
         &[workload::deployment(install.rulesets)],
     ));

@@ -97,7 +97,8 @@ fn webhook_container() -> Value {
         ],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
-        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+        // Twice what all bodies may take at once (`--bodies-limit-bytes`).
+        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": container_security(),
         "volumeMounts": [
             {"name": "tls", "mountPath": KEYS, "readOnly": true},
@@ -143,6 +144,19 @@ pub(crate) fn controller_container(rulesets: &Rulesets) -> Value {
             {"name": "policy", "mountPath": POLICY, "readOnly": true},
             {"name": "cluster-credentials", "mountPath": CREDENTIALS, "readOnly": true},
         ],
+    })
+}
+
+/// Of two gates one goes on while nodes are drained.
+pub(crate) fn disruption_budget() -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": names::APP, "namespace": names::NAMESPACE},
+        "spec": {
+            "minAvailable": 1,
+            "selector": {"matchLabels": {"app.kubernetes.io/name": names::APP}},
+        },
     })
 }
 

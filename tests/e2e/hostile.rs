@@ -96,7 +96,15 @@ fn continuations() -> Vec<u8> {
     [frame(1, 0, 1, POST_HEADERS), more.repeat(64)].concat()
 }
 
-const ATTACKS: [(&str, Attack); 12] = [
+/// A review of an object with a long list.
+fn with_items(good: &[u8], item: &str, count: usize) -> Vec<u8> {
+    let list = format!(r#""spec":{{"list":[{}0],"#, item.repeat(count));
+    let good = String::from_utf8(good.to_vec()).expect("text");
+    assert!(good.contains(r#""spec":{"#));
+    good.replacen(r#""spec":{"#, &list, 1).into_bytes()
+}
+
+const ATTACKS: [(&str, Attack); 14] = [
     ("handshakes that are cut off", |_| {
         raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"")
     }),
@@ -127,6 +135,12 @@ const ATTACKS: [(&str, Attack); 12] = [
             r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"object":{deep}}}}}"#
         );
         http(b"", &post(JSON, body.as_bytes()))
+    }),
+    ("7 MB of small objects", |good| {
+        http(b"", &post(JSON, &with_items(good, r#"{"a":0},"#, 800_000)))
+    }),
+    ("2 MB of numbers", |good| {
+        http(b"", &post(JSON, &with_items(good, "0,", 1_000_000)))
     }),
     ("reviews cut off in the middle", |good| {
         let whole = post(JSON, good);

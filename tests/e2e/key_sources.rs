@@ -157,6 +157,14 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
     })
     .await
     .unwrap_or_else(|error| panic!("{error}\n{}", site.installation.output()));
+    // A pair of another CA than the one beside it: no API server would trust it.
+    site.fill_secret(&second, &pair_of(&first)).await;
+    eventually("another Event", async || {
+        let events = site.cluster.run_kubectl(&events).ok()?;
+        events.contains("by `ca.crt`").then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| panic!("{error}\n{}", site.installation.output()));
     stays(Duration::from_secs(3), "what is served", async || {
         site.served()
     })

@@ -22,6 +22,7 @@ pub(crate) struct Room {
 pub(crate) struct Received {
     pub(crate) bytes: Vec<u8>,
     _room: Option<OwnedSemaphorePermit>,
+    weight: Option<OwnedSemaphorePermit>,
 }
 
 impl Room {
@@ -44,6 +45,24 @@ impl Room {
                 self.metrics.limited(Limit::Body);
                 Refusal::timed_out()
             })?
+    }
+
+    /// Takes room for what a body becomes when it is read, which may be far more than its bytes.
+    pub(crate) fn weigh(&self, received: &mut Received) -> Result<(), Refusal> {
+        let weight = weight(&received.bytes).saturating_mul(COPIES);
+        if weight > self.limits.bodies_bytes {
+            self.metrics.limited(Limit::BodiesBytes);
+            return Err(Refusal::too_dense(self.limits.bodies_bytes));
+        }
+        let more = u32::try_from(weight).unwrap_or(u32::MAX);
+        let more = Arc::clone(&self.bytes)
+            .try_acquire_many_owned(more)
+            .map_err(|_| {
+                self.metrics.limited(Limit::BodiesBytes);
+                Refusal::overloaded()
+            })?;
+        received.weight = Some(more);
+        Ok(())
     }
 
     async fn collect(&self, mut body: Body, most: usize) -> Result<Received, Refusal> {
@@ -72,6 +91,68 @@ impl Room {
             }
             bytes.extend_from_slice(&data);
         }
-        Ok(Received { bytes, _room: room })
+        Ok(Received {
+            bytes,
+            _room: room,
+            weight: None,
+        })
+    }
+}
+
+/// What an item of a list, or a field, takes in memory.
+const ITEM_BYTES: usize = 32;
+
+/// What an object takes that has any field: its first node has room for eleven.
+const OBJECT_BYTES: usize = 700;
+
+/// The object, and what becomes of it while it is judged.
+const COPIES: usize = 2;
+
+/// About what JSON takes once it is read, without the texts in it. Commas and braces within texts count as
+/// well, so that this is rather too much.
+fn weight(json: &[u8]) -> usize {
+    let weights = json.iter().map(|byte| match byte {
+        b',' => ITEM_BYTES,
+        b'{' => OBJECT_BYTES,
+        _ => 0,
+    });
+    weights.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    fn received(bytes: Vec<u8>) -> Received {
+        Received {
+            bytes,
+            _room: None,
+            weight: None,
+        }
+    }
+
+    #[test]
+    fn what_grows_when_it_is_read_takes_room_for_that() {
+        let limits = Limits {
+            bodies_bytes: 1 << 20,
+            ..Limits::default()
+        };
+        let room = Room::new(&limits, &Metrics::register(&mut Registry::default()));
+        let mut long = received(vec![b'x'; 4 << 20]);
+        assert!(room.weigh(&mut long).is_ok(), "texts stay what they are");
+        let mut items = received(b"0,".repeat(10_000));
+        assert!(room.weigh(&mut items).is_ok());
+        let mut more = received(b"0,".repeat(10_000));
+        let refusal = room
+            .weigh(&mut more)
+            .expect_err("both together are too much");
+        assert_eq!(refusal.code.as_u16(), 429);
+        drop(items);
+        assert!(room.weigh(&mut more).is_ok(), "there is room again");
+        let mut objects = received(b"{\"a\":0},".repeat(1_000));
+        let refusal = room.weigh(&mut objects).expect_err("too much at any time");
+        assert_eq!(refusal.code.as_u16(), 413);
     }
 }

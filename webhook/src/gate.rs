@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use jiff::SignedDuration;
+use prometheus_client::metrics::gauge::Gauge;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -64,6 +65,22 @@ impl Door {
     }
 }
 
+/// A request that is being answered, until it is or nobody waits for it any more.
+struct InFlight(Gauge);
+
+impl InFlight {
+    fn enter(gauge: Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 impl Gate {
     /// A gate that judges the kinds of `rulesets`.
     #[must_use]
@@ -112,10 +129,9 @@ impl Gate {
         let labels = WebhookLabels {
             webhook: door.name(),
         };
-        let in_flight = self.metrics.in_flight.get_or_create_owned(&labels);
-        in_flight.inc();
+        let in_flight = InFlight::enter(self.metrics.in_flight.get_or_create_owned(&labels));
         let answer = self.answer(door, request).await;
-        in_flight.dec();
+        drop(in_flight);
         self.metrics
             .latency
             .get_or_create(&labels)
@@ -164,7 +180,11 @@ impl Gate {
     }
 
     /// Judges a body, if not too many are being judged.
-    async fn judge(self: &Arc<Self>, door: Door, received: Received) -> Result<Answer, Refusal> {
+    async fn judge(
+        self: &Arc<Self>,
+        door: Door,
+        mut received: Received,
+    ) -> Result<Answer, Refusal> {
         let at_work = Arc::clone(&self.reviews).try_acquire_owned().map_err(|_| {
             self.metrics.limited(Limit::Reviews);
             Refusal::overloaded()
@@ -172,6 +192,7 @@ impl Gate {
         if received.bytes.len() <= QUICK_BYTES {
             return self.isolated(door, &received.bytes);
         }
+        self.room.weigh(&mut received)?;
         let gate = Arc::clone(self);
         // Nobody may wait for it any more; it counts all the same until it has ended.
         let judging = tokio::task::spawn_blocking(move || {

@@ -26,7 +26,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// How large one body may be that is to be converted: whole lists come at once.
     pub conversion_bytes: usize,
-    /// How much all bodies may take that are held at once.
+    /// How much all bodies may take that are held at once; large ones count as what they become when they
+    /// are read.
     pub bodies_bytes: usize,
 }
 
@@ -43,7 +44,7 @@ impl Default for Limits {
             // What one update carries at most: two objects of the API server's request limit (3 MiB)
             // and the envelope around them.
             body_bytes: 7 << 20,
-            conversion_bytes: 64 << 20,
+            conversion_bytes: 32 << 20,
             bodies_bytes: 256 << 20,
         }
     }

@@ -53,6 +53,16 @@ impl Refusal {
         }
     }
 
+    pub(crate) fn too_dense(limit_bytes: usize) -> Self {
+        Self {
+            code: StatusCode::PAYLOAD_TOO_LARGE,
+            reason: "RequestEntityTooLarge",
+            message: format!(
+                "the review has too many fields and items: read, it would take more than {limit_bytes} bytes"
+            ),
+        }
+    }
+
     pub(crate) fn timed_out() -> Self {
         Self {
             code: StatusCode::REQUEST_TIMEOUT,
