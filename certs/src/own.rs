@@ -7,7 +7,7 @@ use crate::bundle::{Target, Written};
 use crate::cluster::Cluster;
 use crate::keeper::KeeperError;
 use crate::keys::Keys;
-use crate::plan::{Plan, Sight};
+use crate::plan::Plan;
 use crate::secret;
 
 /// How often in a row another replica may be faster before one waits for the next tick.
@@ -69,11 +69,10 @@ pub(crate) async fn tend(
             cluster.store(&stored).await?;
             continue;
         }
-        let (mut repaired, mut conflict) = (false, false);
+        let mut conflict = false;
         for (target, found) in &found {
             match cluster.carry(target, found, &trusted).await {
-                Ok(Written::Already) => {}
-                Ok(Written::Now) => repaired = true,
+                Ok(Written::Already | Written::Now) => {}
                 Ok(Written::Conflict) => conflict = true,
                 Err(error) => failure = Some(error),
             }
@@ -88,10 +87,9 @@ pub(crate) async fn tend(
                 Err(error) => failure = Some(error),
             }
         }
-        let sight = Sight { repaired, all_show };
         let now = cluster.now();
         let next = match &failure {
-            None => plan.next(&keys, sight, now)?,
+            None => plan.next(&keys, all_show, now)?,
             // Nobody has to hear of a new pair of the same CA.
             Some(_) => plan.renewed(&keys, now)?,
         };

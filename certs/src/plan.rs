@@ -21,15 +21,6 @@ pub struct Plan {
     pub settle: Duration,
 }
 
-/// What has been seen of the world since the keys were read.
-#[derive(Clone, Copy)]
-pub(crate) struct Sight {
-    /// A configuration did not carry what is trusted, and was corrected.
-    pub(crate) repaired: bool,
-    /// Every replica shows a certificate of the CA that signs.
-    pub(crate) all_show: bool,
-}
-
 impl Plan {
     /// Keys out of nothing.
     pub(crate) fn fresh(&self, now: OffsetDateTime) -> Result<Keys, AuthorityError> {
@@ -43,7 +34,8 @@ impl Plan {
         })
     }
 
-    /// The keys after the next step and what it is called, if one is due.
+    /// The keys after the next step and what it is called, if one is due, given that every configuration
+    /// carries what is trusted, and whether every replica shows a certificate of the CA that signs.
     ///
     /// # Guarantees
     ///
@@ -53,7 +45,7 @@ impl Plan {
     pub(crate) fn next(
         &self,
         keys: &Keys,
-        sight: Sight,
+        all_show: bool,
         now: OffsetDateTime,
     ) -> Result<Option<(Keys, &'static str)>, AuthorityError> {
         let is_over = |certificate: &str| {
@@ -71,7 +63,7 @@ impl Plan {
             // Nothing that an expired CA has signed is taken: there is nothing to wait for.
             let must_wait = !is_over(&keys.signing.certificate);
             let since = incoming.carried_since.filter(|since| *since <= now);
-            if must_wait && (sight.repaired || since.is_none()) {
+            if must_wait && since.is_none() {
                 next.incoming = Some(Incoming {
                     carried_since: Some(now),
                     ..incoming.clone()
@@ -94,7 +86,7 @@ impl Plan {
             next.rotation_asked = false;
             return Ok(Some((next, "introducing a new CA")));
         }
-        if sight.all_show && !keys.outgoing.is_empty() {
+        if all_show && !keys.outgoing.is_empty() {
             next.outgoing.clear();
             return Ok(Some((
                 next,
@@ -143,10 +135,6 @@ mod tests {
     use super::*;
 
     const HOUR: Duration = Duration::from_hours(1);
-    const CALM: Sight = Sight {
-        repaired: false,
-        all_show: false,
-    };
 
     fn plan() -> Plan {
         Plan {
@@ -161,15 +149,15 @@ mod tests {
         OffsetDateTime::UNIX_EPOCH + 500_000 * HOUR
     }
 
-    fn step(keys: &Keys, sight: Sight, after: Duration) -> Option<Keys> {
-        let next = plan().next(keys, sight, start() + after).expect("keys");
+    fn step(keys: &Keys, all_show: bool, after: Duration) -> Option<Keys> {
+        let next = plan().next(keys, all_show, start() + after).expect("keys");
         next.map(|(keys, _)| keys)
     }
 
     fn introducing() -> Keys {
         let mut keys = plan().fresh(start()).expect("keys");
         keys.rotation_asked = true;
-        let keys = step(&keys, CALM, Duration::ZERO).expect("a new CA");
+        let keys = step(&keys, false, Duration::ZERO).expect("a new CA");
         assert!(!keys.rotation_asked);
         keys
     }
@@ -177,16 +165,14 @@ mod tests {
     #[test]
     fn whoever_overwrites_a_configuration_makes_the_new_ca_wait_again() {
         let keys = introducing();
-        let repaired = Sight {
-            repaired: true,
-            ..CALM
-        };
-        let keys = step(&keys, repaired, Duration::ZERO).expect("it is noted");
+        assert!(keys.waiting_anew().is_none(), "no time has begun");
+        let keys = step(&keys, false, Duration::ZERO).expect("it is noted");
         let half = HOUR / 2;
-        assert!(step(&keys, CALM, half).is_none());
-        let keys = step(&keys, repaired, half).expect("it is noted anew");
-        assert!(step(&keys, CALM, HOUR).is_none(), "the first hour is void");
-        let keys = step(&keys, CALM, HOUR + half).expect("it signs");
+        assert!(step(&keys, false, half).is_none());
+        let keys = keys.waiting_anew().expect("the time is void");
+        let keys = step(&keys, false, half).expect("it is noted anew");
+        assert!(step(&keys, false, HOUR).is_none(), "the first hour is void");
+        let keys = step(&keys, false, HOUR + half).expect("it signs");
         assert!(keys.incoming.is_none());
         assert_eq!(keys.outgoing.len(), 1);
     }
@@ -194,8 +180,8 @@ mod tests {
     #[test]
     fn a_clock_that_was_ahead_is_not_believed() {
         let keys = introducing();
-        let ahead = step(&keys, CALM, 50 * HOUR).expect("it is noted");
-        let corrected = step(&ahead, CALM, HOUR).expect("it is noted anew");
+        let ahead = step(&keys, false, 50 * HOUR).expect("it is noted");
+        let corrected = step(&ahead, false, HOUR).expect("it is noted anew");
         let since = corrected
             .incoming
             .and_then(|incoming| incoming.carried_since);
@@ -205,46 +191,42 @@ mod tests {
     #[test]
     fn only_the_serving_pair_is_renewed_while_its_ca_is_young() {
         let keys = plan().fresh(start()).expect("keys");
-        assert!(step(&keys, CALM, 19 * HOUR).is_none());
-        let renewed = step(&keys, CALM, 20 * HOUR).expect("a new pair");
+        assert!(step(&keys, false, 19 * HOUR).is_none());
+        let renewed = step(&keys, false, 20 * HOUR).expect("a new pair");
         assert!(renewed.signing == keys.signing && renewed.serving != keys.serving);
         let other = Plan {
             dns_names: vec!["gate".to_owned(), "other".to_owned()],
             ..plan()
         };
         let (renamed, _) = other
-            .next(&keys, CALM, start())
+            .next(&keys, false, start())
             .expect("keys")
             .expect("a pair for both names");
         assert!(renamed.serving.has_names(&other.dns_names));
         // An older release beside it, which knows the first name only, is content.
-        assert!(step(&renamed, CALM, Duration::ZERO).is_none());
+        assert!(step(&renamed, false, Duration::ZERO).is_none());
     }
 
     #[test]
     fn what_has_expired_is_not_waited_for() {
         let keys = introducing();
-        let keys = step(&keys, CALM, 89 * HOUR).expect("it is noted");
-        let promoted = step(&keys, CALM, 90 * HOUR);
+        let keys = step(&keys, false, 89 * HOUR).expect("it is noted");
+        let promoted = step(&keys, false, 90 * HOUR);
         // Both CAs have expired by then.
         assert!(promoted.is_some_and(|keys| keys.incoming.is_none()));
 
         let keys = plan().fresh(start()).expect("keys");
-        let late = step(&keys, CALM, 90 * HOUR).expect("all new");
+        let late = step(&keys, false, 90 * HOUR).expect("all new");
         assert!(late.signing != keys.signing && late.outgoing.is_empty());
     }
 
     #[test]
     fn an_old_ca_that_somebody_still_shows_stays_until_it_expires() {
         let keys = introducing();
-        let keys = step(&keys, CALM, HOUR).expect("it is noted");
-        let keys = step(&keys, CALM, 2 * HOUR).expect("it signs");
-        let shown = Sight {
-            all_show: true,
-            ..CALM
-        };
-        assert!(step(&keys, CALM, 3 * HOUR).is_none());
-        assert!(step(&keys, shown, 3 * HOUR).is_some_and(|keys| keys.outgoing.is_empty()));
+        let keys = step(&keys, false, HOUR).expect("it is noted");
+        let keys = step(&keys, false, 2 * HOUR).expect("it signs");
+        assert!(step(&keys, false, 3 * HOUR).is_none());
+        assert!(step(&keys, true, 3 * HOUR).is_some_and(|keys| keys.outgoing.is_empty()));
         let mut renewed = keys;
         // Later than anything else is due.
         renewed.signing = Ca::generate(900 * HOUR, start()).expect("a CA");
@@ -252,7 +234,7 @@ mod tests {
             .signing
             .sign(&plan().dns_names, 900 * HOUR, start())
             .expect("a pair");
-        assert!(step(&renewed, CALM, 89 * HOUR).is_none());
-        assert!(step(&renewed, CALM, 90 * HOUR).is_some_and(|keys| keys.outgoing.is_empty()));
+        assert!(step(&renewed, false, 89 * HOUR).is_none());
+        assert!(step(&renewed, false, 90 * HOUR).is_some_and(|keys| keys.outgoing.is_empty()));
     }
 }

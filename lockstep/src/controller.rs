@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use controller::{AnyListens, Arming, ArmingMetrics, Candidate, Metrics};
 use kube::Client;
 use prometheus_client::registry::Registry;
+use shared_validation::Rulesets;
 use tokio::sync::watch;
 
 use crate::keeping::KeyArgs;
@@ -61,11 +62,12 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let policy = args.policy.follow(&kinds::rulesets()?, &mut registry);
+    let rulesets = kinds::rulesets()?;
+    let policy = args.policy.follow(&rulesets, &mut registry);
     let operators = kinds::Operators::new(&client, &args.operators, policy).await?;
     let certs = certs::Metrics::register(&mut registry);
     let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
-    let arming = args.arming(&client, ArmingMetrics::register(&mut registry))?;
+    let arming = args.arming(&client, rulesets, ArmingMetrics::register(&mut registry));
     // Standing by is being ready: the readiness of a Pod is the gate's alone.
     admin::serve(args.health_listen, registry, || Ok(())).await?;
     tokio::spawn(keeper.run());
@@ -85,22 +87,22 @@ async fn serve(args: Args) -> anyhow::Result<()> {
 }
 
 impl Args {
-    fn arming(&self, client: &Client, metrics: ArmingMetrics) -> anyhow::Result<Arming> {
+    fn arming(&self, client: &Client, rulesets: Rulesets, metrics: ArmingMetrics) -> Arming {
         let replicas = self.keys.replicas(client, &self.namespace);
         let any_listens: AnyListens = Box::new(move || {
             let replicas = replicas.clone();
             Box::pin(async move { replicas.any_listens().await })
         });
-        Ok(Arming {
+        Arming {
             client: client.clone(),
             configuration: self.keys.webhook_configuration().to_owned(),
             webhook: manifests::names::VALIDATING_WEBHOOK.to_owned(),
             namespace: self.namespace.clone(),
             deployment: self.deployment.clone(),
-            rulesets: kinds::rulesets()?,
+            rulesets,
             look_every: self.canary_every,
             any_listens: self.disarm_without_replicas.then_some(any_listens),
             metrics,
-        })
+        }
     }
 }

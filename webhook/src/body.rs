@@ -54,15 +54,18 @@ impl Room {
             self.metrics.limited(Limit::BodiesBytes);
             return Err(Refusal::too_dense(self.limits.bodies_bytes));
         }
-        let more = u32::try_from(weight).unwrap_or(u32::MAX);
-        let more = Arc::clone(&self.bytes)
-            .try_acquire_many_owned(more)
-            .map_err(|_| {
-                self.metrics.limited(Limit::BodiesBytes);
-                Refusal::overloaded()
-            })?;
-        received.weight = Some(more);
+        received.weight = Some(self.take(weight)?);
         Ok(())
+    }
+
+    /// Takes room, if there is as much.
+    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let taken = Arc::clone(&self.bytes).try_acquire_many_owned(bytes);
+        taken.map_err(|_| {
+            self.metrics.limited(Limit::BodiesBytes);
+            Refusal::overloaded()
+        })
     }
 
     async fn collect(&self, mut body: Body, most: usize) -> Result<Received, Refusal> {
@@ -78,13 +81,7 @@ impl Room {
                 self.metrics.limited(Limit::BodyBytes);
                 return Err(Refusal::too_large(most));
             }
-            let more = u32::try_from(data.len()).unwrap_or(u32::MAX);
-            let more = Arc::clone(&self.bytes)
-                .try_acquire_many_owned(more)
-                .map_err(|_| {
-                    self.metrics.limited(Limit::BodiesBytes);
-                    Refusal::overloaded()
-                })?;
+            let more = self.take(data.len())?;
             match &mut room {
                 Some(room) => room.merge(more),
                 None => room = Some(more),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use shared_validation::Rulesets;
 
 use crate::refusal::Refusal;
+use crate::response::Answer;
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
@@ -31,17 +32,11 @@ struct Request {
 }
 
 /// A `ConversionReview` that answers.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Converted {
-    api_version: &'static str,
-    kind: &'static str,
-    response: Response,
-}
+pub(crate) type Converted = Answer<Response>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Response {
+pub(crate) struct Response {
     uid: String,
     converted_objects: Vec<Value>,
     result: Value,

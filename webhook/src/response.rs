@@ -11,18 +11,21 @@ use crate::review::{GroupVersionKind, Request};
 /// The API server cuts a warning at 256 characters.
 const MAX_WARNING_CHARS: usize = 256;
 
-/// An `AdmissionReview` that answers.
+/// A review that answers, of whichever kind.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Review {
-    api_version: &'static str,
-    kind: &'static str,
-    response: Response,
+pub(crate) struct Answer<R> {
+    pub(crate) api_version: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) response: R,
 }
+
+/// An `AdmissionReview` that answers.
+pub(crate) type Review = Answer<Response>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Response {
+pub(crate) struct Response {
     uid: String,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

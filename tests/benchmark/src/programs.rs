@@ -1,9 +1,7 @@
 //! The two programs, built, and how each is asked.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 
@@ -48,15 +46,7 @@ impl Program {
 
 /// `lockstep check`, built for release.
 pub(crate) fn lockstep() -> anyhow::Result<Program> {
-    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
-    build(Command::new(cargo).current_dir(root()).args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "lockstep",
-    ]))?;
-    let program = target().join("release/lockstep");
+    let program = building::lockstep()?;
     Ok(Program {
         name: "lockstep",
         command: vec![program.display().to_string(), "check".to_owned()],
@@ -71,13 +61,10 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
 
 /// kubeconform, as strict as lockstep is: unknown fields and repeated keys are refused.
 pub(crate) fn kubeconform(schemas: &Path) -> anyhow::Result<Program> {
-    let program = target().join("benchmark/kubeconform");
-    build(
-        Command::new("go")
-            .current_dir(root().join("tests/benchmark/go/kubeconform"))
-            .args(["build", "-mod=readonly", "-ldflags", "-s -w", "-o"])
-            .arg(&program)
-            .arg("github.com/yannh/kubeconform/cmd/kubeconform"),
+    let program = building::go(
+        "tests/benchmark/go/kubeconform",
+        "github.com/yannh/kubeconform/cmd/kubeconform",
+        "kubeconform",
     )?;
     let template = "{{ .ResourceKind }}_{{ .ResourceAPIVersion }}.json";
     let command = [
@@ -99,21 +86,4 @@ pub(crate) fn kubeconform(schemas: &Path) -> anyhow::Result<Program> {
         },
         finds: |planted| planted == Planted::Schema,
     })
-}
-
-fn build(command: &mut Command) -> anyhow::Result<()> {
-    let status = command
-        .status()
-        .with_context(|| command.get_program().display().to_string())?;
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
-}
-
-/// The root of the repository.
-pub(crate) fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn target() -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

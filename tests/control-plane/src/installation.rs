@@ -196,16 +196,8 @@ impl Installation {
         })?;
         let authority = self.authority(cluster).await?;
         for kind in WEBHOOK_CONFIGURATIONS {
-            let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
-            eventually("the caBundle being written", async || {
-                let configurations = api.list(&ListParams::default()).await.ok()?;
-                let mut webhooks = configurations
-                    .items
-                    .iter()
-                    .flat_map(|c| c.data["webhooks"].as_array().into_iter().flatten());
-                webhooks
-                    .all(|webhook| webhook["clientConfig"]["caBundle"] == authority)
-                    .then_some(())
+            wait_for_webhooks(cluster, kind, "the caBundle being written", |webhook| {
+                webhook["clientConfig"]["caBundle"] == authority
             })
             .await?;
         }
@@ -354,17 +346,29 @@ fn kubectl_patch(cluster: &Cluster, kind: &str, name: &str, patch: &Value) -> Re
 
 /// Waits until the API server refuses what the gate does not judge.
 pub async fn wait_until_armed(cluster: &Cluster) -> Result<(), Error> {
-    let validating = admission("ValidatingWebhookConfiguration");
-    let api: Api<DynamicObject> = Api::all_with(cluster.client(), &validating);
-    eventually("the gate being armed", async || {
+    let validating = "ValidatingWebhookConfiguration";
+    wait_for_webhooks(cluster, validating, "the gate being armed", |webhook| {
+        webhook["failurePolicy"] == "Fail"
+    })
+    .await
+}
+
+/// Waits until there is a webhook in configurations of a kind, and all of them are as they have to be.
+async fn wait_for_webhooks(
+    cluster: &Cluster,
+    kind: &str,
+    what: &str,
+    is_so: impl Fn(&Value) -> bool,
+) -> Result<(), Error> {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
+    eventually(what, async || {
         let configurations = api.list(&ListParams::default()).await.ok()?;
-        let mut webhooks = configurations
+        let webhooks = configurations
             .items
             .iter()
             .flat_map(|c| c.data["webhooks"].as_array().into_iter().flatten());
-        webhooks
-            .all(|webhook| webhook["failurePolicy"] == "Fail")
-            .then_some(())
+        let webhooks: Vec<_> = webhooks.collect();
+        (!webhooks.is_empty() && webhooks.into_iter().all(&is_so)).then_some(())
     })
     .await
 }

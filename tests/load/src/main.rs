@@ -14,7 +14,6 @@ mod servers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand};
@@ -143,8 +142,7 @@ fn measure(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let server = program.start(directory)?;
-    // Whatever it does after it takes connections is over by then.
-    std::thread::sleep(Duration::from_millis(500));
+    server.wait_until_idle()?;
     report.started(program.name, server.start_up, server.memory()?.0);
     for scenario in SCENARIOS {
         if scenario.review == Review::Refused && !program.judges {

@@ -9,6 +9,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
+/// How long a server may take to take connections, and to come to rest.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How often CPU time is looked at. It is counted in hundredths of a second.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// A server as it is started.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
@@ -27,12 +33,9 @@ pub(crate) struct Running {
 
 /// The gate, with all three layers.
 pub(crate) fn lockstep() -> anyhow::Result<Program> {
-    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
-    let arguments = ["build", "--release", "--locked", "--package", "lockstep"];
-    build(Command::new(cargo).current_dir(root()).args(arguments))?;
     Ok(Program {
         name: "lockstep",
-        path: target().join("release/lockstep"),
+        path: building::lockstep()?,
         arguments: |port, keys| {
             vec![
                 "webhook".to_owned(),
@@ -47,17 +50,9 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
 
 /// A webhook of controller-runtime, with the rules that only a webhook can have.
 pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
-    let path = target().join("benchmark/controller-runtime");
-    build(
-        Command::new("go")
-            .current_dir(root().join("tests/load/peer"))
-            .args(["build", "-mod=readonly", "-ldflags", "-s -w", "-o"])
-            .arg(&path)
-            .arg("."),
-    )?;
     Ok(Program {
         name: "controller-runtime",
-        path,
+        path: building::go("tests/load/peer", ".", "controller-runtime")?,
         arguments: |port, keys| {
             vec![
                 format!("--port={port}"),
@@ -103,7 +98,7 @@ impl Program {
                 bail!("{} has ended: {status}", self.name);
             }
             ensure!(
-                started.elapsed() < Duration::from_secs(30),
+                started.elapsed() < DEADLINE,
                 "{} takes no connection",
                 self.name
             );
@@ -118,6 +113,21 @@ impl Program {
 }
 
 impl Running {
+    /// Waits until its CPU time stands still: whatever it does after it takes connections is over.
+    pub(crate) fn wait_until_idle(&self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        let mut before = self.cpu()?;
+        loop {
+            std::thread::sleep(LOOK_EVERY);
+            let now = self.cpu()?;
+            if now <= before {
+                return Ok(());
+            }
+            ensure!(started.elapsed() < DEADLINE, "it never comes to rest");
+            before = now;
+        }
+    }
+
     /// What it holds now, and what it held at most, in MiB.
     pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -155,20 +165,4 @@ impl Drop for Running {
 fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
-}
-
-fn build(command: &mut Command) -> anyhow::Result<()> {
-    let status = command
-        .status()
-        .with_context(|| command.get_program().display().to_string())?;
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
-}
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn target() -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

@@ -1,0 +1,43 @@
+//! The programs that are measured, built from this repository.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// Builds `lockstep` for release, and says where it is.
+pub fn lockstep() -> anyhow::Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
+    let arguments = ["build", "--release", "--locked", "--package", "lockstep"];
+    run(Command::new(cargo).current_dir(root()).args(arguments))?;
+    Ok(target().join("release/lockstep"))
+}
+
+/// Builds a package of a Go module, named by its folder in this repository, and says where it is.
+pub fn go(module: &str, package: &str, name: &str) -> anyhow::Result<PathBuf> {
+    let program = target().join("benchmark").join(name);
+    run(Command::new("go")
+        .current_dir(root().join(module))
+        .args(["build", "-mod=readonly", "-ldflags", "-s -w", "-o"])
+        .arg(&program)
+        .arg(package))?;
+    Ok(program)
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command
+        .status()
+        .with_context(|| command.get_program().display().to_string())?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}
