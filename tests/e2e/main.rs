@@ -1,6 +1,7 @@
 //! Lockstep as it runs: a real API server calls the real gate over TLS, the controller has exactly the
 //! rights that the manifests grant, and AWS is a moto server.
 
+mod absent;
 mod alone;
 mod apply;
 mod arming;

@@ -275,7 +275,11 @@ async fn well_formed_reviews_are_answered(gate: &Gate) {
     );
 
     // What is not judged here passes untouched.
-    for (field, value) in [("subResource", "status"), ("operation", "DELETE")] {
+    for (field, value) in [
+        ("subResource", "status"),
+        ("subResource", "scale"),
+        ("operation", "DELETE"),
+    ] {
         let mut review = review(&database("a"), None);
         review["request"][field] = json!(value);
         review["request"]["object"]["spec"]["port"] = json!(80);
