@@ -11,6 +11,7 @@ mod conditions;
 mod cycle;
 mod known;
 mod leadership;
+mod lookout;
 mod merge_patch;
 mod metrics;
 mod reconcile;
@@ -19,6 +20,7 @@ mod status;
 
 pub use arming::{AnyListens, Arming, ArmingMetrics};
 pub use leadership::Candidate;
+pub use lookout::{Lookout, LookoutMetrics};
 pub use metrics::Metrics;
 pub use reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
 pub use run::{Loop, Run};

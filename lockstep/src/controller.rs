@@ -10,6 +10,7 @@ use prometheus_client::registry::Registry;
 use shared_validation::Rulesets;
 use tokio::sync::watch;
 
+use crate::crds::LookoutArgs;
 use crate::keeping::KeyArgs;
 use crate::kinds::{self, OperatorArgs};
 use crate::{admin, logging, policy, serving};
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     #[arg(long)]
     disarm_without_replicas: bool,
     #[command(flatten)]
+    lookout: LookoutArgs,
+    #[command(flatten)]
     operators: OperatorArgs,
     #[command(flatten)]
     policy: policy::PolicyArgs,
@@ -67,10 +70,16 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let operators = kinds::Operators::new(&client, &args.operators, policy).await?;
     let certs = certs::Metrics::register(&mut registry);
     let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
-    let arming = args.arming(&client, rulesets, ArmingMetrics::register(&mut registry));
+    let arming = args.arming(
+        &client,
+        rulesets.clone(),
+        ArmingMetrics::register(&mut registry),
+    );
+    let lookout = args.lookout.lookout(&client, rulesets, &mut registry);
     // Standing by is being ready: the readiness of a Pod is the gate's alone.
     admin::serve(args.health_listen, registry, || Ok(())).await?;
     tokio::spawn(keeper.run());
+    tokio::spawn(lookout.run());
     let arming = tokio::spawn(arming.run(stop.clone()));
     let candidate = Candidate::new(client, &args.namespace, &args.lease, &args.identity);
     let term = |ending: watch::Receiver<bool>| {

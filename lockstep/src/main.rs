@@ -5,6 +5,7 @@ mod audit;
 mod check;
 mod cluster;
 mod controller;
+mod crds;
 mod desk;
 mod dev;
 mod keeping;

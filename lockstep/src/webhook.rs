@@ -10,6 +10,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use webhook::{Gate, Metrics, Server, ServingKeys, Tls};
 
+use crate::crds::CrdsArgs;
 use crate::limits::LimitArgs;
 use crate::{admin, kinds, logging, policy, serving};
 
@@ -35,6 +36,8 @@ pub(crate) struct Args {
     shutdown_delay: Duration,
     #[command(flatten)]
     policy: policy::PolicyArgs,
+    #[command(flatten)]
+    crds: CrdsArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
@@ -49,7 +52,10 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let policy = args.policy.follow(&rulesets, &mut registry);
     let metrics = Metrics::register(&mut registry);
     let limits = args.limits.limits();
-    let gate = Gate::new(rulesets, metrics.clone(), limits.clone()).under(policy);
+    let crds = args.crds.follow(&rulesets);
+    let gate = Gate::new(rulesets, metrics.clone(), limits.clone())
+        .under(policy)
+        .beside(crds);
     let keys = ServingKeys::in_directory(&args.tls_directory);
     tokio::spawn(Arc::clone(&keys).keep_fresh(metrics.clone()));
     let tls = match args.client_ca {

@@ -1,6 +1,7 @@
 //! What the controller may do, and what users get.
 
 use serde_json::{Value, json};
+use shared_validation::Judge;
 
 use crate::{Install, crds, names};
 
@@ -45,20 +46,25 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
         "resourceNames": [names::WEBHOOK_CONFIGURATION],
         "verbs": ["get", "list", "patch", "watch"],
     }));
-    let converted = install
-        .rulesets
-        .iter()
-        .filter(|ruleset| crds::converts(ruleset.as_ref()));
-    let converted: Vec<_> = converted
-        .map(|ruleset| crds::name(ruleset.as_ref()))
-        .collect();
-    if !converted.is_empty() {
-        rules.push(json!({
+    let on_crds = |names: Vec<&str>, verbs: &[&str]| {
+        json!({
             "apiGroups": ["apiextensions.k8s.io"],
             "resources": ["customresourcedefinitions"],
-            "resourceNames": converted,
-            "verbs": ["get", "list", "patch", "watch"],
-        }));
+            "resourceNames": names,
+            "verbs": verbs,
+        })
+    };
+    // Whether the cluster judges by the same CRD.
+    rules.push(on_crds(
+        judges(install).map(crds::name).collect(),
+        &["get", "list", "watch"],
+    ));
+    let converted: Vec<_> = judges(install)
+        .filter(|ruleset| crds::converts(*ruleset))
+        .map(crds::name)
+        .collect();
+    if !converted.is_empty() {
+        rules.push(on_crds(converted, &["patch"]));
     }
     rules.extend(install.access.iter().cloned());
     json!({
@@ -130,11 +136,12 @@ fn binding(kind: &str, name: &str, namespace: Option<&str>, role_kind: &str) -> 
     })
 }
 
+fn judges<'a>(install: &'a Install<'_>) -> impl Iterator<Item = &'a dyn Judge> {
+    install.rulesets.iter().map(|ruleset| ruleset.as_ref() as _)
+}
+
 fn kinds<'a>(install: &'a Install<'_>) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    install
-        .rulesets
-        .iter()
-        .map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
+    judges(install).map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
 }
 
 fn metadata(name: &str, namespace: Option<&str>) -> Value {

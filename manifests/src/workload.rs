@@ -5,7 +5,7 @@ use shared_validation::Rulesets;
 
 use crate::{crds, names};
 
-/// Where the controller leaves the serving pair for the gate.
+/// Where the controller leaves the serving pair for the gate, and what it has seen of the CRDs.
 const KEYS: &str = "/run/lockstep/tls";
 /// Where both containers find the policy.
 const POLICY: &str = "/etc/lockstep/policy";
@@ -88,6 +88,7 @@ fn webhook_container() -> Value {
             format!("--listen=0.0.0.0:{WEBHOOK_PORT}"),
             format!("--health-listen=0.0.0.0:{WEBHOOK_HEALTH_PORT}"),
             format!("--tls-directory={KEYS}"),
+            format!("--crds-file={KEYS}/crds.json"),
             format!("--policy={POLICY}/policy.yaml"),
             "--shutdown-delay=10s",
         ],
@@ -113,6 +114,7 @@ pub(crate) fn controller_container(rulesets: &Rulesets) -> Value {
         "controller".to_owned(),
         format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
         format!("--tls-directory={KEYS}"),
+        format!("--crds-file={KEYS}/crds.json"),
         format!("--policy={POLICY}/policy.yaml"),
         format!("--tls-secret={}", names::TLS_SECRET),
         format!("--webhook-service={}", names::SERVICE),

@@ -96,7 +96,11 @@ impl Accepted {
     /// back where the loop has said nothing yet.
     #[must_use]
     pub fn read(object: &Value) -> Option<Self> {
-        let status = object.get("status")?;
+        Self::of_status(object.get("status")?)
+    }
+
+    /// The same, of the status alone.
+    pub(crate) fn of_status(status: &Value) -> Option<Self> {
         let remembered = status
             .get("accepted")
             .and_then(|accepted| Self::deserialize(accepted).ok());

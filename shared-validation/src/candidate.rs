@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::accepted::Accepted;
 use crate::field_path::FieldPath;
 use crate::policy::Policy;
+use crate::sighting::ClusterCrd;
 
 /// What is being done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Candidate<'a> {
     pub duplicates: &'a [FieldPath],
     /// What violations of Rust rules do; without one, what the rules say themselves.
     pub policy: Option<&'a Policy>,
+    /// What the API server judges by.
+    pub crd: ClusterCrd,
 }
 
 impl<'a> Candidate<'a> {
@@ -56,6 +59,7 @@ impl<'a> Candidate<'a> {
             unknown_fields: UnknownFields::Ignore,
             duplicates: &[],
             policy: None,
+            crd: ClusterCrd::Unknown,
         }
     }
 
@@ -105,6 +109,12 @@ impl<'a> Candidate<'a> {
             policy: Some(policy),
             ..self
         }
+    }
+
+    /// The same, where the cluster has this CRD.
+    #[must_use]
+    pub fn beside(self, crd: ClusterCrd) -> Self {
+        Self { crd, ..self }
     }
 
     /// The same, with fields that stand more than once refused.

@@ -15,6 +15,7 @@ use crate::field_path::Cursor;
 use crate::metadata;
 use crate::ruleset::{Case, CompileError, Judge, LayerJudge, Report};
 use crate::schema::Schema;
+use crate::sighting::ClusterCrd;
 use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
 use crate::verdict::Verdict;
@@ -193,6 +194,9 @@ impl CustomResource {
         Structural.judge(&case, &mut report);
         if !report.blocks_cel() {
             Cel.judge(&case, &mut report);
+        }
+        if candidate.crd == ClusterCrd::Different {
+            report.advise();
         }
         if let Some(typed) = beyond.typed {
             typed.judge(&case, &mut report);

@@ -1,7 +1,6 @@
 //! Everything compiled for one kind, and the judgement itself.
 
 use std::collections::BTreeSet;
-use std::marker::PhantomData;
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
@@ -16,12 +15,14 @@ use crate::defaults::DynamicDefault;
 use crate::field_error::ErrorType;
 use crate::field_path::FieldPath;
 use crate::kind::Kind;
+use crate::passing::Passing;
 use crate::policy::Policy;
 use crate::rule::Layer;
 use crate::schema::Schema;
 use crate::structural::Scale;
 use crate::typed::Typed;
 use crate::verdict::{Verdict, Violation};
+use crate::written::Written;
 
 /// Why a ruleset does not compile. It stops the start, never a request.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +84,8 @@ pub(crate) struct Report<'a> {
     warnings: Vec<Violation>,
     audited: Vec<Violation>,
     inherited: Vec<Inherited>,
+    /// Whether errors have been turned into advice.
+    has_advised: bool,
     /// Errors in spite of which the object was accepted before.
     known: &'a [Inherited],
 }
@@ -118,12 +121,19 @@ impl<'a> Report<'a> {
         self.warnings.push(violation);
     }
 
+    /// Turns every error so far into advice: another CRD than this one is what the API server judges by.
+    pub(crate) fn advise(&mut self) {
+        self.has_advised |= !self.errors.is_empty();
+        self.warnings.append(&mut self.errors);
+    }
+
     pub(crate) fn audit(&mut self, violation: Violation) {
         self.audited.push(violation);
     }
 
+    /// Whether something is wrong by what the CRD says, be it only said as advice.
     pub(crate) fn has_errors(&self) -> bool {
-        !self.errors.is_empty()
+        self.has_advised || !self.errors.is_empty()
     }
 
     /// The verdict, for an object that is as it is now and came to be so by these operations.
@@ -187,6 +197,18 @@ pub trait Judge: Send + Sync {
     fn additions(&self, candidate: &Candidate<'_>) -> Patch {
         self.check(candidate).additions
     }
+    /// Whether an object passes by the Rust rules alone, with nothing to add to it and nothing to say, for
+    /// who knows that the API server has just judged the rest by this very CRD.
+    ///
+    /// No costs more to find out why: it takes a whole judgement.
+    fn passes(&self, _object: Written<'_>, _old: Option<Written<'_>>) -> bool {
+        false
+    }
+    /// Whether there is nothing to add to an object whose defaults the API server has filled by this very
+    /// CRD.
+    fn is_complete(&self, _object: Written<'_>) -> bool {
+        false
+    }
     /// An object of this kind in another version, named as in `apiVersion`.
     ///
     /// # Errors
@@ -209,13 +231,13 @@ pub trait Judge: Send + Sync {
 }
 
 /// Everything compiled for one kind: structural schema, CEL rules, Rust rules, defaults.
-pub struct Ruleset<K> {
+pub struct Ruleset<K: Kind> {
     resource: CustomResource,
     dynamic_defaults: Vec<DynamicDefault>,
     transition_fields: BTreeSet<String>,
-    typed: Box<dyn LayerJudge>,
+    typed: Typed<K>,
+    passing: Passing,
     catalogue: Vec<RuleEntry>,
-    kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Kind> Ruleset<K> {
@@ -267,21 +289,21 @@ impl<K: Kind> Ruleset<K> {
         }));
         Ok(Self {
             resource,
+            passing: Passing::new(&dynamic_defaults, &transition_fields),
             dynamic_defaults,
             transition_fields,
-            typed: Box::new(Typed { rules }),
+            typed: Typed { rules },
             catalogue,
-            kind: PhantomData,
         })
     }
 }
 
-impl<K> Ruleset<K> {
+impl<K: Kind> Ruleset<K> {
     fn beyond(&self) -> Beyond<'_> {
         Beyond {
             dynamic_defaults: &self.dynamic_defaults,
             transition_fields: &self.transition_fields,
-            typed: Some(self.typed.as_ref()),
+            typed: Some(&self.typed),
         }
     }
 }
@@ -331,6 +353,14 @@ impl<K: Kind> Judge for Ruleset<K> {
 
     fn additions(&self, candidate: &Candidate<'_>) -> Patch {
         self.resource.additions(candidate, &self.beyond())
+    }
+
+    fn passes(&self, object: Written<'_>, old: Option<Written<'_>>) -> bool {
+        self.passing.passes(&self.typed, object, old)
+    }
+
+    fn is_complete(&self, object: Written<'_>) -> bool {
+        self.passing.is_complete(object)
     }
 
     fn check(&self, candidate: &Candidate<'_>) -> Verdict {

@@ -19,6 +19,13 @@ pub(crate) struct Typed<K: Kind> {
     pub(crate) rules: Vec<Rule<K>>,
 }
 
+impl<K: Kind> Typed<K> {
+    /// Whether no rule has anything to say.
+    pub(crate) fn is_silent(&self, subject: &Subject<'_, K>) -> bool {
+        self.rules.iter().all(|rule| run(rule, subject).is_empty())
+    }
+}
+
 impl<K: Kind> LayerJudge for Typed<K> {
     fn judge(&self, case: &Case<'_>, report: &mut Report<'_>) {
         canary::judge(case.object, report);

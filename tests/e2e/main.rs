@@ -11,6 +11,7 @@ mod cases;
 mod catalogue;
 mod conversion;
 mod crash;
+mod crd_in_sync;
 mod desk;
 mod desk_input;
 mod desk_lines;

@@ -17,6 +17,7 @@ pub struct Metrics {
     pub(crate) in_flight: Family<WebhookLabels, Gauge>,
     pub(crate) violations: Family<ViolationLabels, Counter>,
     pub(crate) panics: Counter,
+    pub(crate) rust_only: Counter,
     pub(crate) certificates: Counter,
     pub(crate) certificate_errors: Counter,
     pub(crate) certificate_expiry: Gauge,
@@ -79,6 +80,11 @@ impl Metrics {
             panics: add.metric(
                 "controller_runtime_webhook_panics",
                 "Reviews that ended in a panic",
+                Counter::default(),
+            ),
+            rust_only: add.metric(
+                "lockstep_gate_rust_only",
+                "Reviews that took the Rust rules alone: the API server had just judged the rest by the same CRD",
                 Counter::default(),
             ),
             certificates: add.metric(

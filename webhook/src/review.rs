@@ -11,6 +11,9 @@ use crate::refusal::Refusal;
 pub(crate) struct Request<'a> {
     pub(crate) uid: String,
     pub(crate) kind: GroupVersionKind,
+    /// What kind the user has written, which may be another version's.
+    #[serde(default)]
+    request_kind: Option<GroupVersionKind>,
     #[serde(default)]
     pub(crate) sub_resource: Option<String>,
     #[serde(default)]
@@ -28,8 +31,17 @@ pub(crate) struct Request<'a> {
     pub(crate) dry_run: bool,
 }
 
+impl Request<'_> {
+    /// Whether the object was written as it is asked about here, and not converted first: the API server
+    /// judges what was written.
+    pub(crate) fn is_as_written(&self) -> bool {
+        let written = self.request_kind.as_ref();
+        written.is_none_or(|written| *written == self.kind)
+    }
+}
+
 /// What kind the object is of.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct GroupVersionKind {
     pub(crate) group: String,
     pub(crate) version: String,

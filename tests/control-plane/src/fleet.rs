@@ -144,6 +144,10 @@ impl Fleet {
                 pod.controller_health
             ))
             .arg(format!("--tls-directory={}", self.keys(index).display()))
+            .arg(format!(
+                "--crds-file={}/crds.json",
+                self.keys(index).display()
+            ))
             .arg(format!("--policy={}", self.policy().display()))
             .args(&self.options.controller_args)
             .env_clear()
@@ -164,6 +168,10 @@ impl Fleet {
         command
             .args(container.args)
             .arg(format!("--tls-directory={}", self.keys(index).display()))
+            .arg(format!(
+                "--crds-file={}/crds.json",
+                self.keys(index).display()
+            ))
             .arg(format!("--policy={}", self.policy().display()))
             .args(&self.webhook_args)
             .envs(container.env);

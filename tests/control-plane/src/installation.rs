@@ -92,6 +92,7 @@ impl Installation {
                 self.webhook_health_port
             ))
             .arg(format!("--tls-directory={}", self.keys.display()))
+            .arg(format!("--crds-file={}/crds.json", self.keys.display()))
             .arg(format!("--policy={}", self.policy.display()))
             .arg("--shutdown-delay=0s")
             .env_clear()
@@ -118,6 +119,7 @@ impl Installation {
             .args(container.args)
             .arg(format!("--health-listen=127.0.0.1:{health_port}"))
             .arg(format!("--tls-directory={}", self.keys.display()))
+            .arg(format!("--crds-file={}/crds.json", self.keys.display()))
             .arg(format!("--policy={}", self.policy.display()))
             .args(&self.options.controller_args)
             .env_clear()

@@ -2,14 +2,16 @@
 //! that a server can do.
 //!
 //! Each server has the first core and whoever asks the second; all have the same certificate and get the
-//! same reviews, over HTTP/1.1, as an API server asks a Service. The gate judges all three layers, the
-//! peer only the rules that a schema cannot say. The floor judges nothing.
+//! same reviews, over HTTP/1.1, as an API server asks a Service. The gate judges all three layers, or where
+//! somebody vouches for the CRD only the rules that a schema cannot say, as the peer does. The floor judges
+//! nothing.
 
 mod client;
 mod floor;
 mod report;
 mod reviews;
 mod servers;
+mod vouching;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -121,6 +123,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     write_all(directory.path())?;
     let programs = [
         servers::lockstep()?,
+        servers::lockstep_vouched_for()?,
         servers::controller_runtime()?,
         servers::floor()?,
     ];

@@ -89,35 +89,49 @@ impl Report {
             );
         }
         println!();
-        self.print_ratios(first);
+        self.print_ratios();
     }
 
-    fn print_ratios(&self, first: &Server) {
-        for (name, other) in self.servers.iter().skip(1) {
-            for (scenario, rows) in first.order.iter().filter_map(|scenario| {
-                Some((scenario, (&first.rows[scenario], other.rows.get(scenario)?)))
-            }) {
-                let (ours, theirs) = (numbers(rows.0), numbers(rows.1));
+    fn print_ratios(&self) {
+        let is_ours = |name: &str| name.starts_with("lockstep");
+        let (ours, others): (Vec<_>, Vec<_>) =
+            self.servers.iter().partition(|(name, _)| is_ours(name));
+        for (our_name, our) in &ours {
+            for (name, other) in &others {
+                println!("{our_name}, beside {name}:");
+                our.print_ratios(other);
+            }
+        }
+        for (our_name, our) in &ours {
+            let cpu = |scenario: &str| our.rows.get(scenario).map(|rows| numbers(rows)[3].median);
+            if let (Some(refused), Some(small)) = (cpu("refused, 32"), cpu("small, 32")) {
                 println!(
-                    "{scenario}: {:.2} times the answers of {name}, p99 {:.2} of its, CPU {:.2} of its",
-                    ours[0].median / theirs[0].median,
-                    ours[2].median / theirs[2].median,
-                    ours[3].median / theirs[3].median,
+                    "{our_name}: a refusal for ten reasons takes {:.2} times the CPU of an admission",
+                    refused / small
                 );
             }
+        }
+    }
+}
+
+impl Server {
+    fn print_ratios(&self, other: &Self) {
+        for (scenario, rows) in self.order.iter().filter_map(|scenario| {
+            Some((scenario, (&self.rows[scenario], other.rows.get(scenario)?)))
+        }) {
+            let (ours, theirs) = (numbers(rows.0), numbers(rows.1));
             println!(
-                "memory: {:.2} of {name} idle, {:.2} at most\n",
-                spread(&first.idle_mib).median / spread(&other.idle_mib).median,
-                spread(&first.peak_mib).median / spread(&other.peak_mib).median,
+                "  {scenario}: {:.2} times its answers, p99 {:.2} of its, CPU {:.2} of its",
+                ours[0].median / theirs[0].median,
+                ours[2].median / theirs[2].median,
+                ours[3].median / theirs[3].median,
             );
         }
-        let cpu = |scenario: &str| first.rows.get(scenario).map(|rows| numbers(rows)[3].median);
-        if let (Some(refused), Some(small)) = (cpu("refused, 32"), cpu("small, 32")) {
-            println!(
-                "a refusal for ten reasons takes {:.2} times the CPU of an admission",
-                refused / small
-            );
-        }
+        println!(
+            "  memory: {:.2} of its idle, {:.2} at most",
+            spread(&self.idle_mib).median / spread(&other.idle_mib).median,
+            spread(&self.peak_mib).median / spread(&other.peak_mib).median,
+        );
     }
 }
 

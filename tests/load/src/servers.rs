@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
+use crate::vouching::{self, Vouching};
+
 /// How long a server may take to take connections, and to come to rest.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -22,6 +24,8 @@ pub(crate) struct Program {
     arguments: fn(u16, &Path) -> Vec<String>,
     /// Whether it judges, and not only answers.
     pub(crate) judges: bool,
+    /// Whether somebody vouches for the CRD while it runs.
+    is_vouched_for: bool,
 }
 
 /// A server that runs.
@@ -29,6 +33,7 @@ pub(crate) struct Running {
     child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) start_up: Duration,
+    _vouching: Option<Vouching>,
 }
 
 /// The gate, with all three layers.
@@ -36,15 +41,27 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
     Ok(Program {
         name: "lockstep",
         path: building::lockstep()?,
-        arguments: |port, keys| {
+        arguments: |port, directory| {
             vec![
                 "webhook".to_owned(),
                 format!("--listen=127.0.0.1:{port}"),
                 "--health-listen=127.0.0.1:0".to_owned(),
-                format!("--tls-directory={}", keys.display()),
+                format!("--tls-directory={}", directory.display()),
+                format!("--crds-file={}", vouching::file(directory).display()),
             ]
         },
         judges: true,
+        is_vouched_for: false,
+    })
+}
+
+/// The gate beside a controller that vouches for the CRD: what the API server has judged is not judged
+/// again.
+pub(crate) fn lockstep_vouched_for() -> anyhow::Result<Program> {
+    Ok(Program {
+        name: "lockstep, CRD known",
+        is_vouched_for: true,
+        ..lockstep()?
     })
 }
 
@@ -60,6 +77,7 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
             ]
         },
         judges: true,
+        is_vouched_for: false,
     })
 }
 
@@ -76,6 +94,7 @@ pub(crate) fn floor() -> anyhow::Result<Program> {
             ]
         },
         judges: false,
+        is_vouched_for: false,
     })
 }
 
@@ -83,6 +102,10 @@ impl Program {
     /// Starts it on the first core and waits until it takes connections.
     pub(crate) fn start(&self, keys: &Path) -> anyhow::Result<Running> {
         let port = free_port()?;
+        let vouching = match self.is_vouched_for {
+            true => Some(Vouching::begin(keys)?),
+            false => None,
+        };
         let started = Instant::now();
         let mut child = Command::new("taskset")
             .args(["--cpu-list", "0"])
@@ -108,6 +131,7 @@ impl Program {
             child,
             address,
             start_up: started.elapsed(),
+            _vouching: vouching,
         })
     }
 }

@@ -1,0 +1,98 @@
+//! The word that the controller leaves for the gate beside it: how the cluster's CRDs compare with the
+//! compiled ones.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use controller::{Lookout, LookoutMetrics};
+use jiff::Timestamp;
+use kube::Client;
+use prometheus_client::registry::Registry;
+use shared_validation::{ClusterCrd, Rulesets, Sightings};
+use webhook::CurrentCrds;
+
+use crate::serving;
+
+/// How often the gate reads it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Where it is left.
+#[derive(clap::Args)]
+pub(crate) struct CrdsArgs {
+    /// The file by which the controller tells the gate beside it whether the cluster's CRDs are those of
+    /// this release. While they are, the gate judges only what the API server has not; while it says
+    /// nothing, all.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/run/lockstep/tls/crds.json"
+    )]
+    crds_file: PathBuf,
+}
+
+/// How the controller looks at them.
+#[derive(clap::Args)]
+pub(crate) struct LookoutArgs {
+    #[command(flatten)]
+    crds: CrdsArgs,
+    /// How long a CRD stays as it is before every API server is taken to know it.
+    #[arg(long, default_value = "10m", value_parser = serving::duration)]
+    crd_settle: Duration,
+}
+
+impl LookoutArgs {
+    pub(crate) fn lookout(
+        self,
+        client: &Client,
+        rulesets: Rulesets,
+        registry: &mut Registry,
+    ) -> Lookout {
+        Lookout {
+            client: client.clone(),
+            rulesets,
+            file: self.crds.crds_file,
+            settle: self.crd_settle,
+            metrics: LookoutMetrics::register(registry),
+        }
+    }
+}
+
+impl CrdsArgs {
+    /// Keeps what is known fresh.
+    pub(crate) fn follow(self, rulesets: &Rulesets) -> CurrentCrds {
+        let current = CurrentCrds::default();
+        let (learning, rulesets) = (current.clone(), rulesets.clone());
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(LOOK_EVERY);
+            let mut before = Vec::new();
+            loop {
+                ticks.tick().await;
+                let known = learning.set(&self.read(), &rulesets, now());
+                if known != before {
+                    tracing::info!(known = describe(&known), "the cluster's CRDs");
+                    before = known;
+                }
+            }
+        });
+        current
+    }
+
+    /// What stands there now. A file that cannot be read says nothing.
+    fn read(&self) -> Sightings {
+        let text = std::fs::read(&self.crds_file).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+}
+
+fn describe(known: &[ClusterCrd]) -> String {
+    let words = known.iter().map(|crd| match crd {
+        ClusterCrd::Unknown => "unknown",
+        ClusterCrd::Same => "same",
+        ClusterCrd::Different => "different",
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn now() -> u64 {
+    Timestamp::now().as_second().unsigned_abs()
+}

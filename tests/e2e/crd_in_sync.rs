@@ -1,0 +1,266 @@
+//! The gate judges no more than the API server has left to it, as long as both judge by the same CRD.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cloud_database_rules::CloudDatabase;
+use control_plane::{eventually, eventually_within};
+use kube::api::{Api, DynamicObject, PostParams};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use shared_validation::{Accepted, Candidate, Judge, Layer, Written};
+
+use crate::cases::corpus;
+use crate::gate::Gate;
+use crate::world::{Detours, World, database};
+
+const CRD: &str = "clouddatabases.database.example.com";
+
+/// What the CRD allows at least.
+const LEAST: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/storage/properties/sizeGib/minimum";
+
+/// An object that no rule but the CRD's forbids.
+fn small(name: &str) -> Value {
+    let mut object = database(name);
+    object["spec"]["storage"]["sizeGib"] = json!(5);
+    object
+}
+
+/// An object that only a Rust rule forbids.
+fn reserved(name: &str) -> Value {
+    let mut object = database(name);
+    object["spec"]["credentials"]["username"] = json!("user");
+    object
+}
+
+fn set_least(world: &World, least: u32) {
+    let operations = json!([{"op": "replace", "path": LEAST, "value": least}]).to_string();
+    let patch = ["patch", "crd", CRD, "--type=json", "-p", &operations];
+    world.kubectl(&patch).expect("the CRD is patched");
+}
+
+/// Reviews that took the Rust rules alone.
+async fn rust_only(world: &World) -> u64 {
+    let url = world.installation.webhook_health_url();
+    let metrics = world.metrics(&url).await;
+    let mut lines = metrics.lines();
+    let count = lines.find_map(|line| line.strip_prefix("lockstep_gate_rust_only_total "));
+    count.expect("the metric").parse().expect("a number")
+}
+
+async fn in_sync(world: &World, is_so: bool) {
+    let url = world.installation.controller_health_url();
+    let line = format!(
+        "lockstep_crd_in_sync{{kind=\"CloudDatabase\"}} {}",
+        u8::from(is_so)
+    );
+    let what = format!("the controller saying {line}");
+    eventually(&what, async || {
+        let metrics = world.metrics(&url).await;
+        metrics.lines().any(|one| one == line).then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| world.fail(&error.to_string()));
+}
+
+/// Asks the gate itself, past the API server, until it says that.
+async fn gate_says(world: &World, gate: &Gate, object: &Value, allowed: bool, warns: bool) {
+    let what = format!("the gate answering allowed={allowed}, with warnings={warns}");
+    eventually_within(Duration::from_secs(90), &what, async || {
+        let answer = gate.review("/validate", object, None).await;
+        let is_so = answer["allowed"] == allowed && answer["warnings"].is_array() == warns;
+        is_so.then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| world.fail(&error.to_string()));
+}
+
+/// As an object arrives at the gate: with every default.
+fn complete(mut object: Value) -> Value {
+    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    object = ruleset.check(&Candidate::create(&object)).object;
+    object
+}
+
+fn dry_run() -> PostParams {
+    PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    }
+}
+
+/// What is asked of the API server all the time, and what it has answered.
+#[derive(Default)]
+struct Load {
+    ended: AtomicBool,
+    asked: AtomicUsize,
+    valid_refused: AtomicUsize,
+    reserved_admitted: AtomicUsize,
+}
+
+impl Load {
+    async fn keep_asking(&self, databases: Api<DynamicObject>, name: String) {
+        let params = dry_run();
+        let object = |object: Value| serde_json::from_value(object).expect("an object");
+        let (valid, reserved) = (object(database(&name)), object(reserved(&name)));
+        while !self.ended.load(Ordering::Relaxed) {
+            if let Err(error) = databases.create(&params, &valid).await {
+                eprintln!("a valid object: {error}");
+                self.valid_refused.fetch_add(1, Ordering::Relaxed);
+            }
+            if databases.create(&params, &reserved).await.is_ok() {
+                self.reserved_admitted.fetch_add(1, Ordering::Relaxed);
+            }
+            self.asked.fetch_add(2, Ordering::Relaxed);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_follows_the_crd_under_load() {
+    let detours = Detours {
+        controller_args: vec!["--crd-settle=1s".to_owned()],
+        ..Detours::default()
+    };
+    let mut world = World::start_with(detours).await;
+    let gate = Gate::of(&world).await;
+    let load = Arc::new(Load::default());
+    let askers = (0..3).map(|index| {
+        let (load, databases) = (Arc::clone(&load), world.databases());
+        tokio::spawn(async move { load.keep_asking(databases, format!("asked-{index}")).await })
+    });
+    let askers: Vec<_> = askers.collect();
+    let (small, mut faults) = (complete(small("small")), 0);
+    for _ in 0..2 {
+        // The API server judges by the same: asked past it, the gate lets pass what it would have refused.
+        in_sync(&world, true).await;
+        gate_says(&world, &gate, &small, true, false).await;
+        let before = rust_only(&world).await;
+        eventually("reviews that take the Rust rules alone", async || {
+            (rust_only(&world).await > before + 10).then_some(())
+        })
+        .await
+        .unwrap_or_else(|error| world.fail(&error.to_string()));
+        faults += usize::from(world.kubectl_apply(&small).is_ok());
+
+        // Another release's CRD allows more: what only ours forbids is advice, and is stored.
+        set_least(&world, 1);
+        in_sync(&world, false).await;
+        gate_says(&world, &gate, &small, true, true).await;
+        world.kubectl_apply(&small).expect("it is but advice");
+        world
+            .kubectl(&["delete", "cdb/small", "--timeout=60s"])
+            .unwrap_or_else(|error| world.fail(&error));
+        set_least(&world, 20);
+    }
+    in_sync(&world, true).await;
+    gate_says(&world, &gate, &small, true, false).await;
+
+    // Nobody says anything any more: everything is judged.
+    world.installation.controller().kill();
+    gate_says(&world, &gate, &small, false, false).await;
+    set_least(&world, 1);
+    let whole = serde_json::from_value(small).expect("an object");
+    eventually("the gate alone refusing", async || {
+        let refusal = world.databases().create(&dry_run(), &whole).await;
+        let refusal = refusal.err()?.to_string();
+        refusal.contains("denied the request").then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| world.fail(&error.to_string()));
+
+    load.ended.store(true, Ordering::Relaxed);
+    for asker in askers {
+        asker.await.expect("it has asked");
+    }
+    let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+    let asked = count(&load.asked);
+    eprintln!("{asked} objects were judged while the CRD changed");
+    assert!(asked > 100, "only {asked}");
+    assert_eq!(count(&load.valid_refused), 0, "of {asked}");
+    assert_eq!(count(&load.reserved_admitted), 0, "of {asked}");
+    assert_eq!(faults, 0, "what the CRD forbids was stored");
+}
+
+fn raw(object: &Value) -> Box<RawValue> {
+    RawValue::from_string(object.to_string()).expect("JSON")
+}
+
+#[test]
+fn what_passes_by_the_rust_rules_alone_breaks_none_of_them() {
+    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let (mut passed, mut stopped, mut sound) = (0, 0, 0);
+    for case in corpus() {
+        if case.object["apiVersion"] != "database.example.com/v1alpha1" {
+            continue;
+        }
+        let old = case.old.map(complete);
+        let accepted = old.as_ref().and_then(Accepted::read);
+        let written = Candidate::replacing(&case.object, old.as_ref(), accepted.as_ref());
+        let object = ruleset.check(&written).object;
+        let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
+        let verdict = ruleset.check(&candidate);
+        let said = [&verdict.errors, &verdict.warnings, &verdict.audited];
+        let said: Vec<_> = said.into_iter().flatten().collect();
+        let by_rust = said.iter().any(|violation| violation.layer == Layer::Rust);
+        let (object, old) = (raw(&object), old.as_ref().map(raw));
+        let old = old.as_deref().map(Written::new);
+        if ruleset.passes(Written::new(&object), old) {
+            assert!(!by_rust, "{}", case.name);
+            passed += 1;
+        } else {
+            stopped += 1;
+        }
+        // What nothing is wrong with passes, unless there was an unguarded change before, or `100` is
+        // written `100.0`.
+        let is_sound = said.is_empty() && verdict.additions.0.is_empty();
+        let is_plain = serde_json::from_str::<CloudDatabase>(object.get()).is_ok();
+        if is_sound && is_plain && accepted.is_none() {
+            assert!(
+                ruleset.passes(Written::new(&object), old),
+                "{} is stopped for nothing",
+                case.name
+            );
+            sound += 1;
+        }
+    }
+    eprintln!("{passed} pass, {stopped} are judged whole, {sound} are sound");
+    assert!(passed > 100 && stopped > 50 && sound > 50);
+}
+
+#[test]
+fn what_takes_a_whole_judgement_does_not_pass() {
+    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let passes = |object: &Value, old: Option<&Value>| {
+        let (object, old) = (raw(object), old.map(raw));
+        ruleset.passes(Written::new(&object), old.as_deref().map(Written::new))
+    };
+    let stored = complete(database("orders"));
+    let mut object = stored.clone();
+    object["spec"]["storage"]["sizeGib"] = json!(150);
+    assert!(passes(&stored, None) && passes(&object, Some(&stored)));
+
+    // An unguarded change has been made since: transitions are judged against what was accepted.
+    let fields = ruleset.transition_fields();
+    let mut larger = stored.clone();
+    larger["spec"]["storage"]["sizeGib"] = json!(200);
+    for (accepted, is_stored) in [(&stored, true), (&larger, false)] {
+        let mut old = stored.clone();
+        let accepted = serde_json::to_value(Accepted::of(accepted, fields)).expect("JSON");
+        old["status"] = json!({"accepted": accepted});
+        assert_eq!(passes(&object, Some(&old)), is_stored, "{old}");
+    }
+    let mut never_accepted = stored.clone();
+    never_accepted["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
+    assert!(!passes(&object, Some(&never_accepted)));
+
+    let canary = ruleset.canary("canary", "default").expect("a canary");
+    assert!(!passes(&complete(canary), None));
+    let mut incomplete = stored.clone();
+    let spec = incomplete["spec"].as_object_mut().expect("a spec");
+    spec.remove("engineVersion");
+    assert!(!passes(&incomplete, None));
+    assert!(!ruleset.is_complete(Written::new(&raw(&incomplete))));
+    assert!(ruleset.is_complete(Written::new(&raw(&stored))));
+}

@@ -1,0 +1,77 @@
+//! Says of the CRD, as the controller does, that the cluster has the very same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shared_validation::{CustomResource, Judge, Sighting, Sightings};
+
+/// Well within the time for which it is believed.
+const AGAIN_EVERY: Duration = Duration::from_secs(5);
+
+/// Goes on until it is dropped.
+pub(crate) struct Vouching {
+    end: Option<Sender<()>>,
+    writer: Option<JoinHandle<()>>,
+    file: PathBuf,
+}
+
+/// Where the gate finds it.
+pub(crate) fn file(directory: &Path) -> PathBuf {
+    directory.join("crds.json")
+}
+
+impl Vouching {
+    pub(crate) fn begin(directory: &Path) -> anyhow::Result<Self> {
+        let (end, ended) = channel();
+        let manifest = building::root().join("manifests/crd-clouddatabases.yaml");
+        let crd = serde_saphyr::from_str(&fs::read_to_string(manifest)?)?;
+        let ruleset = CustomResource::compile(&crd, "v1alpha1")?;
+        let file = file(directory);
+        write(&file, &ruleset)?;
+        let writer = std::thread::spawn({
+            let file = file.clone();
+            move || keep_writing(&file, &ruleset, &ended)
+        });
+        Ok(Self {
+            end: Some(end),
+            writer: Some(writer),
+            file,
+        })
+    }
+}
+
+impl Drop for Vouching {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+fn keep_writing(file: &Path, ruleset: &dyn Judge, ended: &Receiver<()>) {
+    while ended.recv_timeout(AGAIN_EVERY) == Err(RecvTimeoutError::Timeout) {
+        if let Err(error) = write(file, ruleset) {
+            eprintln!("{}: {error}", file.display());
+        }
+    }
+}
+
+fn write(file: &Path, ruleset: &dyn Judge) -> anyhow::Result<()> {
+    let seen = Sighting {
+        crd: Sighting::fingerprint(ruleset.crd(), ruleset.version()),
+        settled: true,
+    };
+    let until = SystemTime::now().duration_since(UNIX_EPOCH)? + Sightings::LIFE;
+    let sightings = Sightings {
+        until: until.as_secs(),
+        kinds: [(Sightings::name(ruleset), seen)].into(),
+    };
+    let partial = file.with_extension("partial");
+    fs::write(&partial, serde_json::to_vec(&sightings)?)?;
+    Ok(fs::rename(partial, file)?)
+}

@@ -1,0 +1,93 @@
+//! What is known of the CRDs that the API server judges by, for as long as somebody vouches for it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use shared_validation::{ClusterCrd, Judge, Rulesets, Sightings};
+
+/// What is known now, shared by who learns it and who judges. At first, nothing is.
+#[derive(Clone, Default)]
+pub struct CurrentCrds(Arc<RwLock<Option<Known>>>);
+
+struct Known {
+    until: Instant,
+    by_name: BTreeMap<String, ClusterCrd>,
+}
+
+impl CurrentCrds {
+    /// Takes what was seen, at `now` in seconds since 1970, and tells what is known then. What has run out,
+    /// or claims to hold for longer than anybody is believed, is not taken.
+    pub fn set(&self, seen: &Sightings, rulesets: &Rulesets, now: u64) -> Vec<ClusterCrd> {
+        let left = Duration::from_secs(seen.until.saturating_sub(now));
+        let is_taken = !left.is_zero() && left <= Sightings::LIFE;
+        let by_name: BTreeMap<_, _> = rulesets
+            .iter()
+            .map(|ruleset| {
+                let ruleset = ruleset.as_ref();
+                let known = is_taken.then(|| seen.of(ruleset));
+                (Sightings::name(ruleset), known.unwrap_or_default())
+            })
+            .collect();
+        let standings = by_name.values().copied().collect();
+        let until = Instant::now() + left;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Known { until, by_name });
+        standings
+    }
+
+    /// What is known of a kind's.
+    pub(crate) fn of(&self, ruleset: &dyn Judge) -> ClusterCrd {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = known.as_ref().filter(|known| Instant::now() < known.until);
+        let standing = known.and_then(|known| known.by_name.get(&Sightings::name(ruleset)));
+        standing.copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use shared_validation::{CustomResource, Sighting};
+
+    use super::*;
+
+    fn kind(least: u32) -> CustomResource {
+        let crd = json!({"spec": {
+            "group": "example.com",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "properties": {"size": {"type": "integer", "minimum": least}}}}}],
+        }});
+        CustomResource::compile(&crd, "v1").expect("it compiles")
+    }
+
+    fn known(cluster: &CustomResource, settled: bool, left: i64) -> ClusterCrd {
+        const NOW: u64 = 1_790_000_000;
+        let ours = kind(1);
+        let rulesets = Rulesets::default().with(Arc::new(kind(1)));
+        let seen = Sighting {
+            crd: Sighting::fingerprint(cluster.crd(), "v1"),
+            settled,
+        };
+        let seen = Sightings {
+            until: NOW.saturating_add_signed(left),
+            kinds: [(Sightings::name(&ours), seen)].into(),
+        };
+        let crds = CurrentCrds::default();
+        assert_eq!(crds.of(&ours), ClusterCrd::Unknown);
+        let told = crds.set(&seen, &rulesets, NOW);
+        assert_eq!(told, [crds.of(&ours)]);
+        crds.of(&ours)
+    }
+
+    #[test]
+    fn what_is_known_holds_for_a_while() {
+        let life = i64::try_from(Sightings::LIFE.as_secs()).expect("a short time");
+        assert_eq!(known(&kind(1), true, life), ClusterCrd::Same);
+        assert_eq!(known(&kind(2), true, life), ClusterCrd::Different);
+        assert_eq!(known(&kind(2), false, life), ClusterCrd::Different);
+        for (settled, left) in [(false, life), (true, 0), (true, -life), (true, life + 1)] {
+            assert_eq!(known(&kind(1), settled, left), ClusterCrd::Unknown);
+        }
+    }
+}
