@@ -42,7 +42,7 @@ enum Command {
     Webhook(webhook::Args),
     /// Reconcile, and keep the gate's keys.
     #[command(args_override_self = true)]
-    Controller(controller::Args),
+    Controller(Box<controller::Args>),
     /// Write every YAML file that a user applies.
     Manifests(manifests::Args),
     /// List and explain every rule.
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         Command::Man(args) => shell::man(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Webhook(args) => webhook::run(args),
-        Command::Controller(args) => controller::run(args),
+        Command::Controller(args) => controller::run(*args),
         Command::Dev(args) => dev::run(&args),
     };
     match result {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::accepted::Accepted;
 use crate::canary;
@@ -60,12 +61,15 @@ impl Passing {
         let [accepted, conditions, values @ ..] = picked.as_slice() else {
             return false;
         };
-        let status = [("accepted", accepted), ("conditions", conditions)]
-            .into_iter()
-            .filter_map(|(name, text)| Some((name.to_owned(), value(*text)?)))
-            .collect();
-        let Some(accepted) = Accepted::of_status(&Value::Object(status)) else {
-            return true;
+        let accepted = match value(*accepted) {
+            Some(accepted) => Accepted::deserialize(accepted).ok(),
+            None => match Accepted::of_status(&json!({ "conditions": value(*conditions) })) {
+                None => return true,
+                never => never,
+            },
+        };
+        let Some(accepted) = accepted else {
+            return false;
         };
         let mut fields = self.fields.iter().zip(values);
         fields.all(|(name, text)| accepted.value(name) == value(*text).as_ref())

@@ -78,12 +78,11 @@ impl Sightings {
     #[must_use]
     pub fn of(&self, ruleset: &dyn Judge) -> ClusterCrd {
         match self.kinds.get(&Self::name(ruleset)) {
-            None => ClusterCrd::Unknown,
             Some(seen) if seen.crd != Sighting::fingerprint(ruleset.crd(), ruleset.version()) => {
                 ClusterCrd::Different
             }
             Some(seen) if seen.settled => ClusterCrd::Same,
-            Some(_) => ClusterCrd::Unknown,
+            None | Some(_) => ClusterCrd::Unknown,
         }
     }
 }

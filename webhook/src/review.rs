@@ -12,8 +12,8 @@ pub(crate) struct Request<'a> {
     pub(crate) uid: String,
     pub(crate) kind: GroupVersionKind,
     /// What kind the user has written, which may be another version's.
-    #[serde(default)]
-    request_kind: Option<GroupVersionKind>,
+    #[serde(default, rename = "requestKind")]
+    written_as: Option<GroupVersionKind>,
     #[serde(default)]
     pub(crate) sub_resource: Option<String>,
     #[serde(default)]
@@ -35,8 +35,8 @@ impl Request<'_> {
     /// Whether the object was written as it is asked about here, and not converted first: the API server
     /// judges what was written.
     pub(crate) fn is_as_written(&self) -> bool {
-        let written = self.request_kind.as_ref();
-        written.is_none_or(|written| *written == self.kind)
+        let written_as = self.written_as.as_ref();
+        written_as.is_none_or(|written| *written == self.kind)
     }
 }
 

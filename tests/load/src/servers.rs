@@ -102,10 +102,10 @@ impl Program {
     /// Starts it on the first core and waits until it takes connections.
     pub(crate) fn start(&self, keys: &Path) -> anyhow::Result<Running> {
         let port = free_port()?;
-        let vouching = match self.is_vouched_for {
-            true => Some(Vouching::begin(keys)?),
-            false => None,
-        };
+        let vouching = self
+            .is_vouched_for
+            .then(|| Vouching::begin(keys))
+            .transpose()?;
         let started = Instant::now();
         let mut child = Command::new("taskset")
             .args(["--cpu-list", "0"])

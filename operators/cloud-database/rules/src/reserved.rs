@@ -1,6 +1,12 @@
 //! Names that an engine keeps for itself.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use crate::engine::Engine;
+
+/// Words, told apart once.
+type Words = LazyLock<HashSet<&'static str>>;
 
 /// Whether the engine refuses the name as that of its master user.
 pub(crate) fn is_reserved(engine: Engine, name: &str) -> bool {
@@ -10,25 +16,30 @@ pub(crate) fn is_reserved(engine: Engine, name: &str) -> bool {
         return true;
     }
     match engine {
-        Engine::Postgres => {
-            name.starts_with("pg_") || POSTGRES.split_whitespace().any(|word| word == name)
-        }
-        Engine::Mysql | Engine::Mariadb => MYSQL.split_whitespace().any(|word| word == name),
+        Engine::Postgres => name.starts_with("pg_") || POSTGRES.contains(name.as_str()),
+        Engine::Mysql | Engine::Mariadb => MYSQL.contains(name.as_str()),
     }
 }
 
+fn words(text: &'static str) -> HashSet<&'static str> {
+    text.split_whitespace().collect()
+}
+
 /// <https://www.postgresql.org/docs/17/sql-keywords-appendix.html>, "reserved" of any sort.
-const POSTGRES: &str = "
+static POSTGRES: Words = LazyLock::new(|| {
+    words("
     all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation
     column concurrently constraint create cross current_catalog current_date current_role current_schema current_time
     current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign freeze
     from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like limit
     localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary references
     returning right select session_user similar some symmetric system_user table tablesample then to trailing true union
-    unique user using variadic verbose when where window with";
+    unique user using variadic verbose when where window with")
+});
 
 /// <https://dev.mysql.com/doc/refman/8.4/en/keywords.html>, "reserved"; MariaDB keeps the same core.
-const MYSQL: &str = "
+static MYSQL: Words = LazyLock::new(|| {
+    words("
     accessible add all alter analyze and as asc asensitive before between bigint binary blob both by call cascade case
     change char character check collate column condition constraint continue convert create cross cube cume_dist
     current_date current_time current_timestamp current_user cursor database databases day_hour day_microsecond
@@ -47,7 +58,8 @@ const MYSQL: &str = "
     sql_calc_found_rows sql_small_result sqlexception sqlstate sqlwarning ssl starting stored straight_join system table
     tablesample terminated then tinyblob tinyint tinytext to trailing trigger true undo union unique unlock unsigned
     update usage use using utc_date utc_time utc_timestamp values varbinary varchar varcharacter varying virtual when
-    where while window with write xor year_month zerofill";
+    where while window with write xor year_month zerofill")
+});
 
 #[cfg(test)]
 mod tests {
