@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    logging::start();
+    logging::start(None);
     // kube and AWS each bring rustls; the process decides for both.
     rustls::crypto::ring::default_provider()
         .install_default()

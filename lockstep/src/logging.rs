@@ -1,15 +1,27 @@
 //! One structured line an event, to standard error.
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::traces::Traces;
+
+/// What fails is told by whoever asked for it, with what it was for; the client's own lines say neither.
+const DEFAULT: &str = "info,kube_client::client::builder=off";
 
 /// Starts logging as `RUST_LOG` says, from `info` up where it says nothing.
-pub(crate) fn start() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
+pub(crate) fn start(traces: Option<&Traces>) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
+    let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)
-        .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // Spans are made for traces alone.
+        .with_filter(filter.and(filter_fn(|metadata| metadata.is_event())));
+    tracing_subscriber::registry()
+        .with(traces.map(Traces::layer))
+        .with(lines)
         .init();
     // Where, and not what: a message may quote the object.
     std::panic::set_hook(Box::new(|panic| {

@@ -18,6 +18,7 @@ mod rules;
 mod serving;
 mod shell;
 mod stdout;
+mod traces;
 mod webhook;
 
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ enum Command {
     Check(check::Args),
     /// Serve admission reviews over HTTPS.
     #[command(args_override_self = true)]
-    Webhook(webhook::Args),
+    Webhook(Box<webhook::Args>),
     /// Reconcile, and keep the gate's keys.
     #[command(args_override_self = true)]
     Controller(Box<controller::Args>),
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
         Command::Rules(args) => rules::run(&args),
-        Command::Webhook(args) => webhook::run(args),
+        Command::Webhook(args) => webhook::run(*args),
         Command::Controller(args) => controller::run(*args),
         Command::Dev(args) => dev::run(&args),
     };

@@ -12,6 +12,7 @@ use webhook::{Gate, Metrics, Server, ServingKeys, Tls};
 
 use crate::crds::CrdsArgs;
 use crate::limits::LimitArgs;
+use crate::traces::{TraceArgs, Traces};
 use crate::{admin, kinds, logging, policy, serving};
 
 #[derive(clap::Args)]
@@ -38,14 +39,17 @@ pub(crate) struct Args {
     policy: policy::PolicyArgs,
     #[command(flatten)]
     crds: CrdsArgs,
+    #[command(flatten)]
+    traces: TraceArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    logging::start();
     serving::block_on(serve(args))
 }
 
 async fn serve(args: Args) -> anyhow::Result<()> {
+    let traces = args.traces.traces()?;
+    logging::start(traces.as_ref());
     let stop = serving::stop_signal()?;
     let mut registry = Registry::default();
     let rulesets = kinds::rulesets()?;
@@ -80,9 +84,16 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     tracing::info!(address = %args.listen, "taking admission reviews");
     // Readiness fails first; reviews are still sent here until every API server has heard of it.
-    Server::new(gate.router(), tls, limits, metrics)
+    let mut routes = gate.router();
+    if traces.is_some() {
+        routes = Traces::continued(routes);
+    }
+    Server::new(routes, tls, limits, metrics)
         .serve(listener, stop, args.shutdown_delay)
         .await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
     tracing::info!("stopped");
     Ok(())
 }

@@ -32,6 +32,8 @@ struct Script {
     tls: bool,
     once: Vec<u8>,
     again: Vec<u8>,
+    /// Whether the connection is given up then.
+    leaves: bool,
 }
 
 fn raw(once: &[u8], again: &[u8]) -> Script {
@@ -39,6 +41,7 @@ fn raw(once: &[u8], again: &[u8]) -> Script {
         tls: false,
         once: once.to_vec(),
         again: again.to_vec(),
+        leaves: false,
     }
 }
 
@@ -104,7 +107,11 @@ fn with_items(good: &[u8], item: &str, count: usize) -> Vec<u8> {
     good.replacen(r#""spec":{"#, &list, 1).into_bytes()
 }
 
-const ATTACKS: [(&str, Attack); 14] = [
+const ATTACKS: [(&str, Attack); 15] = [
+    ("whole handshakes, and nothing after them", |_| Script {
+        leaves: true,
+        ..http(b"", b"")
+    }),
     ("handshakes that are cut off", |_| {
         raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"")
     }),
@@ -222,7 +229,11 @@ async fn play(stream: impl AsyncRead + AsyncWrite + Unpin, script: &Script) {
         while reading.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
     };
     let write = async {
-        if writing.write_all(&script.once).await.is_err() || script.again.is_empty() {
+        let sent = writing.write_all(&script.once).await;
+        if script.leaves {
+            return;
+        }
+        if sent.is_err() || script.again.is_empty() {
             return std::future::pending().await;
         }
         while writing.write_all(&script.again).await.is_ok() && writing.flush().await.is_ok() {}

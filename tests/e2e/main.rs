@@ -26,6 +26,8 @@ mod policy;
 mod protocol;
 mod proxy;
 mod random;
+mod traces;
 mod unguarded;
 mod waiting;
+mod wire;
 mod world;

@@ -18,6 +18,7 @@ use shared_validation::{
     Accepted, Candidate, ClusterCrd, CurrentPolicy, Judge, Rulesets, Verdict, Written,
 };
 use tokio::sync::Semaphore;
+use tracing::{Instrument, Span, field};
 
 use crate::body::{Received, Room};
 use crate::conversion::{self, Converted};
@@ -135,6 +136,28 @@ impl Gate {
     }
 
     async fn enter(self: &Arc<Self>, door: Door, request: HttpRequest) -> Response {
+        let span = tracing::info_span!(
+            "admission",
+            otel.kind = "server",
+            otel.status_code = field::Empty,
+            http.route = door.name(),
+            http.response.status_code = field::Empty,
+            uid = field::Empty,
+            kind = field::Empty,
+            operation = field::Empty,
+            allowed = field::Empty,
+            rules = field::Empty,
+        );
+        let response = self.respond(door, request).instrument(span.clone()).await;
+        let status = response.status();
+        span.record("http.response.status_code", i64::from(status.as_u16()));
+        if status.is_server_error() {
+            span.record("otel.status_code", "ERROR");
+        }
+        response
+    }
+
+    async fn respond(self: &Arc<Self>, door: Door, request: HttpRequest) -> Response {
         let started = Instant::now();
         let labels = WebhookLabels {
             webhook: door.name(),
@@ -204,9 +227,10 @@ impl Gate {
         }
         self.room.weigh(&mut received)?;
         let gate = Arc::clone(self);
+        let span = Span::current();
         // Nobody may wait for it any more; it counts all the same until it has ended.
         let judging = tokio::task::spawn_blocking(move || {
-            let answer = gate.isolated(door, &received.bytes);
+            let answer = span.in_scope(|| gate.isolated(door, &received.bytes));
             drop((received, at_work));
             answer
         });
@@ -219,7 +243,9 @@ impl Gate {
             Door::Convert => conversion::convert(body, &self.rulesets).map(Answer::Converted),
             Door::Validate | Door::Mutate => {
                 let request = review::read(body)?;
-                self.review(door, &request).map(Answer::Review)
+                let review = self.review(door, &request)?;
+                trace(&request, &review);
+                Ok(Answer::Review(review))
             }
         }));
         answer.unwrap_or_else(|_| {
@@ -344,6 +370,21 @@ fn passes(ruleset: &dyn Judge, door: Door, request: &Request<'_>) -> bool {
             Door::Mutate => ruleset.is_complete(object),
             Door::Convert => false,
         }
+}
+
+/// Tells a trace what was asked and answered; never the object.
+fn trace(request: &Request<'_>, review: &Review) {
+    let span = Span::current();
+    if span.is_disabled() {
+        return;
+    }
+    span.record("uid", &request.uid);
+    span.record("kind", &request.kind.kind);
+    span.record("operation", &request.operation);
+    span.record("allowed", review.is_allowed());
+    if let Some(rules) = review.fired() {
+        span.record("rules", rules);
+    }
 }
 
 /// Until when there has to be an answer: what the client waits, less a tenth for the way back.

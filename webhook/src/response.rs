@@ -114,6 +114,11 @@ impl Review {
     pub(crate) fn is_allowed(&self) -> bool {
         self.response.allowed
     }
+
+    /// The rules that it has fired for, as the audit annotation names them.
+    pub(crate) fn fired(&self) -> Option<&str> {
+        self.response.audit_annotations.as_ref()?["rules"].as_str()
+    }
 }
 
 /// A `Status` as the API server itself gives for an invalid object.

@@ -1,0 +1,140 @@
+//! Traces of reviews, sent to a collector by OTLP over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{anyhow, ensure};
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use opentelemetry::propagation::TextMapPropagator;
+use opentelemetry::trace::{FutureExt as _, TracerProvider};
+use opentelemetry_http::hyper::HyperClient;
+use opentelemetry_http::{Bytes, HeaderExtractor, HttpClient, HttpError, Response};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
+use tokio::runtime::Handle;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::registry::LookupSpan;
+
+/// How long a collector may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is told of, besides the gate's own spans.
+const TOLD: &str = "webhook";
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Traces")]
+pub(crate) struct TraceArgs {
+    /// Send traces by OTLP over HTTP to this collector, such as `http://localhost:4318`. Without one, none
+    /// are made.
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp_endpoint: Option<String>,
+    /// Which share of reviews to trace, from 0 to 1, where the API server has not decided that already.
+    #[arg(
+        long,
+        value_name = "SHARE",
+        env = "OTEL_TRACES_SAMPLER_ARG",
+        default_value_t = 0.01
+    )]
+    otlp_share: f64,
+}
+
+/// What makes and sends them.
+pub(crate) struct Traces(SdkTracerProvider);
+
+impl TraceArgs {
+    pub(crate) fn traces(&self) -> anyhow::Result<Option<Traces>> {
+        let Some(endpoint) = self.otlp_endpoint.as_deref().filter(|url| !url.is_empty()) else {
+            return Ok(None);
+        };
+        ensure!(
+            endpoint.starts_with("http://"),
+            "`--otlp-endpoint` is `{endpoint}`: only http:// is spoken; send to a collector beside the gate"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.otlp_share),
+            "`--otlp-share` is {}: it must be from 0 to 1",
+            self.otlp_share
+        );
+        let client = OnRuntime {
+            runtime: Handle::current(),
+            client: Arc::new(HyperClient::with_default_connector(TIMEOUT, None)),
+        };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(client)
+            .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
+            .with_timeout(TIMEOUT)
+            .build()
+            .map_err(|error| anyhow!("cannot send traces to `{endpoint}`: {error}"))?;
+        let sampler = Sampler::TraceIdRatioBased(self.otlp_share);
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(Sampler::ParentBased(Box::new(sampler)))
+            .with_resource(
+                Resource::builder()
+                    .with_service_name("lockstep-webhook")
+                    .build(),
+            )
+            .with_batch_exporter(exporter)
+            .build();
+        Ok(Some(Traces(provider)))
+    }
+}
+
+impl Traces {
+    /// What listens for spans.
+    pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
+    where
+        S: tracing::Subscriber + for<'span> LookupSpan<'span>,
+    {
+        tracing_opentelemetry::layer()
+            .with_tracer(self.0.tracer("lockstep"))
+            .with_location(false)
+            .with_threads(false)
+            .with_filter(filter_fn(|metadata| {
+                metadata.is_span() && metadata.target().starts_with(TOLD)
+            }))
+    }
+
+    /// The same routes, where each request belongs to the trace that its header names.
+    pub(crate) fn continued(routes: Router) -> Router {
+        routes.layer(from_fn(async |request: Request, next: Next| {
+            let headers = HeaderExtractor(request.headers());
+            let parent = TraceContextPropagator::new().extract(&headers);
+            next.run(request).with_context(parent).await
+        }))
+    }
+
+    /// Sends what is left.
+    pub(crate) async fn end(self) {
+        let ended = tokio::task::spawn_blocking(move || self.0.shutdown_with_timeout(TIMEOUT));
+        if let Ok(Err(error)) = ended.await {
+            tracing::warn!(%error, "traces were not sent");
+        }
+    }
+}
+
+/// Sends from a thread that is none of the runtime's, as the exporter's is.
+#[derive(Debug)]
+struct OnRuntime {
+    runtime: Handle,
+    client: Arc<HyperClient>,
+}
+
+#[async_trait::async_trait]
+impl HttpClient for OnRuntime {
+    async fn send_bytes(
+        &self,
+        request: opentelemetry_http::Request<Bytes>,
+    ) -> Result<Response<Bytes>, HttpError> {
+        let client = Arc::clone(&self.client);
+        let sending = self
+            .runtime
+            .spawn(async move { client.send_bytes(request).await });
+        sending.await?
+    }
+}

@@ -1,0 +1,135 @@
+//! Reviews as a collector of OpenTelemetry sees them.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::Uri;
+use control_plane::eventually;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use serde_json::json;
+
+use crate::alone::{Alone, NAME, speak};
+use crate::gate::review;
+use crate::world::database;
+
+/// What a collector has been sent.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Vec<Bytes>>>);
+
+impl Collected {
+    /// Starts a collector, and gives its URL.
+    async fn listen(&self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let received = Arc::clone(&self.0);
+        let routes = Router::new().fallback(move |uri: Uri, body: Bytes| async move {
+            assert_eq!(uri.path(), "/v1/traces");
+            received.lock().expect("nobody panics").push(body);
+        });
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        url
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let received = self.0.lock().expect("nobody panics").clone();
+        let exports = received
+            .into_iter()
+            .map(|body| ExportTraceServiceRequest::decode(body).expect("OTLP"));
+        let resources = exports.flat_map(|export| export.resource_spans);
+        let scopes = resources.flat_map(|resource| resource.scope_spans);
+        scopes.flat_map(|scope| scope.spans).collect()
+    }
+}
+
+fn attribute(span: &Span, name: &str) -> Option<Attribute> {
+    let mut attributes = span.attributes.iter();
+    let found = attributes.find(|attribute| attribute.key == name)?;
+    found.value.clone()?.value
+}
+
+fn text(span: &Span, name: &str) -> Option<String> {
+    match attribute(span, name)? {
+        Attribute::StringValue(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Asks for a review that belongs to a trace.
+async fn ask(gate: &Alone, username: &str, traceparent: Option<&str>) {
+    let mut object = database("orders");
+    object["spec"]["credentials"]["username"] = json!(username);
+    let mut request = Request::post("/validate?timeout=10s")
+        .header("host", NAME)
+        .header("content-type", "application/json");
+    if let Some(traceparent) = traceparent {
+        request = request.header("traceparent", traceparent);
+    }
+    let body = review(&object, None).to_string();
+    let request = request.body(Full::new(Bytes::from(body)));
+    let mut connection = speak(gate.tls().await).await;
+    let answer = connection.send_request(request.expect("a request")).await;
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.status(), 200);
+    answer.into_body().collect().await.expect("a whole answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_belongs_to_the_trace_that_it_came_with() {
+    let collected = Collected::default();
+    let endpoint = format!("--otlp-endpoint={}", collected.listen().await);
+    let mut gate = Alone::start(&[&endpoint, "--otlp-share=0"]).await;
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let parent = |sampled: &str| format!("00-{trace}-00f067aa0ba902b7-{sampled}");
+    ask(&gate, "user", Some(&parent("01"))).await;
+    // Neither what the API server does not trace, nor what nobody has decided about.
+    ask(&gate, "app", Some(&parent("00"))).await;
+    ask(&gate, "app", None).await;
+    // What has not been sent yet is sent before the end.
+    gate.process().terminate().expect("a signal");
+    let ended = eventually("its end", async || gate.process().exit_status()).await;
+    assert!(ended.expect("it ends").success());
+
+    let spans = collected.spans();
+    let [span] = spans.as_slice() else {
+        panic!("{spans:?}");
+    };
+    let hex = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    assert_eq!(hex(&span.trace_id), trace);
+    assert_eq!(hex(&span.parent_span_id), "00f067aa0ba902b7");
+    assert_eq!(span.name, "admission");
+    assert!(span.end_time_unix_nano > span.start_time_unix_nano);
+    assert_eq!(text(span, "http.route").as_deref(), Some("/validate"));
+    assert_eq!(text(span, "kind").as_deref(), Some("CloudDatabase"));
+    assert_eq!(text(span, "operation").as_deref(), Some("CREATE"));
+    assert_eq!(text(span, "rules").as_deref(), Some("username-reserved"));
+    assert_eq!(
+        attribute(span, "allowed"),
+        Some(Attribute::BoolValue(false))
+    );
+    assert_eq!(
+        attribute(span, "http.response.status_code"),
+        Some(Attribute::IntValue(200))
+    );
+    assert!(!format!("{span:?}").contains("db.t4g.micro"), "{span:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_collector_reviews_are_answered_all_the_same() {
+    let gate = Alone::start(&["--otlp-endpoint=http://127.0.0.1:1", "--otlp-share=1"]).await;
+    for _ in 0..10 {
+        ask(&gate, "app", None).await;
+    }
+}

@@ -1,0 +1,54 @@
+//! A wire to a server, which can be cut.
+
+use std::net::SocketAddr;
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+pub struct Wire {
+    address: SocketAddr,
+    holds: watch::Sender<bool>,
+}
+
+impl Wire {
+    /// A wire that holds.
+    pub async fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (holds, is_held) = watch::channel(true);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(relay(client, server, is_held.clone()));
+            }
+        });
+        Self { address, holds }
+    }
+
+    /// Where the server is reached now.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends every connection, and every new one at once.
+    pub fn cut(&self) {
+        self.holds.send_replace(false);
+    }
+
+    pub fn mend(&self) {
+        self.holds.send_replace(true);
+    }
+}
+
+async fn relay(mut client: TcpStream, server: SocketAddr, mut holds: watch::Receiver<bool>) {
+    if !*holds.borrow() {
+        return;
+    }
+    let Ok(mut server) = TcpStream::connect(server).await else {
+        return;
+    };
+    tokio::select! {
+        _ = copy_bidirectional(&mut client, &mut server) => {}
+        _ = holds.wait_for(|holds| !holds) => {}
+    }
+}
