@@ -7,6 +7,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
 use kube::{Client, core::GroupVersionKind};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 /// The field manager of `caBundle`.
 const FIELD_MANAGER: &str = "lockstep-certs";
@@ -148,6 +149,14 @@ impl Target {
             }
         }
     }
+}
+
+/// When any replica has last changed what a configuration carries.
+pub(crate) fn written(found: &DynamicObject) -> Option<OffsetDateTime> {
+    let managed = found.metadata.managed_fields.iter().flatten();
+    let mut ours = managed.filter(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER));
+    let time = ours.next()?.time.as_ref()?;
+    OffsetDateTime::from_unix_timestamp(time.0.as_second()).ok()
 }
 
 impl TargetKind {

@@ -13,12 +13,13 @@ use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 
 use crate::authority::{Pair, Period};
-use crate::bundle::{Target, Written};
+use crate::bundle::{self, Target, Written};
 use crate::cluster::Cluster;
 use crate::keeper::KeeperError;
 use crate::secret;
 
-/// What one replica remembers: since when every configuration has carried what, without a break.
+/// What one replica remembers: what every configuration has to carry, and since when it has seen that they
+/// do.
 #[derive(Default)]
 pub(crate) struct Memory {
     carried: Option<(String, OffsetDateTime)>,
@@ -39,31 +40,36 @@ pub(crate) async fn tend(
             found.push((target, one));
         }
     }
-    let secret = cluster.load().await?.ok_or(KeeperError::Awaited)?;
-    let pair = secret::pair(&secret).ok_or(KeeperError::Lacks("tls.crt and tls.key"))?;
-    let ca = secret::trusted(&secret)
-        .and_then(|trusted| secret::certificates(&trusted))
-        .filter(|certificates| !certificates.is_empty())
-        .ok_or(KeeperError::Lacks("ca.crt"))?;
     let now = cluster.now();
-    check(&pair, &ca, name, now)?;
-
+    let (pair, ca) = match provided(cluster, name, now).await {
+        Ok(provided) => provided,
+        Err(error) => {
+            // Whatever is wrong with the Secret: what is served is still to be trusted.
+            if let Some((trusted, _)) = &memory.carried {
+                for (target, found) in &found {
+                    cluster.carry(target, found, trusted).await?;
+                }
+            }
+            return Err(error);
+        }
+    };
     let is_over = |certificate: &str| {
         Period::of(certificate).map_or(true, |period: Period| period.is_over(now))
     };
+    // What is carried now, and what was before somebody overwrote it: others may still serve by that.
+    let carried = found
+        .iter()
+        .flat_map(|(target, found)| target.carried(found));
+    let remembered = memory.carried.iter().map(|(trusted, _)| trusted.clone());
     let mut before: Vec<String> = Vec::new();
-    for (target, found) in &found {
-        let carried = target.carried(found).into_iter().flatten();
-        for certificate in carried
-            .filter_map(|text| secret::certificates(&text))
-            .flatten()
-        {
-            if !ca.contains(&certificate)
-                && !before.contains(&certificate)
-                && !is_over(&certificate)
-            {
-                before.push(certificate);
-            }
+    for certificate in carried
+        .flatten()
+        .chain(remembered)
+        .filter_map(|text| secret::certificates(&text))
+        .flatten()
+    {
+        if !ca.contains(&certificate) && !before.contains(&certificate) && !is_over(&certificate) {
+            before.push(certificate);
         }
     }
     let trusted_now = ca.concat();
@@ -71,20 +77,25 @@ pub(crate) async fn tend(
         before.clear();
     }
     let trusted = format!("{trusted_now}{}", before.concat());
+    let remembered = memory.carried.take();
+    let remembered = remembered.filter(|(what, since)| *what == trusted && *since <= now);
+    // A replica that has just started has seen nothing; when it was written stands in the cluster.
+    let mut written = Some(OffsetDateTime::UNIX_EPOCH);
+    let mut is_carried = true;
     for (target, found) in &found {
-        match cluster.carry(target, found, &trusted).await? {
-            Written::Already => {}
-            Written::Now | Written::Conflict => memory.carried = None,
-        }
+        is_carried &= cluster.carry(target, found, &trusted).await? == Written::Already;
+        written = written.zip(bundle::written(found)).map(|(a, b)| a.max(b));
     }
+    let since = match (is_carried, remembered, written) {
+        (false, _, _) | (true, None, None) => now,
+        (true, None, Some(since)) | (true, Some((_, since)), None) => since,
+        (true, Some((_, seen)), Some(written)) => seen.min(written),
+    };
+    memory.carried = Some((trusted, since));
     let served = cluster.served();
     if served.as_ref() == Some(&pair) {
         return Ok(());
     }
-    let carried = memory.carried.take();
-    let since = carried.filter(|(what, since)| *what == trusted && *since <= now);
-    let since = since.map_or(now, |(_, since)| since);
-    memory.carried = Some((trusted, since));
     let nothing_to_lose =
         before.is_empty() || served.is_some_and(|served| is_over(&served.certificate));
     if nothing_to_lose || now >= since + settle {
@@ -92,6 +103,22 @@ pub(crate) async fn tend(
         cluster.serve(&pair)?;
     }
     Ok(())
+}
+
+/// The pair in the Secret, and the CAs that it is to be trusted by.
+async fn provided(
+    cluster: &impl Cluster,
+    name: &str,
+    now: OffsetDateTime,
+) -> Result<(Pair, Vec<String>), KeeperError> {
+    let secret = cluster.load().await?.ok_or(KeeperError::Awaited)?;
+    let pair = secret::pair(&secret).ok_or(KeeperError::Lacks("tls.crt and tls.key"))?;
+    let ca = secret::trusted(&secret)
+        .and_then(|trusted| secret::certificates(&trusted))
+        .filter(|certificates| !certificates.is_empty())
+        .ok_or(KeeperError::Lacks("ca.crt"))?;
+    check(&pair, &ca, name, now)?;
+    Ok((pair, ca))
 }
 
 /// Refuses a pair that could not be served, or that no API server would trust.
@@ -139,4 +166,155 @@ fn is_trusted(
     verifier
         .verify_server_cert(leaf, intermediates, &name, &[], now)
         .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use k8s_openapi::ByteString;
+    use k8s_openapi::api::core::v1::Secret;
+    use kube::api::DynamicObject;
+    use serde_json::json;
+
+    use super::*;
+    use crate::authority::Ca;
+    use crate::bundle::TargetKind;
+
+    const NAME: &str = "gate.example";
+    const DAY: Duration = Duration::from_hours(24);
+    const SETTLE: time::Duration = time::Duration::minutes(10);
+    const SECOND: time::Duration = time::Duration::SECOND;
+
+    /// One configuration, and what a gate has been given.
+    struct Fake {
+        now: OffsetDateTime,
+        secret: Option<Secret>,
+        carried: Mutex<(String, OffsetDateTime)>,
+        served: Mutex<Option<Pair>>,
+    }
+
+    impl Fake {
+        /// Where the configuration trusts an old CA, and somebody has just put a pair of a new one into the
+        /// Secret.
+        fn new() -> Self {
+            let now = OffsetDateTime::from_unix_timestamp(1_790_000_000).expect("a time");
+            let ca = |life| Ca::generate(life, now).expect("a CA");
+            let (old, new) = (ca(30 * DAY), ca(30 * DAY));
+            let pair = new.sign(&[NAME.to_owned()], DAY, now).expect("a pair");
+            let data = [
+                ("tls.crt", pair.certificate),
+                ("tls.key", pair.key),
+                ("ca.crt", new.certificate),
+            ];
+            let data = data.map(|(name, text)| (name.to_owned(), ByteString(text.into_bytes())));
+            Self {
+                now,
+                secret: Some(Secret {
+                    data: Some(data.into()),
+                    ..Secret::default()
+                }),
+                carried: Mutex::new((old.certificate, now)),
+                served: Mutex::default(),
+            }
+        }
+
+        async fn tend(&self, memory: &mut Memory) -> Result<bool, KeeperError> {
+            let target = Target {
+                kind: TargetKind::Validating,
+                name: "lockstep".to_owned(),
+            };
+            tend(self, NAME, SETTLE.unsigned_abs(), &[target], memory).await?;
+            Ok(self.served().is_some())
+        }
+
+        fn trusted(&self) -> String {
+            self.carried.lock().expect("no panic").0.clone()
+        }
+    }
+
+    impl Cluster for Fake {
+        fn now(&self) -> OffsetDateTime {
+            self.now
+        }
+
+        async fn look(&self, _: &Target) -> Result<Option<DynamicObject>, KeeperError> {
+            let (trusted, written) = self.carried.lock().expect("no panic").clone();
+            let written = jiff::Timestamp::from_second(written.unix_timestamp());
+            let found = json!({
+                "metadata": {"managedFields": [
+                    {"manager": "lockstep-certs", "time": written.expect("a time").to_string()},
+                ]},
+                "webhooks": [{"clientConfig": {"caBundle": ByteString(trusted.into_bytes())}}],
+            });
+            Ok(Some(serde_json::from_value(found).expect("an object")))
+        }
+
+        async fn carry(
+            &self,
+            target: &Target,
+            found: &DynamicObject,
+            trusted: &str,
+        ) -> Result<Written, KeeperError> {
+            if target.carried(found) == [Some(trusted.to_owned())] {
+                return Ok(Written::Already);
+            }
+            *self.carried.lock().expect("no panic") = (trusted.to_owned(), self.now);
+            Ok(Written::Now)
+        }
+
+        async fn load(&self) -> Result<Option<Secret>, KeeperError> {
+            Ok(self.secret.clone())
+        }
+
+        async fn store(&self, _: &Secret) -> Result<Written, KeeperError> {
+            panic!("the Secret is somebody else's");
+        }
+
+        async fn all_show(&self, _: &str) -> Result<bool, KeeperError> {
+            Ok(false)
+        }
+
+        fn served(&self) -> Option<Pair> {
+            self.served.lock().expect("no panic").clone()
+        }
+
+        fn serve(&self, pair: &Pair) -> Result<(), KeeperError> {
+            *self.served.lock().expect("no panic") = Some(pair.clone());
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_replica_that_has_just_started_waits_no_longer_than_the_others() {
+        let mut cluster = Fake::new();
+        let mut first = Memory::default();
+        assert!(!cluster.tend(&mut first).await.expect("no error"));
+        cluster.now += SETTLE - SECOND;
+        let mut second = Memory::default();
+        assert!(!cluster.tend(&mut first).await.expect("no error"));
+        assert!(!cluster.tend(&mut second).await.expect("no error"));
+        cluster.now += SECOND;
+        assert!(cluster.tend(&mut second).await.expect("no error"));
+    }
+
+    #[tokio::test]
+    async fn what_is_trusted_is_put_back_whatever_is_wrong_with_the_secret() {
+        let mut cluster = Fake::new();
+        let mut memory = Memory::default();
+        cluster.tend(&mut memory).await.expect("no error");
+        let trusted = cluster.trusted();
+        let secret = cluster.secret.take();
+        cluster.carried.lock().expect("no panic").0.clear();
+        assert!(matches!(
+            cluster.tend(&mut memory).await,
+            Err(KeeperError::Awaited)
+        ));
+        assert_eq!(cluster.trusted(), trusted);
+        // Put back, it has to settle anew.
+        cluster.secret = secret;
+        cluster.now += SETTLE - SECOND;
+        cluster.carried.lock().expect("no panic").0.clear();
+        assert!(!cluster.tend(&mut memory).await.expect("no error"));
+    }
 }

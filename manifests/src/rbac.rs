@@ -66,6 +66,7 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
     if !converted.is_empty() {
         rules.push(on_crds(converted, &["patch"]));
     }
+    rules.extend(canaries(install, false));
     rules.extend(install.access.iter().cloned());
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -77,10 +78,6 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
 
 /// In its own namespace: the gate's keys, the Lease, and canaries.
 fn controller_role(install: &Install<'_>) -> Value {
-    // A dry run, refused or not, is asked for like any other creation.
-    let canaries: Vec<_> = kinds(install)
-        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": ["create"]}))
-        .collect();
     let mut role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
@@ -91,6 +88,8 @@ fn controller_role(install: &Install<'_>) -> Value {
             {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "list", "update", "watch"]},
             // Whether any replica is wanted.
             {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names::APP], "verbs": ["get"]},
+            // What is said again about the gate's keys is said in the same Event.
+            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             // The replicas of the gate, to see which certificate each of them shows.
             {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]},
             {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
@@ -103,9 +102,22 @@ fn controller_role(install: &Install<'_>) -> Value {
         ],
     });
     if let Some(rules) = role["rules"].as_array_mut() {
-        rules.extend(canaries);
+        rules.extend(canaries(install, true));
     }
     role
+}
+
+/// A dry run, refused or not, is asked for like any other creation: in the own namespace, or for kinds that
+/// are in none, in the cluster.
+fn canaries(install: &Install<'_>, namespaced: bool) -> Vec<Value> {
+    let judges = judges(install)
+        .filter(|ruleset| (ruleset.crd()["spec"]["scope"] != "Cluster") == namespaced);
+    judges
+        .map(|ruleset| {
+            let plural = &ruleset.crd()["spec"]["names"]["plural"];
+            json!({"apiGroups": [ruleset.group()], "resources": [plural], "verbs": ["create"]})
+        })
+        .collect()
 }
 
 /// What the cluster's own `edit` and `view` gain. Neither may write a status.

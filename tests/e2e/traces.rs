@@ -101,14 +101,10 @@ async fn a_review_belongs_to_the_trace_that_it_came_with() {
     let [span] = spans.as_slice() else {
         panic!("{spans:?}");
     };
-    let hex = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
-    assert_eq!(hex(&span.trace_id), trace);
-    assert_eq!(hex(&span.parent_span_id), "00f067aa0ba902b7");
+    let trace_id: [u8; 16] = span.trace_id.as_slice().try_into().expect("16 bytes");
+    assert_eq!(format!("{:032x}", u128::from_be_bytes(trace_id)), trace);
+    let parent_id: [u8; 8] = span.parent_span_id.as_slice().try_into().expect("8 bytes");
+    assert_eq!(u64::from_be_bytes(parent_id), 0x00f0_67aa_0ba9_02b7);
     assert_eq!(span.name, "admission");
     assert!(span.end_time_unix_nano > span.start_time_unix_nano);
     assert_eq!(text(span, "http.route").as_deref(), Some("/validate"));
