@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
@@ -11,11 +12,16 @@ use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+use webhook::{Limits, Server};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What Prometheus understands without asking.
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How many ask at once. Beyond, who has been idle for longest makes room.
+const MOST_CONNECTIONS: usize = 256;
 
 /// Binds the port and serves `/healthz`, `/readyz` and `/metrics` in the background.
 ///
@@ -37,10 +43,15 @@ pub(crate) async fn serve(
             "/metrics",
             get(move |headers: HeaderMap| async move { metrics(&registry, &headers) }),
         );
+    let limits = Limits {
+        connections: MOST_CONNECTIONS,
+        ..Limits::default()
+    };
     tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, routes).await {
-            tracing::error!(%error, "health and metrics are no longer served");
-        }
+        // For as long as the process lives.
+        let (_stop, never) = watch::channel(false);
+        let server = Server::plain(routes, limits);
+        server.serve(listener, never, Duration::ZERO).await;
     });
     Ok(())
 }

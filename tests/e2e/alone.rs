@@ -104,6 +104,11 @@ impl Alone {
             .expect("the gate listens")
     }
 
+    /// A connection to the plain port.
+    pub async fn plain(&self) -> TcpStream {
+        TcpStream::connect(&self.health).await.expect("it listens")
+    }
+
     pub async fn tls(&self) -> TlsStream<TcpStream> {
         self.tls_as(None).await.expect("TLS")
     }

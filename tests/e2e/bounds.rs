@@ -1,5 +1,6 @@
 //! The gate's bounds: who breaks one is ended, and everybody else is served.
 
+use control_plane::eventually;
 use http::Response;
 use tokio::io::AsyncWriteExt;
 
@@ -58,6 +59,26 @@ async fn a_new_connection_finds_room_where_others_are_idle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_new_connection_finds_room_where_all_others_send_without_an_end() {
+    let gate = Alone::start(&["--max-connections=4", "--body-timeout=1h"]).await;
+    let in_flight = r#"controller_runtime_webhook_requests_in_flight{webhook="/validate"}"#;
+    let mut slow = Vec::new();
+    for count in 1..=4 {
+        let mut stream = gate.tls().await;
+        let head = "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: 100\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await.expect("it is sent");
+        slow.push(stream);
+        eventually("the request having begun", async || {
+            (gate.count(in_flight).await == Some(count)).then_some(())
+        })
+        .await
+        .expect("it begins");
+    }
+    assert_eq!(gate.ask().await.status(), 200, "others are served");
+    assert_eq!(rest(&mut slow[0]).await, "", "the slowest made room");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_much_at_once_is_shed_for_the_api_server_to_try_again() {
     for option in ["--max-reviews=0", "--bodies-limit-bytes=100"] {
         let gate = Alone::start(&[option]).await;
@@ -87,4 +108,15 @@ async fn thousands_of_idle_connections_hold_up_nobody() {
         assert_eq!(gate.ask().await.status(), 200, "others are served");
     }
     gate.has_limited("connections", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_for_its_health_finds_room_too() {
+    let gate = Alone::start(&[]).await;
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        idle.push(gate.plain().await);
+    }
+    assert!(gate.is_alive().await);
+    assert_eq!(rest(&mut idle[0]).await, "", "the oldest made room");
 }

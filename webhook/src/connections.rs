@@ -1,7 +1,8 @@
-//! The connections that stand, so that a new one always finds room: where there is none left, the one
-//! that has been idle for longest is closed.
+//! The connections that stand, so that a new one always finds room: where there is none left, the one that
+//! has been idle for longest is closed, or else the one whose request has been arriving for longest.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -17,9 +18,16 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct Standing {
     count: usize,
-    /// Those without a request, by when they last had one.
-    idle: BTreeMap<u64, Arc<Notify>>,
+    /// Those without a request, by when they last had one; behind them those whose requests are all still
+    /// arriving, by when they began. Whoever is first makes room.
+    waiting: BTreeMap<Place, Arc<Notify>>,
     next: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Idle(u64),
+    Arriving(u64),
 }
 
 /// One connection; it leaves when this is dropped.
@@ -33,10 +41,12 @@ pub(crate) struct Connection {
 #[derive(Default)]
 struct State {
     requests: usize,
+    /// How many of them have not arrived in full.
+    arriving: usize,
     /// Since when a header has been arriving.
     header: Option<Instant>,
-    /// Its place among the idle ones.
-    place: Option<u64>,
+    /// Its place among those that may have to make room.
+    place: Option<Place>,
 }
 
 impl Connections {
@@ -48,17 +58,17 @@ impl Connections {
     }
 
     /// Takes a connection in, and tells whether another one had to make room. Where all have requests
-    /// under way, there is no room.
+    /// that are being answered, there is no room.
     pub(crate) fn enter(&self) -> Option<(Connection, bool)> {
         let mut standing = self.lock();
         let is_full = standing.count >= self.most;
         if is_full {
-            let (_, evicted) = standing.idle.pop_first()?;
+            let (_, evicted) = standing.waiting.pop_first()?;
             evicted.notify_one();
         }
         standing.count += 1;
         let closing = Arc::new(Notify::new());
-        let place = standing.add_idle(&closing);
+        let place = standing.add(Place::Idle, &closing);
         let connection = Connection {
             connections: self.clone(),
             closing,
@@ -77,10 +87,10 @@ impl Connections {
 }
 
 impl Standing {
-    fn add_idle(&mut self, closing: &Arc<Notify>) -> u64 {
-        let place = self.next;
+    fn add(&mut self, place: fn(u64) -> Place, closing: &Arc<Notify>) -> Place {
+        let place = place(self.next);
         self.next += 1;
-        self.idle.insert(place, Arc::clone(closing));
+        self.waiting.insert(place, Arc::clone(closing));
         place
     }
 }
@@ -121,20 +131,30 @@ impl Connection {
     pub(crate) fn begin(self: &Arc<Self>) -> AtWork {
         let mut state = self.state();
         state.requests += 1;
+        state.arriving += 1;
         state.header = None;
-        if let Some(place) = state.place.take() {
-            self.connections.lock().idle.remove(&place);
-        }
+        self.settle(&mut state);
         drop(state);
-        AtWork(Arc::clone(self))
+        AtWork {
+            connection: Arc::clone(self),
+            has_arrived: AtomicBool::new(false),
+        }
     }
 
-    fn end(&self) {
-        let mut state = self.state();
-        state.requests -= 1;
-        if state.requests == 0 {
-            state.place = Some(self.connections.lock().add_idle(&self.closing));
+    /// Finds the place that a connection has now.
+    fn settle(&self, state: &mut State) {
+        let is_arriving = state.requests == state.arriving;
+        let place: Option<fn(u64) -> Place> = match (state.requests, state.place) {
+            (0, _) => Some(Place::Idle),
+            // It keeps its place: whoever begins one request after the other is no younger for that.
+            (_, Some(Place::Arriving(_))) if is_arriving => return,
+            (_, _) => is_arriving.then_some(Place::Arriving),
+        };
+        let mut standing = self.connections.lock();
+        if let Some(before) = state.place.take() {
+            standing.waiting.remove(&before);
         }
+        state.place = place.map(|place| standing.add(place, &self.closing));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -143,11 +163,30 @@ impl Connection {
 }
 
 /// A request under way, however it ends.
-pub(crate) struct AtWork(Arc<Connection>);
+pub(crate) struct AtWork {
+    connection: Arc<Connection>,
+    has_arrived: AtomicBool,
+}
+
+impl AtWork {
+    /// It has arrived in full: from now on it is answered.
+    pub(crate) fn has_arrived(&self) {
+        if !self.has_arrived.swap(true, Ordering::Relaxed) {
+            let mut state = self.connection.state();
+            state.arriving -= 1;
+            self.connection.settle(&mut state);
+        }
+    }
+}
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.end();
+        let mut state = self.connection.state();
+        state.requests -= 1;
+        if !*self.has_arrived.get_mut() {
+            state.arriving -= 1;
+        }
+        self.connection.settle(&mut state);
     }
 }
 
@@ -157,7 +196,7 @@ impl Drop for Connection {
         let mut standing = self.connections.lock();
         standing.count -= 1;
         if let Some(place) = place {
-            standing.idle.remove(&place);
+            standing.waiting.remove(&place);
         }
     }
 }
@@ -180,10 +219,40 @@ mod tests {
         second.evicted().await;
         drop(second);
         let third = Arc::new(third);
-        let (_first_at_work, third_at_work) = (first.begin(), third.begin());
+        let (first_at_work, third_at_work) = (first.begin(), third.begin());
+        first_at_work.has_arrived();
+        third_at_work.has_arrived();
         assert!(connections.enter().is_none(), "both are at work");
         drop(third_at_work);
         assert!(connections.enter().is_some());
+        third.evicted().await;
+    }
+
+    #[tokio::test]
+    async fn who_has_been_sending_for_longest_makes_room_where_nobody_is_idle() {
+        let connections = Connections::new(2);
+        let enter = || {
+            connections
+                .enter()
+                .map(|(connection, _)| Arc::new(connection))
+        };
+        let (first, second) = (enter().expect("room"), enter().expect("room"));
+        let (slow, quick) = (second.begin(), first.begin());
+        // Another stream of the same connection makes it no younger.
+        let more = second.begin();
+        drop(more);
+        quick.has_arrived();
+        let third = enter().expect("room is made");
+        second.evicted().await;
+        drop((slow, second));
+        let arriving = third.begin();
+        drop(quick);
+        let fourth = enter().expect("room is made");
+        first.evicted().await;
+        drop(first);
+        let (_at_work, arrived) = (arriving, fourth.begin());
+        arrived.has_arrived();
+        drop(enter().expect("room is made"));
         third.evicted().await;
     }
 

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, field};
 
 use crate::body::{Received, Room};
+use crate::connections::AtWork;
 use crate::conversion::{self, Converted};
 use crate::crds::CurrentCrds;
 use crate::limits::{Limit, Limits};
@@ -203,6 +204,9 @@ impl Gate {
             // All of it, also where it is not looked at: whoever is answered before he has ended may go on
             // as if he had not been.
             let received = self.room.receive(body, most).await?;
+            if let Some(request) = parts.extensions.get::<Arc<AtWork>>() {
+                request.has_arrived();
+            }
             require_json(&parts.headers)?;
             self.judge(door, received).await
         };

@@ -1,4 +1,4 @@
-//! TLS around the routes, from the first byte to the last answer before the process ends.
+//! The routes on a port, from the first byte to the last answer before the process ends.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,6 +14,7 @@ use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -37,33 +38,44 @@ const HEADER_BYTES: u32 = 64 << 10;
 /// How often a client that speaks HTTP/2 is asked whether it is there.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// Routes behind TLS.
+/// Routes on a port.
 pub struct Server {
     routes: Router,
-    tls: Arc<Tls>,
+    tls: Option<Arc<Tls>>,
     limits: Limits,
-    metrics: Metrics,
+    metrics: Option<Metrics>,
 }
 
 /// What every connection needs.
 #[derive(Clone)]
 struct Shared {
-    tls: Arc<Tls>,
+    tls: Option<Arc<Tls>>,
     routes: Router,
     limits: Limits,
-    metrics: Metrics,
+    metrics: Option<Metrics>,
     stopping: watch::Receiver<bool>,
 }
 
 impl Server {
-    /// A server of these routes.
+    /// A server of these routes, behind TLS.
     #[must_use]
     pub fn new(routes: Router, tls: Arc<Tls>, limits: Limits, metrics: Metrics) -> Self {
         Self {
             routes,
-            tls,
+            tls: Some(tls),
             limits,
-            metrics,
+            metrics: Some(metrics),
+        }
+    }
+
+    /// A server of these routes without TLS, of whose bounds nothing is told.
+    #[must_use]
+    pub fn plain(routes: Router, limits: Limits) -> Self {
+        Self {
+            routes,
+            tls: None,
+            limits,
+            metrics: None,
         }
     }
 
@@ -107,7 +119,7 @@ impl Server {
                 Ok((stream, _)) => {
                     let entered = connections.enter();
                     if entered.as_ref().is_none_or(|(_, evicts)| *evicts) {
-                        shared.metrics.limited(Limit::Connections);
+                        limited(shared.metrics.as_ref(), Limit::Connections);
                     }
                     if let Some((connection, _)) = entered {
                         let shared = shared.clone();
@@ -146,7 +158,10 @@ impl Shared {
     async fn connection(self, stream: TcpStream, connection: Connection, drain: Watcher) {
         // Answers are small and whole: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
-        let Some(config) = self.tls.current() else {
+        let Some(tls) = &self.tls else {
+            return self.talk(stream, None, connection, drain).await;
+        };
+        let Some(config) = tls.current() else {
             return tracing::debug!("a client came before the clients' CA");
         };
         let acceptor = TlsAcceptor::from(config);
@@ -158,9 +173,22 @@ impl Shared {
         let stream = match stream {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-            Err(_) => return self.metrics.limited(Limit::Handshake),
+            Err(_) => return limited(self.metrics.as_ref(), Limit::Handshake),
         };
         let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+        self.talk(stream, agreed, connection, drain).await;
+    }
+
+    /// Speaks HTTP, in the version that was agreed on.
+    async fn talk<S>(
+        self,
+        stream: S,
+        agreed: Option<Vec<u8>>,
+        connection: Connection,
+        drain: Watcher,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let speaks_http2 = agreed.as_deref() == Some(b"h2");
         let connection = Arc::new(connection);
         let stream = Noticed::new(stream, Arc::clone(&connection));
@@ -172,8 +200,9 @@ impl Shared {
         };
         let (routes, at_work) = (self.routes, Arc::clone(&connection));
         let stopping = self.stopping;
-        let service = service_fn(move |request: Request<Incoming>| {
-            let at_work = at_work.begin();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let at_work = Arc::new(at_work.begin());
+            request.extensions_mut().insert(Arc::clone(&at_work));
             let routes = routes.clone();
             let stopping = stopping.clone();
             let version = request.version();
@@ -197,7 +226,7 @@ impl Shared {
                     tracing::debug!(%error, "connection ended");
                 }
             }
-            () = late, if !speaks_http2 => self.metrics.limited(Limit::Header),
+            () = late, if !speaks_http2 => limited(self.metrics.as_ref(), Limit::Header),
             () = connection.evicted() => {}
         }
     }
@@ -216,5 +245,11 @@ impl Shared {
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(self.limits.header);
         builder
+    }
+}
+
+fn limited(metrics: Option<&Metrics>, limit: Limit) {
+    if let Some(metrics) = metrics {
+        metrics.limited(limit);
     }
 }
