@@ -191,9 +191,11 @@ impl CustomResource {
         if candidate.unknown_fields == UnknownFields::Refuse {
             self.as_written(candidate, &mut report);
         }
-        Structural.judge(&case, &mut report);
-        if !report.blocks_cel() {
-            Cel.judge(&case, &mut report);
+        if !is_judged(candidate, old.as_ref(), beyond) {
+            Structural.judge(&case, &mut report);
+            if !report.blocks_cel() {
+                Cel.judge(&case, &mut report);
+            }
         }
         if candidate.crd == ClusterCrd::Different {
             report.advise();
@@ -232,6 +234,14 @@ impl CustomResource {
             metadata::judge_change(candidate.object, old, report);
         }
     }
+}
+
+/// Whether the API server has just judged all that the CRD says, transitions against the same as here.
+fn is_judged(candidate: &Candidate<'_>, old: Option<&Value>, beyond: &Beyond<'_>) -> bool {
+    let is_as_accepted = candidate.accepted.is_none_or(|accepted| {
+        old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields))
+    });
+    candidate.crd == ClusterCrd::Same && is_as_accepted
 }
 
 /// What transitions are judged against, for an object and the one that it replaces, both filled.

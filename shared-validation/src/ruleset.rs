@@ -200,7 +200,7 @@ pub trait Judge: Send + Sync {
     /// Whether an object passes by the Rust rules alone, with nothing to add to it and nothing to say, for
     /// who knows that the API server has just judged the rest by this very CRD.
     ///
-    /// No costs more to find out why: it takes a whole judgement.
+    /// `false` says only that this takes more than the rules: a judgement tells what.
     fn passes(&self, _object: Written<'_>, _old: Option<Written<'_>>) -> bool {
         false
     }

@@ -12,6 +12,7 @@ use kube::core::response::StatusCause;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::crd_in_sync;
 use crate::gate::Gate;
 use crate::world::{Detours, World, check, root};
 
@@ -411,10 +412,19 @@ async fn every_case_gets_the_same_verdict_everywhere() {
         controller_args: vec!["--rds-resync=1h".to_owned()],
         ..Detours::default()
     };
-    let world = World::start_with(seldom).await;
+    let mut world = World::start_with(seldom).await;
     let gate = &Gate::of(&world).await;
     each(&cases, async |(verdict, case)| {
         at_the_gate(gate, case, verdict).await;
+    })
+    .await;
+    // From now on the gate leaves to the API server what that has judged.
+    world
+        .installation
+        .restart_controller_with(&["--crd-settle=0s"])
+        .expect("it starts");
+    crd_in_sync::is_known(&world, gate).await;
+    each(&cases, async |(verdict, case)| {
         through_the_api_server(&world, case, verdict).await;
     })
     .await;

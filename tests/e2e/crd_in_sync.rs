@@ -76,6 +76,11 @@ async fn gate_says(world: &World, gate: &Gate, object: &Value, allowed: bool, wa
     .unwrap_or_else(|error| world.fail(&error.to_string()));
 }
 
+/// Waits until the gate knows that the cluster has the same CRD.
+pub async fn is_known(world: &World, gate: &Gate) {
+    gate_says(world, gate, &complete(small("small")), true, false).await;
+}
+
 /// As an object arrives at the gate: with every default.
 fn complete(mut object: Value) -> Value {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");

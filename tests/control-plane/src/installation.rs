@@ -107,6 +107,14 @@ impl Installation {
         Ok(())
     }
 
+    /// Ends the controller's process and starts it with more arguments.
+    pub fn restart_controller_with(&mut self, more: &[&str]) -> Result<(), Error> {
+        self.controller().kill();
+        let args = &mut self.options.controller_args;
+        args.extend(more.iter().map(|arg| (*arg).to_owned()));
+        self.start_controller()
+    }
+
     /// Starts the controller's process of another replica.
     pub fn start_other_controller(&self, pod: &str) -> Result<Process, Error> {
         self.start_replica(pod, free_port())
