@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::crds::LookoutArgs;
 use crate::keeping::KeyArgs;
-use crate::kinds::{self, OperatorArgs};
+use crate::kinds::{Kinds, OperatorArgs, Operators};
 use crate::{admin, logging, policy, serving};
 
 #[derive(clap::Args)]
@@ -65,9 +65,10 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let rulesets = kinds::rulesets()?;
+    let kinds = Kinds::compile()?;
+    let rulesets = kinds.rulesets();
     let policy = args.policy.follow(&rulesets, &mut registry);
-    let operators = kinds::Operators::new(&client, &args.operators, policy).await?;
+    let operators = Operators::new(&client, &args.operators, kinds, policy).await;
     let certs = certs::Metrics::register(&mut registry);
     let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
     let arming = args.arming(

@@ -13,11 +13,28 @@ use shared_validation::{CurrentPolicy, Ruleset, Rulesets};
 
 use crate::serving::duration;
 
+/// Every kind's ruleset, compiled.
+pub(crate) struct Kinds {
+    databases: Arc<Ruleset<CloudDatabase>>,
+}
+
+impl Kinds {
+    pub(crate) fn compile() -> anyhow::Result<Self> {
+        let databases = cloud_database_rules::ruleset().context("the rules of CloudDatabase")?;
+        Ok(Self {
+            databases: Arc::new(databases),
+        })
+    }
+
+    /// All of them, for who judges whatever kind comes.
+    pub(crate) fn rulesets(&self) -> Rulesets {
+        Rulesets::default().with(self.databases.clone())
+    }
+}
+
 /// Compiles every kind's ruleset.
 pub(crate) fn rulesets() -> anyhow::Result<Rulesets> {
-    Ok(Rulesets::default().with(Arc::new(
-        cloud_database_rules::ruleset().context("the rules of CloudDatabase")?,
-    )))
+    Ok(Kinds::compile()?.rulesets())
 }
 
 /// What the operators may do beyond their own kinds, as RBAC rules.
@@ -44,7 +61,7 @@ pub(crate) struct Operators {
     client: Client,
     instances: Instances,
     timing: Timing,
-    database_rules: Arc<Ruleset<CloudDatabase>>,
+    kinds: Kinds,
     policy: CurrentPolicy,
 }
 
@@ -53,10 +70,12 @@ impl Operators {
     pub(crate) async fn new(
         client: &Client,
         args: &OperatorArgs,
+        kinds: Kinds,
         policy: CurrentPolicy,
-    ) -> anyhow::Result<Self> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             client: client.clone(),
+            kinds,
             policy,
             instances: Instances::from_environment().await,
             timing: Timing {
@@ -64,10 +83,7 @@ impl Operators {
                 resync: args.resync,
                 settle: args.settle,
             },
-            database_rules: Arc::new(
-                cloud_database_rules::ruleset().context("the rules of CloudDatabase")?,
-            ),
-        })
+        }
     }
 
     /// Every kind's loop, for one term.
@@ -76,7 +92,7 @@ impl Operators {
             CloudDatabaseReconciler::new(self.client.clone(), self.instances.clone(), self.timing);
         vec![Box::new(Loop::new(
             self.client.clone(),
-            self.database_rules.clone(),
+            self.kinds.databases.clone(),
             databases,
             metrics.clone(),
             self.policy.clone(),

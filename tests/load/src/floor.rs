@@ -1,4 +1,4 @@
-//! The least that a server can do: it reads both objects once, keeps nothing of them, and always answers
+//! The least that a server can do: it reads both objects, or even only passes over them, and always answers
 //! the same.
 
 use std::net::SocketAddr;
@@ -18,7 +18,8 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -29,22 +30,25 @@ pub(crate) struct Args {
     listen: SocketAddr,
     #[arg(long)]
     tls_directory: PathBuf,
+    /// Pass over both objects: only their syntax is looked at.
+    #[arg(long)]
+    pass_over: bool,
 }
 
 #[derive(Deserialize)]
-struct Review<'a> {
+struct Review<'a, T> {
     #[serde(borrow)]
-    request: Request<'a>,
+    request: Request<'a, T>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a> {
+struct Request<'a, T> {
     uid: &'a str,
     #[serde(rename = "object")]
-    _object: Option<IgnoredAny>,
+    _object: Option<T>,
     #[serde(rename = "oldObject")]
-    _old_object: Option<IgnoredAny>,
+    _old_object: Option<T>,
 }
 
 pub(crate) fn serve(args: &Args) -> anyhow::Result<()> {
@@ -57,7 +61,14 @@ pub(crate) fn serve(args: &Args) -> anyhow::Result<()> {
 async fn run(args: &Args) -> anyhow::Result<()> {
     let acceptor = acceptor(&args.tls_directory)?;
     let routes: Router = Router::new()
-        .route("/validate", post(answer))
+        .route(
+            "/validate",
+            if args.pass_over {
+                post(answer::<IgnoredAny>)
+            } else {
+                post(answer::<Value>)
+            },
+        )
         .route("/readyz", get(|| async { "ok" }));
     let listener = TcpListener::bind(args.listen).await?;
     loop {
@@ -77,8 +88,8 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-async fn answer(body: Bytes) -> axum::response::Response {
-    let Ok(review) = serde_json::from_slice::<Review<'_>>(&body) else {
+async fn answer<T: DeserializeOwned>(body: Bytes) -> axum::response::Response {
+    let Ok(review) = serde_json::from_slice::<Review<'_, T>>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let uid = review.request.uid;

@@ -3,8 +3,8 @@
 //!
 //! Each server has the first core and whoever asks the second; all have the same certificate and get the
 //! same reviews, over HTTP/1.1, as an API server asks a Service. The gate judges all three layers, or where
-//! somebody vouches for the CRD only the rules that a schema cannot say, as the peer does. The floor judges
-//! nothing.
+//! somebody vouches for the CRD only the rules that a schema cannot say, as the peer does. The floor reads
+//! both objects and judges nothing; the scan does not even read them.
 
 mod client;
 mod floor;
@@ -126,6 +126,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
         servers::lockstep_vouched_for()?,
         servers::controller_runtime()?,
         servers::floor()?,
+        servers::scan()?,
     ];
     let mut report = Report::default();
     for run in 0..args.runs {

@@ -81,7 +81,7 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
     })
 }
 
-/// This very program, which judges nothing.
+/// This very program, which reads the objects and judges nothing.
 pub(crate) fn floor() -> anyhow::Result<Program> {
     Ok(Program {
         name: "floor",
@@ -95,6 +95,23 @@ pub(crate) fn floor() -> anyhow::Result<Program> {
         },
         judges: false,
         is_vouched_for: false,
+    })
+}
+
+/// The same, which only passes over them.
+pub(crate) fn scan() -> anyhow::Result<Program> {
+    let floor = floor()?;
+    Ok(Program {
+        name: "scan",
+        arguments: |port, keys| {
+            vec![
+                "floor".to_owned(),
+                format!("--listen=127.0.0.1:{port}"),
+                format!("--tls-directory={}", keys.display()),
+                "--pass-over".to_owned(),
+            ]
+        },
+        ..floor
     })
 }
 
