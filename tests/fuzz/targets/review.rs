@@ -62,8 +62,13 @@ fn passes_by_all_if_by_some(request: &str) {
         if !judge.passes(object, old) {
             continue;
         }
-        let object: Value = object.read().expect("it has been read");
-        let old: Option<Value> = old.map(|old| old.read().expect("it has been read"));
+        // What no rule reads may hold numbers beyond any type.
+        let (Ok(object), Ok(old)) = (
+            object.read::<Value>(),
+            old.map(Written::read::<Value>).transpose(),
+        ) else {
+            return;
+        };
         let accepted = old.as_ref().and_then(Accepted::read);
         let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
         let verdict = judge.check(&candidate);
