@@ -45,9 +45,11 @@ pub(crate) async fn tend(
         Ok(provided) => provided,
         Err(error) => {
             // Whatever is wrong with the Secret: what is served is still to be trusted.
-            if let Some((trusted, _)) = &memory.carried {
+            if let Some((trusted, since)) = &mut memory.carried {
                 for (target, found) in &found {
-                    cluster.carry(target, found, trusted).await?;
+                    if cluster.carry(target, found, trusted).await? != Written::Already {
+                        *since = now;
+                    }
                 }
             }
             return Err(error);
@@ -77,7 +79,7 @@ pub(crate) async fn tend(
         before.clear();
     }
     let trusted = format!("{trusted_now}{}", before.concat());
-    let remembered = memory.carried.take();
+    let remembered = memory.carried.clone();
     let remembered = remembered.filter(|(what, since)| *what == trusted && *since <= now);
     // A replica that has just started has seen nothing; when it was written stands in the cluster.
     let mut written = Some(OffsetDateTime::UNIX_EPOCH);
@@ -89,7 +91,8 @@ pub(crate) async fn tend(
     let since = match (is_carried, remembered, written) {
         (false, _, _) | (true, None, None) => now,
         (true, None, Some(since)) | (true, Some((_, since)), None) => since,
-        (true, Some((_, seen)), Some(written)) => seen.min(written),
+        // Another replica may have put it back since.
+        (true, Some((_, seen)), Some(written)) => seen.max(written),
     };
     memory.carried = Some((trusted, since));
     let served = cluster.served();
@@ -305,6 +308,7 @@ mod tests {
         cluster.tend(&mut memory).await.expect("no error");
         let trusted = cluster.trusted();
         let secret = cluster.secret.take();
+        cluster.now += SETTLE - SECOND;
         cluster.carried.lock().expect("no panic").0.clear();
         assert!(matches!(
             cluster.tend(&mut memory).await,
@@ -314,7 +318,8 @@ mod tests {
         // Put back, it has to settle anew.
         cluster.secret = secret;
         cluster.now += SETTLE - SECOND;
-        cluster.carried.lock().expect("no panic").0.clear();
         assert!(!cluster.tend(&mut memory).await.expect("no error"));
+        cluster.now += SECOND;
+        assert!(cluster.tend(&mut memory).await.expect("no error"));
     }
 }

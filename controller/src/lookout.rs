@@ -21,6 +21,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use shared_validation::{Judge, Rulesets, Sighting, Sightings};
+use tokio::time::timeout;
 
 /// How often every CRD is read, besides on every change. What is told holds for three times as long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -57,15 +58,26 @@ impl LookoutMetrics {
         let in_sync = Family::default();
         registry.register(
             "lockstep_crd_in_sync",
-            "Whether the cluster's CRD is exactly the one that is compiled here: 1 when it is",
+            "Whether the cluster's CRD is known to be exactly the one that is compiled here: 1 when it is",
             in_sync.clone(),
         );
         Self { in_sync }
     }
 }
 
-/// What a CRD was when it was last seen, and since when.
-type Seen = BTreeMap<String, (String, Instant)>;
+/// How long an API server may take to show one.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// What a CRD was when it was last seen, and since when it has been that.
+type Seen = BTreeMap<String, (Found, Instant)>;
+
+/// A CRD as it is. One that was another in between has another generation.
+#[derive(Clone, PartialEq, Eq)]
+struct Found {
+    crd: String,
+    uid: Option<String>,
+    generation: Option<i64>,
+}
 
 impl Lookout {
     /// Goes on for ever: on a tick, and whenever somebody has touched a CRD.
@@ -101,16 +113,24 @@ impl Lookout {
         for ruleset in self.rulesets.iter() {
             let ruleset = ruleset.as_ref();
             let (kind, name) = (Sightings::name(ruleset), name(ruleset));
-            let found = match crds.get_opt(name).await {
-                Ok(found) => found,
-                Err(error) => {
+            let found = match timeout(DEADLINE, crds.get_opt(name)).await {
+                Ok(Ok(found)) => found,
+                Ok(Err(error)) => {
                     tracing::warn!(%error, crd = name, "cannot look at the CRD");
-                    continue;
+                    None
+                }
+                Err(_) => {
+                    tracing::warn!(crd = name, "no API server shows the CRD");
+                    None
                 }
             };
-            let found = found.map(|found| Sighting::fingerprint(&found.data, ruleset.version()));
+            let found = found.map(|found| Found {
+                crd: Sighting::fingerprint(&found.data, ruleset.version()),
+                uid: found.metadata.uid,
+                generation: found.metadata.generation,
+            });
             let ours = Sighting::fingerprint(ruleset.crd(), ruleset.version());
-            let is_ours = found.as_ref() == Some(&ours);
+            let is_ours = found.as_ref().is_some_and(|found| found.crd == ours);
             let labels = KindLabels {
                 kind: ruleset.kind().to_owned(),
             };
@@ -119,7 +139,7 @@ impl Lookout {
             let Some(found) = found else {
                 continue;
             };
-            let known = before.get(&kind).filter(|(crd, _)| *crd == found);
+            let known = before.get(&kind).filter(|(before, _)| *before == found);
             if known.is_none() && !is_ours {
                 tracing::warn!(
                     crd = name,
@@ -134,9 +154,9 @@ impl Lookout {
 
     /// Leaves word for the gate, at once or not at all.
     fn tell(&self, seen: &Seen, looked: Timestamp) -> io::Result<()> {
-        let kinds = seen.iter().map(|(kind, (crd, since))| {
+        let kinds = seen.iter().map(|(kind, (found, since))| {
             let sighting = Sighting {
-                crd: crd.clone(),
+                crd: found.crd.clone(),
                 settled: since.elapsed() >= self.settle,
             };
             (kind.clone(), sighting)

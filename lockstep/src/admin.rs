@@ -20,7 +20,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 /// What Prometheus understands without asking.
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How many ask at once. Beyond, who has been idle for longest makes room.
+/// How many ask at once. Beyond, somebody who waits makes room.
 const MOST_CONNECTIONS: usize = 256;
 
 /// Binds the port and serves `/healthz`, `/readyz` and `/metrics` in the background.

@@ -26,7 +26,8 @@ pub(crate) struct LimitArgs {
     /// How long a whole request may take; what the API server names counts if it is less.
     #[arg(long, default_value = "30s", value_parser = serving::duration)]
     request_timeout: Duration,
-    /// How many connections stand at once; beyond, the one that has been idle for longest makes room.
+    /// How many connections stand at once; beyond, the one that has been idle for longest makes room, or
+    /// else the one whose request has been arriving for longest.
     #[arg(long, default_value_t = Limits::default().connections)]
     max_connections: usize,
     /// How many reviews are judged at once; what comes beyond is answered with 429, and the API server

@@ -31,15 +31,10 @@ const TOLD: &str = "webhook";
 pub(crate) struct TraceArgs {
     /// Send traces by OTLP over HTTP to this collector, such as `http://localhost:4318`. Without one, none
     /// are made.
-    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
     /// Which share of reviews to trace, from 0 to 1, where the API server has not decided that already.
-    #[arg(
-        long,
-        value_name = "SHARE",
-        env = "OTEL_TRACES_SAMPLER_ARG",
-        default_value_t = 0.01
-    )]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
     otlp_share: f64,
 }
 

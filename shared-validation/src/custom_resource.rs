@@ -191,7 +191,8 @@ impl CustomResource {
         if candidate.unknown_fields == UnknownFields::Refuse {
             self.as_written(candidate, &mut report);
         }
-        if !is_judged(candidate, old.as_ref(), beyond) {
+        // What has only now been filled, nobody has judged.
+        if fills || !is_judged(candidate, old.as_ref(), beyond) {
             Structural.judge(&case, &mut report);
             if !report.blocks_cel() {
                 Cel.judge(&case, &mut report);

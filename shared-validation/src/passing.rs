@@ -20,22 +20,33 @@ pub(crate) struct Passing {
     of_object: Places,
     /// What the loop remembers, and the fields that it remembers.
     of_old: Places,
-    fields: Vec<String>,
+    fields: Vec<Remembered>,
+}
+
+/// A field that the loop remembers.
+struct Remembered {
+    name: String,
+    /// Whether it has a default that the API server cannot fill.
+    is_filled: bool,
 }
 
 impl Passing {
     pub(crate) fn new(defaults: &[DynamicDefault], transition_fields: &BTreeSet<String>) -> Self {
         let split = |name: &'static str| name.split('.').collect::<Vec<_>>();
         let canary = vec!["metadata", "annotations", canary::ANNOTATION];
-        let defaults = defaults.iter().map(|default| split(default.field));
         let status = [vec!["status", "accepted"], vec!["status", "conditions"]];
         let fields = transition_fields
             .iter()
             .map(|name| name.split('.').collect());
+        let remembered = transition_fields.iter().map(|name| Remembered {
+            name: name.clone(),
+            is_filled: defaults.iter().any(|default| default.field == name),
+        });
+        let filled = defaults.iter().map(|default| split(default.field));
         Self {
-            of_object: Places::of([canary].into_iter().chain(defaults)),
+            of_object: Places::of([canary].into_iter().chain(filled)),
             of_old: Places::of(status.into_iter().chain(fields)),
-            fields: transition_fields.iter().cloned().collect(),
+            fields: remembered.collect(),
         }
     }
 
@@ -52,8 +63,8 @@ impl Passing {
         }
     }
 
-    /// Whether an object is what was last accepted of it, as far as transitions are concerned: then the
-    /// API server has judged them against the same as would be done here.
+    /// Whether an object has every default, and is what was last accepted of it as far as transitions are
+    /// concerned: then the API server has judged them against the same as would be done here.
     fn is_as_accepted(&self, old: Written<'_>) -> bool {
         let Ok(picked) = old.pick(&self.of_old) else {
             return false;
@@ -61,6 +72,11 @@ impl Passing {
         let [accepted, conditions, values @ ..] = picked.as_slice() else {
             return false;
         };
+        let values: Vec<_> = values.iter().map(|text| value(*text)).collect();
+        let mut fields = self.fields.iter().zip(&values);
+        if fields.any(|(field, value)| field.is_filled && value.is_none()) {
+            return false;
+        }
         let accepted = match value(*accepted) {
             Some(accepted) => Accepted::deserialize(accepted).ok(),
             None => match Accepted::of_status(&json!({ "conditions": value(*conditions) })) {
@@ -71,8 +87,8 @@ impl Passing {
         let Some(accepted) = accepted else {
             return false;
         };
-        let mut fields = self.fields.iter().zip(values);
-        fields.all(|(name, text)| accepted.value(name) == value(*text).as_ref())
+        let mut fields = self.fields.iter().zip(&values);
+        fields.all(|(field, value)| accepted.value(&field.name) == value.as_ref())
     }
 
     /// Whether the rules have nothing to say of an object, and whether nothing else would be said.

@@ -84,8 +84,6 @@ pub(crate) struct Report<'a> {
     warnings: Vec<Violation>,
     audited: Vec<Violation>,
     inherited: Vec<Inherited>,
-    /// Whether errors have been turned into advice.
-    has_advised: bool,
     /// Errors in spite of which the object was accepted before.
     known: &'a [Inherited],
 }
@@ -123,7 +121,6 @@ impl<'a> Report<'a> {
 
     /// Turns every error so far into advice: another CRD than this one is what the API server judges by.
     pub(crate) fn advise(&mut self) {
-        self.has_advised |= !self.errors.is_empty();
         self.warnings.append(&mut self.errors);
     }
 
@@ -131,9 +128,8 @@ impl<'a> Report<'a> {
         self.audited.push(violation);
     }
 
-    /// Whether something is wrong by what the CRD says, be it only said as advice.
     pub(crate) fn has_errors(&self) -> bool {
-        self.has_advised || !self.errors.is_empty()
+        !self.errors.is_empty()
     }
 
     /// The verdict, for an object that is as it is now and came to be so by these operations.

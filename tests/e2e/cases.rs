@@ -424,10 +424,17 @@ async fn every_case_gets_the_same_verdict_everywhere() {
         .restart_controller_with(&["--crd-settle=0s"])
         .expect("it starts");
     crd_in_sync::is_known(&world, gate).await;
+    let before = crd_in_sync::rust_only(&world).await;
     each(&cases, async |(verdict, case)| {
         through_the_api_server(&world, case, verdict).await;
     })
     .await;
+    let least = cases
+        .iter()
+        .filter(|(verdict, _)| verdict.is_valid())
+        .count() as u64;
+    let rust_only = crd_in_sync::rust_only(&world).await - before;
+    assert!(rust_only > least, "{rust_only} of at least {least}");
     world
         .installation
         .remove_gate(&world.cluster)

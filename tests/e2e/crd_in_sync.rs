@@ -41,7 +41,7 @@ fn set_least(world: &World, least: u32) {
 }
 
 /// Reviews that took the Rust rules alone.
-async fn rust_only(world: &World) -> u64 {
+pub async fn rust_only(world: &World) -> u64 {
     let url = world.installation.webhook_health_url();
     let metrics = world.metrics(&url).await;
     let mut lines = metrics.lines();
@@ -154,6 +154,10 @@ async fn the_gate_follows_the_crd_under_load() {
         in_sync(&world, false).await;
         gate_says(&world, &gate, &small, true, true).await;
         world.kubectl_apply(&small).expect("it is but advice");
+        world.condition("small", "Valid", "False").await;
+        let mut unreadable = small.clone();
+        unreadable["spec"]["engine"] = json!("oracle");
+        gate_says(&world, &gate, &unreadable, false, true).await;
         world
             .kubectl(&["delete", "cdb/small", "--timeout=60s"])
             .unwrap_or_else(|error| world.fail(&error));
@@ -161,6 +165,13 @@ async fn the_gate_follows_the_crd_under_load() {
     }
     in_sync(&world, true).await;
     gate_says(&world, &gate, &small, true, false).await;
+
+    // Written in another version, it was not judged by this one's schema.
+    let mut converted = crate::gate::review(&small, None);
+    converted["request"]["requestKind"]["version"] = json!("v1beta1");
+    let answer = gate.post("/validate", &converted).await;
+    let answer: Value = serde_json::from_slice(answer.body()).expect("JSON");
+    assert_eq!(answer["response"]["allowed"], false, "{answer}");
 
     // Nobody says anything any more: everything is judged.
     world.installation.controller().kill();
@@ -200,7 +211,8 @@ fn what_passes_by_the_rust_rules_alone_breaks_none_of_them() {
         if case.object["apiVersion"] != "database.example.com/v1alpha1" {
             continue;
         }
-        let old = case.old.map(complete);
+        // As it is stored, and as it may be where nobody has filled what the API server cannot.
+        let old = case.old;
         let accepted = old.as_ref().and_then(Accepted::read);
         let written = Candidate::replacing(&case.object, old.as_ref(), accepted.as_ref());
         let object = ruleset.check(&written).object;
@@ -221,7 +233,8 @@ fn what_passes_by_the_rust_rules_alone_breaks_none_of_them() {
         // written `100.0`.
         let is_sound = said.is_empty() && verdict.additions.0.is_empty();
         let is_plain = serde_json::from_str::<CloudDatabase>(object.get()).is_ok();
-        if is_sound && is_plain && accepted.is_none() {
+        let is_filled = old.is_none_or(|old| ruleset.is_complete(old));
+        if is_sound && is_plain && is_filled && accepted.is_none() {
             assert!(
                 ruleset.passes(Written::new(&object), old),
                 "{} is stopped for nothing",
@@ -262,10 +275,16 @@ fn what_takes_a_whole_judgement_does_not_pass() {
 
     let canary = ruleset.canary("canary", "default").expect("a canary");
     assert!(!passes(&complete(canary), None));
+    let mut lower = stored.clone();
+    lower["spec"]["engineVersion"] = json!("13");
     let mut incomplete = stored.clone();
     let spec = incomplete["spec"].as_object_mut().expect("a spec");
     spec.remove("engineVersion");
     assert!(!passes(&incomplete, None));
+    assert!(
+        !passes(&lower, Some(&incomplete)),
+        "the default would be lowered"
+    );
     assert!(!ruleset.is_complete(Written::new(&raw(&incomplete))));
     assert!(ruleset.is_complete(Written::new(&raw(&stored))));
 }

@@ -162,6 +162,7 @@ pub fn review(object: &Value, old: Option<&Value>) -> Value {
         "request": {
             "uid": "0c9a4d1e-1b7b-4c62-8a58-6a4a7c3b2f10",
             "kind": {"group": "database.example.com", "version": "v1alpha1", "kind": "CloudDatabase"},
+            "requestKind": {"group": "database.example.com", "version": "v1alpha1", "kind": "CloudDatabase"},
             "resource": {"group": "database.example.com", "version": "v1alpha1", "resource": "clouddatabases"},
             "name": object["metadata"]["name"],
             "namespace": crate::world::NAMESPACE,

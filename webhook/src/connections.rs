@@ -20,8 +20,15 @@ struct Standing {
     count: usize,
     /// Those without a request, by when they last had one; behind them those whose requests are all still
     /// arriving, by when they began. Whoever is first makes room.
-    waiting: BTreeMap<Place, Arc<Notify>>,
+    waiting: BTreeMap<Place, Arc<Closing>>,
     next: u64,
+}
+
+/// A connection having to make room. It is asked once.
+#[derive(Default)]
+struct Closing {
+    told: Notify,
+    is_asked: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +40,7 @@ enum Place {
 /// One connection; it leaves when this is dropped.
 pub(crate) struct Connection {
     connections: Connections,
-    closing: Arc<Notify>,
+    closing: Arc<Closing>,
     header_began: Notify,
     state: Mutex<State>,
 }
@@ -64,10 +71,11 @@ impl Connections {
         let is_full = standing.count >= self.most;
         if is_full {
             let (_, evicted) = standing.waiting.pop_first()?;
-            evicted.notify_one();
+            evicted.is_asked.store(true, Ordering::Relaxed);
+            evicted.told.notify_one();
         }
         standing.count += 1;
-        let closing = Arc::new(Notify::new());
+        let closing = Arc::new(Closing::default());
         let place = standing.add(Place::Idle, &closing);
         let connection = Connection {
             connections: self.clone(),
@@ -87,7 +95,7 @@ impl Connections {
 }
 
 impl Standing {
-    fn add(&mut self, place: fn(u64) -> Place, closing: &Arc<Notify>) -> Place {
+    fn add(&mut self, place: fn(u64) -> Place, closing: &Arc<Closing>) -> Place {
         let place = place(self.next);
         self.next += 1;
         self.waiting.insert(place, Arc::clone(closing));
@@ -98,7 +106,7 @@ impl Standing {
 impl Connection {
     /// Resolves when the connection has to make room.
     pub(crate) async fn evicted(&self) {
-        self.closing.notified().await;
+        self.closing.told.notified().await;
     }
 
     /// Something has arrived: without a request under way, it is a header.
@@ -154,6 +162,7 @@ impl Connection {
         if let Some(before) = state.place.take() {
             standing.waiting.remove(&before);
         }
+        let place = place.filter(|_| !self.closing.is_asked.load(Ordering::Relaxed));
         state.place = place.map(|place| standing.add(place, &self.closing));
     }
 

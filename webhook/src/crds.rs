@@ -30,8 +30,11 @@ impl CurrentCrds {
             })
             .collect();
         let standings = by_name.values().copied().collect();
-        let until = Instant::now() + left;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Known { until, by_name });
+        let known = is_taken.then(|| Known {
+            until: Instant::now() + left,
+            by_name,
+        });
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = known;
         standings
     }
 
@@ -86,7 +89,11 @@ mod tests {
         assert_eq!(known(&kind(1), true, life), ClusterCrd::Same);
         assert_eq!(known(&kind(2), true, life), ClusterCrd::Different);
         assert_eq!(known(&kind(2), false, life), ClusterCrd::Different);
-        for (settled, left) in [(false, life), (true, 0), (true, -life), (true, life + 1)] {
+        let never = [0, -life, life + 1, i64::MAX, i64::MIN];
+        for (settled, left) in [(false, life)]
+            .into_iter()
+            .chain(never.map(|left| (true, left)))
+        {
             assert_eq!(known(&kind(1), settled, left), ClusterCrd::Unknown);
         }
     }

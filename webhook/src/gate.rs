@@ -33,6 +33,9 @@ use crate::review::{self, Request};
 /// Larger reviews take longer than others should wait for them, and are judged on threads of their own.
 const QUICK_BYTES: usize = 64 << 10;
 
+/// The longest name of anything in Kubernetes.
+const MAX_NAME_BYTES: usize = 253;
+
 /// Judges reviews.
 #[derive(Clone)]
 pub struct Gate {
@@ -385,13 +388,19 @@ fn trace(request: &Request<'_>, review: &Review) {
     if span.is_disabled() {
         return;
     }
-    span.record("uid", &request.uid);
-    span.record("kind", &request.kind.kind);
-    span.record("operation", &request.operation);
+    // Spans are held until they are sent: nobody fills them.
+    span.record("uid", cut(&request.uid));
+    span.record("kind", cut(&request.kind.kind));
+    span.record("operation", cut(&request.operation));
     span.record("allowed", review.is_allowed());
     if let Some(rules) = review.fired() {
         span.record("rules", rules);
     }
+}
+
+/// As much of a text as any name has.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_NAME_BYTES)]
 }
 
 /// Until when there has to be an answer: what the client waits, less a tenth for the way back.

@@ -17,7 +17,7 @@ pub struct Limits {
     /// How long a whole request may take. What the client names as `?timeout=` counts if it is less.
     pub request: Duration,
     /// How many connections stand at once. At the limit, the one that has been idle for longest makes
-    /// room.
+    /// room, or else the one whose request has been arriving for longest.
     pub connections: usize,
     /// How many reviews are judged at once. What comes beyond is shed, and tried again by the API
     /// server.

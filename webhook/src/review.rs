@@ -35,7 +35,7 @@ impl Request<'_> {
     /// Whether the object was written as it is asked about here, and not converted first.
     pub(crate) fn is_as_written(&self) -> bool {
         let written_as = self.written_as.as_ref();
-        written_as.is_none_or(|written| *written == self.kind)
+        written_as.is_some_and(|written| *written == self.kind)
     }
 }
 

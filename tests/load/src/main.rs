@@ -149,7 +149,7 @@ fn measure(
     server.wait_until_idle()?;
     report.started(program.name, server.start_up, server.memory()?.0);
     for scenario in SCENARIOS {
-        if scenario.review == Review::Refused && !program.judges {
+        if scenario.review == Review::Refused && !program.judges_all() {
             continue;
         }
         let cpu = server.cpu()?;

@@ -23,7 +23,7 @@ pub(crate) struct Program {
     path: PathBuf,
     arguments: fn(u16, &Path) -> Vec<String>,
     /// Whether it judges, and not only answers.
-    pub(crate) judges: bool,
+    judges: bool,
     /// Whether somebody vouches for the CRD while it runs.
     is_vouched_for: bool,
 }
@@ -116,6 +116,11 @@ pub(crate) fn scan() -> anyhow::Result<Program> {
 }
 
 impl Program {
+    /// Whether whatever is wrong may come to it.
+    pub(crate) fn judges_all(&self) -> bool {
+        self.judges && !self.is_vouched_for
+    }
+
     /// Starts it on the first core and waits until it takes connections.
     pub(crate) fn start(&self, keys: &Path) -> anyhow::Result<Running> {
         let port = free_port()?;
