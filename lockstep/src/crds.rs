@@ -60,14 +60,14 @@ impl LookoutArgs {
 impl CrdsArgs {
     /// Keeps what is known fresh.
     pub(crate) fn follow(self, rulesets: &Rulesets) -> CurrentCrds {
-        let current = CurrentCrds::default();
-        let (learning, rulesets) = (current.clone(), rulesets.clone());
+        let current = CurrentCrds::new(rulesets);
+        let learning = current.clone();
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(LOOK_EVERY);
             let mut before = Vec::new();
             loop {
                 ticks.tick().await;
-                let known = learning.set(&self.read(), &rulesets, now());
+                let known = learning.set(&self.read(), now());
                 if known != before {
                     tracing::info!(known = describe(&known), "the cluster's CRDs");
                     before = known;

@@ -74,13 +74,11 @@ impl Sightings {
         format!("{}.{}", ruleset.kind(), ruleset.group())
     }
 
-    /// How a kind's compares with what is compiled here.
+    /// How the CRD of that kind compares with ours, by its fingerprint.
     #[must_use]
-    pub fn of(&self, ruleset: &dyn Judge) -> ClusterCrd {
-        match self.kinds.get(&Self::name(ruleset)) {
-            Some(seen) if seen.crd != Sighting::fingerprint(ruleset.crd(), ruleset.version()) => {
-                ClusterCrd::Different
-            }
+    pub fn of(&self, name: &str, ours: &str) -> ClusterCrd {
+        match self.kinds.get(name) {
+            Some(seen) if seen.crd != ours => ClusterCrd::Different,
             Some(seen) if seen.settled => ClusterCrd::Same,
             None | Some(_) => ClusterCrd::Unknown,
         }

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use shared_validation::{ClusterCrd, Judge, Rulesets, Sightings};
+use shared_validation::{ClusterCrd, Judge, Rulesets, Sighting, Sightings};
 
 /// What is known now, shared by who learns it and who judges. At first, nothing is.
 #[derive(Clone, Default)]
-pub struct CurrentCrds(Arc<RwLock<Option<Known>>>);
+pub struct CurrentCrds {
+    /// The fingerprint of each compiled CRD, by its kind.
+    ours: Arc<BTreeMap<String, String>>,
+    known: Arc<RwLock<Option<Known>>>,
+}
 
 struct Known {
     until: Instant,
@@ -16,17 +20,30 @@ struct Known {
 }
 
 impl CurrentCrds {
+    /// Nothing yet of the CRDs of these.
+    #[must_use]
+    pub fn new(rulesets: &Rulesets) -> Self {
+        let ours = rulesets.iter().map(|ruleset| {
+            let fingerprint = Sighting::fingerprint(ruleset.crd(), ruleset.version());
+            (Sightings::name(ruleset.as_ref()), fingerprint)
+        });
+        Self {
+            ours: Arc::new(ours.collect()),
+            known: Arc::default(),
+        }
+    }
+
     /// Takes what was seen, at `now` in seconds since 1970, and tells what is known then. What has run out,
     /// or claims to hold for longer than anybody is believed, is not taken.
-    pub fn set(&self, seen: &Sightings, rulesets: &Rulesets, now: u64) -> Vec<ClusterCrd> {
+    pub fn set(&self, seen: &Sightings, now: u64) -> Vec<ClusterCrd> {
         let left = Duration::from_secs(seen.until.saturating_sub(now));
         let is_taken = !left.is_zero() && left <= Sightings::LIFE;
-        let by_name: BTreeMap<_, _> = rulesets
+        let by_name: BTreeMap<_, _> = self
+            .ours
             .iter()
-            .map(|ruleset| {
-                let ruleset = ruleset.as_ref();
-                let known = is_taken.then(|| seen.of(ruleset));
-                (Sightings::name(ruleset), known.unwrap_or_default())
+            .map(|(name, ours)| {
+                let known = is_taken.then(|| seen.of(name, ours));
+                (name.clone(), known.unwrap_or_default())
             })
             .collect();
         let standings = by_name.values().copied().collect();
@@ -34,13 +51,13 @@ impl CurrentCrds {
             until: Instant::now() + left,
             by_name,
         });
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = known;
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
         standings
     }
 
     /// What is known of a kind's.
     pub(crate) fn of(&self, ruleset: &dyn Judge) -> ClusterCrd {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let known = known.as_ref().filter(|known| Instant::now() < known.until);
         let standing = known.and_then(|known| known.by_name.get(&Sightings::name(ruleset)));
         standing.copied().unwrap_or_default()
@@ -50,7 +67,7 @@ impl CurrentCrds {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use shared_validation::{CustomResource, Sighting};
+    use shared_validation::CustomResource;
 
     use super::*;
 
@@ -76,9 +93,9 @@ mod tests {
             until: NOW.saturating_add_signed(left),
             kinds: [(Sightings::name(&ours), seen)].into(),
         };
-        let crds = CurrentCrds::default();
+        let crds = CurrentCrds::new(&rulesets);
         assert_eq!(crds.of(&ours), ClusterCrd::Unknown);
-        let told = crds.set(&seen, &rulesets, NOW);
+        let told = crds.set(&seen, NOW);
         assert_eq!(told, [crds.of(&ours)]);
         crds.of(&ours)
     }

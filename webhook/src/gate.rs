@@ -1,4 +1,4 @@
-//! Review → candidate → verdict → response.
+//! The doors: bytes → review, and the answer on its way back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -6,28 +6,25 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request as HttpRequest, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use jiff::SignedDuration;
 use prometheus_client::metrics::gauge::Gauge;
 use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
-use shared_validation::{
-    Accepted, Candidate, ClusterCrd, CurrentPolicy, Judge, Rulesets, Verdict, Written,
-};
+use shared_validation::{CurrentPolicy, Rulesets};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, field};
 
+use crate::bench::{Bench, Question};
 use crate::body::{Received, Room};
 use crate::connections::AtWork;
 use crate::conversion::{self, Converted};
 use crate::crds::CurrentCrds;
 use crate::limits::{Limit, Limits};
-use crate::metrics::{Metrics, RequestLabels, ViolationLabels, WebhookLabels};
+use crate::metrics::{Metrics, RequestLabels, WebhookLabels};
 use crate::refusal::Refusal;
-use crate::response::{self, Review};
+use crate::response::Review;
 use crate::review::{self, Request};
 
 /// Larger reviews take longer than others should wait for them, and are judged on threads of their own.
@@ -39,13 +36,11 @@ const MAX_NAME_BYTES: usize = 253;
 /// Judges reviews.
 #[derive(Clone)]
 pub struct Gate {
-    rulesets: Rulesets,
+    bench: Bench,
     metrics: Metrics,
     limits: Limits,
     room: Room,
     reviews: Arc<Semaphore>,
-    policy: CurrentPolicy,
-    crds: CurrentCrds,
 }
 
 #[derive(Clone, Copy)]
@@ -94,26 +89,31 @@ impl Gate {
     #[must_use]
     pub fn new(rulesets: Rulesets, metrics: Metrics, limits: Limits) -> Self {
         Self {
-            rulesets,
+            bench: Bench {
+                rulesets,
+                policy: CurrentPolicy::default(),
+                crds: CurrentCrds::default(),
+                metrics: metrics.clone(),
+            },
             room: Room::new(&limits, &metrics),
             reviews: Arc::new(Semaphore::new(limits.reviews.min(Semaphore::MAX_PERMITS))),
             metrics,
             limits,
-            policy: CurrentPolicy::default(),
-            crds: CurrentCrds::default(),
         }
     }
 
     /// The same, under a policy that may be replaced at any time.
     #[must_use]
-    pub fn under(self, policy: CurrentPolicy) -> Self {
-        Self { policy, ..self }
+    pub fn under(mut self, policy: CurrentPolicy) -> Self {
+        self.bench.policy = policy;
+        self
     }
 
     /// The same, where it may become known how the cluster's CRDs compare with these.
     #[must_use]
-    pub fn beside(self, crds: CurrentCrds) -> Self {
-        Self { crds, ..self }
+    pub fn beside(mut self, crds: CurrentCrds) -> Self {
+        self.bench.crds = crds;
+        self
     }
 
     /// The HTTP routes: `POST /validate`, `POST /mutate` and `POST /convert`.
@@ -246,140 +246,22 @@ impl Gate {
 
     /// Judges a body; a panic ends this review and nothing else.
     fn isolated(&self, door: Door, body: &[u8]) -> Result<Answer, Refusal> {
+        let reviewed = |question: Question| {
+            let request = review::read(body)?;
+            let review = self.bench.review(question, &request)?;
+            trace(&request, &review);
+            Ok(Answer::Review(review))
+        };
         let answer = catch_unwind(AssertUnwindSafe(|| match door {
-            Door::Convert => conversion::convert(body, &self.rulesets).map(Answer::Converted),
-            Door::Validate | Door::Mutate => {
-                let request = review::read(body)?;
-                let review = self.review(door, &request)?;
-                trace(&request, &review);
-                Ok(Answer::Review(review))
-            }
+            Door::Validate => reviewed(Question::Stands),
+            Door::Mutate => reviewed(Question::Lacks),
+            Door::Convert => conversion::convert(body, &self.bench.rulesets).map(Answer::Converted),
         }));
         answer.unwrap_or_else(|_| {
             self.metrics.panics.inc();
             Err(Refusal::panicked())
         })
     }
-
-    fn review(&self, door: Door, request: &Request<'_>) -> Result<Review, Refusal> {
-        let ruleset = self
-            .rulesets
-            .get(&request.kind.group, &request.kind.kind)
-            .filter(|ruleset| ruleset.version() == request.kind.version);
-        let Some(ruleset) = ruleset else {
-            let kind = &request.kind;
-            let message = format!(
-                "no rules here for {}/{} {}; the webhook configuration must match registered kinds only",
-                kind.group, kind.version, kind.kind
-            );
-            return Ok(Review::refuse(
-                &request.uid,
-                StatusCode::BAD_REQUEST.as_u16(),
-                "BadRequest",
-                &message,
-            ));
-        };
-        let is_write = match request.operation.as_str() {
-            "CREATE" | "UPDATE" => true,
-            "DELETE" | "CONNECT" => false,
-            other => {
-                return Err(Refusal::bad_request(format!(
-                    "`request.operation` is no operation: `{other}`"
-                )));
-            }
-        };
-        if !is_write
-            || request
-                .sub_resource
-                .as_deref()
-                .is_some_and(|name| !name.is_empty())
-        {
-            return Ok(Review::pass(&request.uid));
-        }
-        let crd = match self.crds.of(ruleset.as_ref()) {
-            // The API server judges what was written, by that version's schema.
-            ClusterCrd::Same if !request.is_as_written() => ClusterCrd::Unknown,
-            crd => crd,
-        };
-        if crd == ClusterCrd::Same && passes(ruleset.as_ref(), door, request) {
-            self.metrics.rust_only.inc();
-            return Ok(Review::pass(&request.uid));
-        }
-        let object = self
-            .parse(request.object, "object")?
-            .ok_or_else(|| Refusal::bad_request("`request.object` is missing: nothing to judge"))?;
-        let old = self.parse(request.old_object, "oldObject")?;
-        if request.operation == "UPDATE" && old.is_none() {
-            return Err(Refusal::bad_request(
-                "`request.oldObject` is missing: a change cannot be judged",
-            ));
-        }
-        let accepted = old.as_ref().and_then(Accepted::read);
-        let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
-        let policy = self.policy.get();
-        let candidate = candidate.under(&policy).beside(crd);
-        Ok(match door {
-            Door::Mutate => Review::additions(&request.uid, &ruleset.additions(&candidate)),
-            Door::Validate | Door::Convert => {
-                let verdict = ruleset.check(&candidate);
-                let review = Review::verdict(request, &verdict);
-                self.record(request, &verdict, &review);
-                review
-            }
-        })
-    }
-
-    fn parse(&self, raw: Option<&RawValue>, name: &str) -> Result<Option<Value>, Refusal> {
-        let Some(raw) = raw else { return Ok(None) };
-        let value = Written::new(raw).read::<Value>().map_err(|error| {
-            let problem = error.to_string();
-            if problem.starts_with("recursion limit exceeded") {
-                self.metrics.limited(Limit::Depth);
-            }
-            Refusal::bad_request(format!("`request.{name}` cannot be read: {problem}"))
-        })?;
-        Ok((!value.is_null()).then_some(value))
-    }
-
-    /// Counts what fired and logs a refusal: who, what kind, which rules; never the object.
-    fn record(&self, request: &Request<'_>, verdict: &Verdict, review: &Review) {
-        for violation in verdict.errors.iter().chain(&verdict.audited) {
-            let labels = ViolationLabels {
-                kind: request.kind.kind.clone(),
-                rule: violation.rule.clone(),
-                place: "gate",
-            };
-            self.metrics.violations.get_or_create(&labels).inc();
-        }
-        if !review.is_allowed() {
-            tracing::info!(
-                uid = request.uid,
-                user = request.user_info.username,
-                kind = request.kind.kind,
-                namespace = request.namespace,
-                name = request.name,
-                operation = request.operation,
-                dry_run = request.dry_run,
-                rules = response::rules(verdict.errors.iter()),
-                "refused"
-            );
-        }
-    }
-}
-
-/// Whether the Rust rules alone let a review pass: the API server has just judged the rest.
-fn passes(ruleset: &dyn Judge, door: Door, request: &Request<'_>) -> bool {
-    let old = request.old_object.map(Written::new);
-    let Some(object) = request.object.map(Written::new) else {
-        return false;
-    };
-    let is_whole = old.is_some() || request.operation == "CREATE";
-    is_whole
-        && match door {
-            Door::Validate => ruleset.passes(object, old),
-            Door::Mutate => ruleset.is_complete(object),
-            Door::Convert => false,
-        }
 }
 
 /// Tells a trace what was asked and answered; never the object.
@@ -430,9 +312,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use axum::body::{Body, to_bytes};
+    use axum::http::StatusCode;
     use prometheus_client::registry::Registry;
-    use serde_json::json;
-    use shared_validation::{CustomResource, Judge, RuleEntry};
+    use serde_json::{Value, json};
+    use shared_validation::{Candidate, CustomResource, Judge, RuleEntry, Verdict};
     use tower::ServiceExt;
 
     use super::*;

@@ -4,6 +4,7 @@
 //! and answers; [`Server`] speaks TLS around it with the keys that [`ServingKeys`] keeps fresh.
 
 mod arrival;
+mod bench;
 mod body;
 mod connections;
 mod conversion;
