@@ -14,6 +14,8 @@ mod field_path;
     reason = "the cel crate calls functions with values, and methods with references"
 )]
 mod library;
+mod question;
+mod reach;
 mod rule;
 mod value;
 
@@ -21,7 +23,8 @@ use serde_json::Value;
 
 use crate::accepted::fingerprint;
 use crate::cel::budget::Budget;
-use crate::cel::rule::{Answer, Question};
+use crate::cel::question::Question;
+use crate::cel::rule::Answer;
 use crate::field_path::Cursor;
 use crate::rule::Layer;
 use crate::ruleset::{Case, LayerJudge, Report};
@@ -29,6 +32,7 @@ use crate::schema::Schema;
 use crate::transition::{Correlation, Counterparts, Ratchet};
 use crate::verdict::Violation;
 
+pub(crate) use reach::Reach;
 pub(crate) use rule::CelRule;
 
 /// Judges by the CEL rules that the schema carries.
@@ -134,12 +138,11 @@ impl<'a> Walk<'a, '_, '_> {
     }
 
     fn rules(&mut self, place: Place<'a>, at: Cursor<'_>) {
-        let question = Question {
-            schema: place.schema,
-            value: place.value,
-            before: place.before,
-            is_resource: matches!(at, Cursor::Root),
-        };
+        if place.schema.rules.is_empty() {
+            return;
+        }
+        let is_resource = matches!(at, Cursor::Root);
+        let question = Question::new(place.schema, place.value, place.before, is_resource);
         for rule in &place.schema.rules {
             let (error, may_be_inherited) = match rule.ask(&question, at, &mut self.budget) {
                 Answer::Holds => continue,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::candidate::{Candidate, UnknownFields};
+use crate::candidate::{Candidate, Operation, UnknownFields};
 use crate::catalogue::{self, RuleEntry};
 use crate::cel::Cel;
 use crate::defaults::{self, DynamicDefault};
@@ -19,6 +19,7 @@ use crate::sighting::ClusterCrd;
 use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
 use crate::verdict::Verdict;
+use crate::written::Tree;
 
 /// One version of a kind, judged by what its CRD alone says: the structural schema and the CEL rules.
 ///
@@ -32,6 +33,8 @@ pub struct CustomResource {
     has_status_subresource: bool,
     pub(crate) scale: Option<Scale>,
     no_fields: BTreeSet<String>,
+    /// Fields of which the CRD says nothing that is judged on a write.
+    closed: Vec<&'static str>,
     pub(crate) schema: Schema,
 }
 
@@ -61,16 +64,29 @@ impl CustomResource {
             .into_iter()
             .flatten()
             .find(|one| one["name"] == version);
+        let has_status_subresource =
+            definition.is_some_and(|one| !one["subresources"]["status"].is_null());
+        let scale = definition.and_then(Scale::of);
+        let mut closed = Vec::new();
+        if schema.speaks_of_fields_only() {
+            let metadata = schema.properties.get("metadata");
+            if metadata.is_none_or(Schema::speaks_of_nothing) {
+                closed.push("metadata");
+            }
+            if has_status_subresource && scale.is_none() {
+                closed.push("status");
+            }
+        }
         Ok(Self {
             crd: crd.clone(),
             group: text("/spec/group").to_owned(),
             version: version.to_owned(),
             kind: text("/spec/names/kind").to_owned(),
             is_namespaced: text("/spec/scope") != "Cluster",
-            has_status_subresource: definition
-                .is_some_and(|one| !one["subresources"]["status"].is_null()),
-            scale: definition.and_then(Scale::of),
+            has_status_subresource,
+            scale,
             no_fields: BTreeSet::new(),
+            closed,
             schema,
         })
     }
@@ -113,6 +129,57 @@ impl CustomResource {
             defaults::fill_static(&mut filled, &self.schema, self.has_status_subresource);
         defaults::fill_dynamic(&mut filled, None, beyond.dynamic_defaults, &mut operations);
         filled
+    }
+
+    /// As much of an object as the CRD speaks of, if it has every default that stands there.
+    fn filled_already(&self, object: &Tree<'_>) -> Option<Value> {
+        let mut object = object.to_value_but(&self.closed);
+        let operations =
+            defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
+        operations.is_empty().then_some(object)
+    }
+
+    /// Whether an object has every default that stands in the CRD.
+    pub(crate) fn is_filled(&self, object: &Tree<'_>) -> bool {
+        self.filled_already(object).is_some()
+    }
+
+    /// Whether the CRD has nothing to say of an object that replaces another one, and nothing would be
+    /// added to either. `false` says only that this is for [`judge`](Self::judge) to tell.
+    pub(crate) fn is_silent(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
+        let Some(object) = self.filled_already(object) else {
+            return false;
+        };
+        let mut stored = None;
+        if let Some(old) = old {
+            let Some(mut old) = self.filled_already(old) else {
+                return false;
+            };
+            if unknown_fields::prune(&mut old, &self.schema) {
+                return false;
+            }
+            stored = Some(old);
+        }
+        let old = stored.as_ref();
+        let case = Case {
+            operation: match old {
+                Some(_) => Operation::Update,
+                None => Operation::Create,
+            },
+            schema: &self.schema,
+            has_status_subresource: self.has_status_subresource,
+            scale: self.scale.as_ref(),
+            object: &object,
+            old,
+            before: old,
+            policy: None,
+        };
+        let mut report = Report::default();
+        Structural.judge(&case, &mut report);
+        if report.is_empty() {
+            Cel.judge(&case, &mut report);
+        }
+        report.is_empty()
     }
 
     /// What [`judge`](Self::judge) would add to the object, without a judgement.

@@ -19,6 +19,7 @@ use crate::passing::Passing;
 use crate::policy::Policy;
 use crate::rule::Layer;
 use crate::schema::Schema;
+use crate::sighting::ClusterCrd;
 use crate::structural::Scale;
 use crate::typed::Typed;
 use crate::verdict::{Verdict, Violation};
@@ -128,6 +129,12 @@ impl<'a> Report<'a> {
         self.audited.push(violation);
     }
 
+    /// Whether nothing at all was found.
+    pub(crate) fn is_empty(&self) -> bool {
+        let found = [&self.errors, &self.warnings, &self.audited];
+        found.into_iter().all(Vec::is_empty)
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -193,16 +200,16 @@ pub trait Judge: Send + Sync {
     fn additions(&self, candidate: &Candidate<'_>) -> Patch {
         self.check(candidate).additions
     }
-    /// Whether an object passes by the Rust rules alone, with nothing to add to it and nothing to say, for
-    /// who knows that the API server has just judged the rest by this very CRD.
+    /// Whether an object passes with nothing to add to it and nothing to say: by every layer, or by the
+    /// Rust rules alone where the API server has just judged the rest by this very CRD.
     ///
-    /// `false` says only that this takes more than the rules: a judgement tells what.
-    fn passes(&self, _object: Written<'_>, _old: Option<Written<'_>>) -> bool {
+    /// `false` says only that it is not that simple: a judgement tells what.
+    fn passes(&self, _object: Written<'_>, _old: Option<Written<'_>>, _crd: ClusterCrd) -> bool {
         false
     }
-    /// Whether there is nothing to add to an object whose defaults the API server has filled by this very
-    /// CRD.
-    fn is_complete(&self, _object: Written<'_>) -> bool {
+    /// Whether there is nothing to add to an object; where the API server goes by this very CRD, it has
+    /// filled what it can.
+    fn is_complete(&self, _object: Written<'_>, _crd: ClusterCrd) -> bool {
         false
     }
     /// An object of this kind in another version, named as in `apiVersion`.
@@ -351,12 +358,22 @@ impl<K: Kind> Judge for Ruleset<K> {
         self.resource.additions(candidate, &self.beyond())
     }
 
-    fn passes(&self, object: Written<'_>, old: Option<Written<'_>>) -> bool {
-        self.passing.passes(&self.typed, object, old)
+    fn passes(&self, object: Written<'_>, old: Option<Written<'_>>, crd: ClusterCrd) -> bool {
+        let (Ok(object), Ok(old)) = (object.tree(), old.map(Written::tree).transpose()) else {
+            return false;
+        };
+        let old = old.as_ref();
+        self.passing.is_complete(&object)
+            && old.is_none_or(|old| self.passing.is_as_accepted(old))
+            && (crd == ClusterCrd::Same || self.resource.is_silent(&object, old))
+            && self.typed.is_silent(&object, old)
     }
 
-    fn is_complete(&self, object: Written<'_>) -> bool {
-        self.passing.is_complete(object)
+    fn is_complete(&self, object: Written<'_>, crd: ClusterCrd) -> bool {
+        object.tree().is_ok_and(|object| {
+            self.passing.is_complete(&object)
+                && (crd == ClusterCrd::Same || self.resource.is_filled(&object))
+        })
     }
 
     fn check(&self, candidate: &Candidate<'_>) -> Verdict {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Number, Value};
 
-use crate::cel::CelRule;
+use crate::cel::{CelRule, Reach};
 use crate::format::Format;
 
 /// A JSON type that a schema node may demand.
@@ -118,6 +118,8 @@ pub(crate) struct Schema {
     pub(crate) not: Option<Box<Schema>>,
     pub(crate) default: Option<Value>,
     pub(crate) rules: Vec<CelRule>,
+    /// What the rules of this node look at.
+    pub(crate) reach: Reach,
     /// Whether this node or one below carries a rule.
     pub(crate) has_rules: bool,
 }
@@ -146,6 +148,26 @@ impl Schema {
     /// The schema of a field, by its own name or as one of the additional ones.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or_else(|| self.additional())
+    }
+
+    /// Whether it says something of the fields of an object, and nothing of the object as a whole.
+    pub(crate) fn speaks_of_fields_only(&self) -> bool {
+        let counts = self.min_properties.is_some() || self.max_properties.is_some();
+        let chooses = [&self.all_of, &self.any_of, &self.one_of]
+            .into_iter()
+            .any(|alternatives| !alternatives.is_empty());
+        !counts
+            && !chooses
+            && !self.embedded
+            && self.not.is_none()
+            && self.options.is_empty()
+            && self.rules.is_empty()
+            && matches!(self.additional, Additional::Unstated)
+    }
+
+    /// Whether it says of an object that it is one, and nothing else.
+    pub(crate) fn speaks_of_nothing(&self) -> bool {
+        self.speaks_of_fields_only() && self.properties.is_empty() && self.required.is_empty()
     }
 
     /// Whether nothing lies below this node.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::accepted::fingerprint;
 use crate::canary;
+use crate::candidate::Operation;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::kind::Kind;
@@ -13,6 +14,7 @@ use crate::rule::{Findings, Layer, Rule, Severity, Subject};
 use crate::ruleset::{Case, LayerJudge, Report};
 use crate::structural;
 use crate::verdict::Violation;
+use crate::written::Tree;
 
 /// Judges by the Rust rules of a kind.
 pub(crate) struct Typed<K: Kind> {
@@ -20,9 +22,23 @@ pub(crate) struct Typed<K: Kind> {
 }
 
 impl<K: Kind> Typed<K> {
-    /// Whether no rule has anything to say.
-    pub(crate) fn is_silent(&self, subject: &Subject<'_, K>) -> bool {
-        self.rules.iter().all(|rule| run(rule, subject).is_empty())
+    /// Whether no rule has anything to say of an object that replaces another one, and both can be read.
+    pub(crate) fn is_silent(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
+        let Ok(object) = K::deserialize(object) else {
+            return false;
+        };
+        let Ok(old) = old.map(K::deserialize).transpose() else {
+            return false;
+        };
+        let subject = Subject {
+            operation: match old {
+                Some(_) => Operation::Update,
+                None => Operation::Create,
+            },
+            object: &object,
+            old: old.as_ref(),
+        };
+        self.rules.iter().all(|rule| run(rule, &subject).is_empty())
     }
 }
 

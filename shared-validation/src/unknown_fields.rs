@@ -68,11 +68,13 @@ fn walk(
 }
 
 /// Drops what the API server drops whenever it reads an object, be it from a request or from its store.
-pub(crate) fn prune(object: &mut Value, schema: &Schema) {
-    prune_below(Some(schema), true, object);
+/// Returns whether there was any.
+pub(crate) fn prune(object: &mut Value, schema: &Schema) -> bool {
+    prune_below(Some(schema), true, object)
 }
 
-fn prune_below(schema: Option<&Schema>, resource: bool, value: &mut Value) {
+fn prune_below(schema: Option<&Schema>, resource: bool, value: &mut Value) -> bool {
+    let mut drops = false;
     let preserves = schema.is_some_and(|schema| schema.preserves_unknown);
     let resource = resource || schema.is_some_and(|schema| schema.embedded);
     match value {
@@ -80,28 +82,28 @@ fn prune_below(schema: Option<&Schema>, resource: bool, value: &mut Value) {
             if resource && TYPE_AND_METADATA.contains(&name.as_str()) {
                 return true;
             }
-            let Some(schema) = schema else {
-                return false;
+            let below = match schema.map(|schema| (schema.properties.get(name), &schema.additional))
+            {
+                Some((Some(child), _)) => Some(Some(child)),
+                Some((None, Additional::Of(child))) => Some(Some(&**child)),
+                Some((None, Additional::Any | Additional::Forbidden)) => Some(None),
+                Some((None, Additional::Unstated)) if preserves => return true,
+                Some((None, Additional::Unstated)) | None => None,
             };
-            match (schema.properties.get(name), &schema.additional) {
-                (Some(child), _) => prune_below(Some(child), false, value),
-                (None, Additional::Of(child)) => prune_below(Some(child), false, value),
-                (None, Additional::Any | Additional::Forbidden) => prune_below(None, false, value),
-                (None, Additional::Unstated) => return preserves,
-            }
-            true
+            drops |= below.is_none_or(|schema| prune_below(schema, false, value));
+            below.is_some()
         }),
         Value::Array(items) => {
             let child = schema.and_then(|schema| schema.items.as_deref());
-            if child.is_none() && preserves {
-                return;
-            }
-            for item in items {
-                prune_below(child, false, item);
+            if child.is_some() || !preserves {
+                for item in items {
+                    drops |= prune_below(child, false, item);
+                }
             }
         }
         _ => {}
     }
+    drops
 }
 
 fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Report<'_>) {

@@ -1,15 +1,15 @@
 //! An object as it is written: a text of which only as much is read as somebody asks for.
 
+mod decode;
 mod fields;
-mod picked;
+mod tree;
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use fields::{Fields, Level};
 
-pub(crate) use picked::Places;
+pub(crate) use tree::Tree;
 
 /// The JSON text of an object.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl<'a> Written<'a> {
     /// # Errors
     ///
     /// When it is nested deeper than the reader goes.
-    pub fn read<T: DeserializeOwned>(self) -> serde_json::Result<T> {
+    pub fn read<T: Deserialize<'a>>(self) -> serde_json::Result<T> {
         if !self.0.starts_with('{') {
             return serde_json::from_str(self.0);
         }
@@ -36,21 +36,15 @@ impl<'a> Written<'a> {
         T::deserialize(Fields::new(&mut deserializer, Level::Object))
     }
 
-    /// The texts at some places.
-    pub(crate) fn pick(self, places: &Places) -> serde_json::Result<Vec<Option<&'a RawValue>>> {
-        places.pick(self.0)
+    /// Reads all of it as a tree, without copying its texts.
+    pub(crate) fn tree(self) -> serde_json::Result<Tree<'a>> {
+        self.read()
     }
-}
-
-/// What is written there, null counting as nothing.
-pub(crate) fn value(text: Option<&RawValue>) -> Option<Value> {
-    let value = serde_json::from_str(text?.get()).ok()?;
-    (value != Value::Null).then_some(value)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -94,26 +88,75 @@ mod tests {
     }
 
     #[test]
-    fn what_is_picked_is_what_stands_there() {
-        let places = Places::of([
-            vec!["spec", "a"],
-            vec!["spec", "b", "c"],
-            vec!["spec", "none"],
-            vec!["metadata", "annotations", "x.y/z"],
-        ]);
-        let text = r#"{"spec": {"b": {"c": [1, {"d": 2}], "e": "}"}, "a": null}, "more": [[]],
-            "metadata": {"annotations": {"x.y/z": "there"}}}"#;
+    fn a_tree_gives_what_stands_at_a_place() {
+        let text = r#"{"spec": {"b": {"c": [1, {"d": -2.5}], "e": "}"}, "a": null}, "more": [[]],
+            "metadata": {"annotations": {"x.y/z": "th\u0065re"}}, "spec": {"twice": 18446744073709551615}}"#;
         let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-        let picked = Written::new(raw).pick(&places).expect("JSON");
-        let picked: Vec<_> = picked.into_iter().map(value).collect();
+        let tree = Written::new(raw).tree().expect("JSON");
+        let get = |names: &[&str]| tree.get(names.iter().copied()).map(Tree::to_value);
+        assert_eq!(get(&["spec", "twice"]), Some(json!(u64::MAX)));
         assert_eq!(
-            picked,
-            [None, Some(json!([1, {"d": 2}])), None, Some(json!("there"))]
+            get(&["metadata", "annotations", "x.y/z"]),
+            Some(json!("there"))
         );
-        for odd in [r#"{"spec": [1], "metadata": "a"}"#, "[]", "null"] {
-            let raw: &RawValue = serde_json::from_str(odd).expect("JSON");
-            let picked = Written::new(raw).pick(&places).expect("JSON");
-            assert!(picked.iter().all(Option::is_none), "{odd}");
+        for nothing in [["spec", "a"], ["spec", "b"], ["more", "a"], ["none", "a"]] {
+            assert_eq!(get(&nothing), None);
+        }
+        let plain: Value = serde_json::from_str(text).expect("JSON");
+        assert_eq!(tree.to_value(), plain);
+        assert_eq!(
+            tree.to_value_but(&["spec", "more"]),
+            json!({"spec": {}, "more": [[]], "metadata": plain["metadata"]})
+        );
+    }
+
+    #[test]
+    fn a_type_is_read_from_a_tree_as_from_its_text() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        enum Choice {
+            Plain,
+            New(u8),
+            Pair(u8, String),
+            Fields { a: Option<bool> },
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Wrapped(i64);
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct All {
+            choices: Vec<Choice>,
+            wrapped: Wrapped,
+            pair: (f64, Option<char>),
+            map: std::collections::BTreeMap<String, u64>,
+        }
+        let texts = [
+            r#"{"choices": ["Plain", {"New": 1}, {"Pair": [2, "b
+"]}, {"Fields": {"a": null, "b": [{}]}}],
+                "wrapped": -7, "pair": [1.5, "c"], "map": {"d": 18446744073709551615}, "more": {"e": 1}}"#,
+            r#"{"choices": ["None"], "wrapped": -7, "pair": [1.5, "c"], "map": {}}"#,
+            r#"{"choices": [{"New": 1, "Plain": 2}], "wrapped": -7, "pair": [1.5, "c"], "map": {}}"#,
+            r#"{"choices": [7], "wrapped": -7, "pair": [1.5, "c"], "map": {}}"#,
+            r#"{"choices": [], "wrapped": -7.5, "pair": [1.5, "c"], "map": {}}"#,
+            r#"{"choices": [], "wrapped": 1, "pair": [1.5, "c", 1], "map": {}}"#,
+            r#"{"choices": [], "wrapped": 1, "wrapped": 2, "pair": [1.5, "c"], "map": {}}"#,
+            r#"{"choices": [], "pair": [1.5, "c"], "map": {}}"#,
+        ];
+        for (index, text) in texts.into_iter().enumerate() {
+            let raw: &RawValue = serde_json::from_str(text).expect("JSON");
+            let tree = Written::new(raw).tree().expect("JSON");
+            let from_tree = All::deserialize(&tree).ok();
+            assert_eq!(from_tree, serde_json::from_str(text).ok(), "{text}");
+            assert_eq!(from_tree.is_some(), index == 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_a_tree_as_well() {
+        for text in ["null", "[1]", r#""a""#, "-0.5"] {
+            let raw: &RawValue = serde_json::from_str(text).expect("JSON");
+            let tree = Written::new(raw).tree().expect("JSON");
+            let plain: Value = serde_json::from_str(text).expect("JSON");
+            assert_eq!(tree.to_value_but(&["a"]), plain);
+            assert!(tree.get(["a"]).is_none());
         }
     }
 }

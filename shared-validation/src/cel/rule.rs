@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ::cel::Context;
 use ::cel::ExecutionError;
 use ::cel::common::ast::IdedExpr;
-use ::cel::common::types::{CelBool, CelOptional, CelString};
-use ::cel::common::value::Val;
+use ::cel::common::types::{CelBool, CelString};
 use ::cel::objects::Value as CelValue;
 use serde_json::Value;
 
 use crate::cel::budget::Budget;
-use crate::cel::value::Conversion;
+use crate::cel::question::Question;
+use crate::cel::reach::Reach;
 use crate::cel::{budget, careful, check, field_path, library};
 use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
@@ -27,10 +27,12 @@ pub(crate) struct CelRule {
     pub(crate) source: String,
     pub(crate) message: String,
     pub(crate) uses_old_self: bool,
+    /// What it looks at, and its message.
+    pub(crate) reach: Reach,
     /// Whether evaluation may take more of the stack than a thread has.
     is_deep: bool,
     /// Whether the rule is asked, with an empty `oldSelf`, also where there was nothing before.
-    optional_old_self: bool,
+    pub(super) optional_old_self: bool,
     expression: IdedExpr,
     message_expression: Option<IdedExpr>,
     reason: Reason,
@@ -44,14 +46,6 @@ enum Reason {
     Forbidden,
     Required,
     Duplicate,
-}
-
-/// What a rule is asked of.
-pub(super) struct Question<'a> {
-    pub(super) schema: &'a Schema,
-    pub(super) value: &'a Value,
-    pub(super) before: Option<&'a Value>,
-    pub(super) is_resource: bool,
 }
 
 /// What became of a rule.
@@ -104,7 +98,7 @@ impl CelRule {
             optional_old_self,
         };
         let expression = expression(&source, &scope).map_err(fail)?;
-        let message_expression = match rule["messageExpression"]
+        let mut message_expression = match rule["messageExpression"]
             .as_str()
             .filter(|text| !text.is_empty())
         {
@@ -114,6 +108,10 @@ impl CelRule {
             ),
             None => None,
         };
+        let mut reach = expression.reach;
+        if let Some(message) = &mut message_expression {
+            reach.merge(std::mem::take(&mut message.reach));
+        }
         let uses_old_self = expression.tree.references().has_variable("oldSelf");
         let message = match rule["message"]
             .as_str()
@@ -143,6 +141,7 @@ impl CelRule {
             source,
             message,
             uses_old_self,
+            reach,
             optional_old_self,
             is_deep: expression.is_deep
                 || message_expression
@@ -153,6 +152,11 @@ impl CelRule {
             reason,
             field_path,
         })
+    }
+
+    /// Whether the rule, or its message, may look at `oldSelf`.
+    pub(super) fn sees_old_self(&self) -> bool {
+        self.uses_old_self || self.message_expression.is_some()
     }
 
     /// Asks the rule.
@@ -171,32 +175,20 @@ impl CelRule {
 
     fn ask_here(&self, question: &Question<'_>, at: Cursor<'_>, budget: &mut Budget) -> Answer {
         // A transition rule says nothing about a value that was not there before.
-        let before = question.before.filter(|before| !before.is_null());
-        if self.uses_old_self && before.is_none() && !self.optional_old_self {
+        if self.uses_old_self && !question.is_change() && !self.optional_old_self {
             return Answer::Holds;
         }
-        let conversion = Conversion::default();
-        let own = question.as_cel(&conversion, question.value);
-        let mut context = Context::with_env(library::environment());
-        context.add_variable_as_val("self", own);
-        if self.uses_old_self || self.message_expression.is_some() {
-            let old = before.map(|before| question.as_cel(&conversion, before));
-            match (self.optional_old_self, old) {
-                (true, old) => {
-                    context.add_variable_as_val("oldSelf", Box::new(CelOptional::from(old)));
-                }
-                (false, Some(old)) => context.add_variable_as_val("oldSelf", old),
-                (false, None) => {}
-            }
-        }
+        let variables = question.variables(self);
+        let context = &variables.context;
+        let is_careful = variables.are_broken_for(self);
         let evaluate = |expression: &IdedExpr| {
-            CelValue::resolve_val(expression, &context).map(|value| {
+            CelValue::resolve_val(expression, context).map(|value| {
                 value
                     .downcast_ref::<CelBool>()
                     .is_some_and(|holds| *holds.inner())
             })
         };
-        let outcome = if conversion.met_broken() {
+        let outcome = if is_careful {
             let careful = careful::expression(&self.expression);
             budget.spend(|| evaluate(&careful))
         } else {
@@ -207,10 +199,10 @@ impl CelRule {
                 Answer::Exhausted(self.invalid(question, at.to_path(), OUT_OF_BUDGET.to_owned()))
             }
             Some(Ok(true)) => Answer::Holds,
-            Some(Ok(false)) => Answer::Broken(self.broken(question, at, &context, budget)),
+            Some(Ok(false)) => Answer::Broken(self.broken(question, at, context, budget)),
             Some(Err(error)) => {
                 // Of two operands that fail, cel-go names the left one.
-                let swapped = careful::swapped(&self.expression, conversion.met_broken());
+                let swapped = careful::swapped(&self.expression, is_careful);
                 let error = budget
                     .spend(|| evaluate(&swapped))
                     .and_then(Result::err)
@@ -280,16 +272,6 @@ impl CelRule {
     }
 }
 
-impl<'a> Question<'a> {
-    fn as_cel(&self, conversion: &Conversion, value: &'a Value) -> Box<dyn Val + 'a> {
-        if self.is_resource {
-            conversion.of_resource(self.schema, value)
-        } else {
-            conversion.of(self.schema, value)
-        }
-    }
-}
-
 const NO_SUCH_OVERLOAD: &str = "no such overload";
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -297,6 +279,7 @@ const OUT_OF_BUDGET: &str =
 /// An expression that counts its steps.
 struct Checked {
     tree: IdedExpr,
+    reach: Reach,
     is_deep: bool,
 }
 
@@ -319,9 +302,12 @@ fn sized_expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, S
         .parse(source)
         .map_err(|error| error.to_string())?;
     let depth = check::expression(&expression, scope)?;
+    let mut reach = Reach::default();
+    reach.add(&expression);
     budget::instrument(&mut expression);
     Ok(Checked {
         tree: expression,
+        reach,
         is_deep: depth > SHALLOW,
     })
 }

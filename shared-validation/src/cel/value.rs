@@ -1,5 +1,6 @@
 //! JSON as CEL values, typed by the schema, as the API server types it.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -13,6 +14,7 @@ use ::cel::common::value::{CowVal, StaticVal, Val};
 use base64::Engine;
 use serde_json::{Map, Number, Value};
 
+use crate::cel::reach::Reach;
 use crate::format::{Format, time};
 use crate::go;
 use crate::schema::{JsonType, ListType, Schema};
@@ -63,7 +65,7 @@ impl Conversion {
         }
         let expected = match (schema.json_type, value) {
             (Some(JsonType::Object), Value::Object(fields)) => {
-                return Box::new(self.object(schema, fields));
+                return Box::new(self.object(schema, fields, &Reach::Whole));
             }
             (Some(JsonType::Array), Value::Array(items)) => {
                 return match &schema.items {
@@ -98,6 +100,21 @@ impl Conversion {
         self.broken(format!("invalid data, expected {expected} {got}").trim_end())
     }
 
+    /// As much of a value as its rules look at.
+    pub(super) fn of_part<'v>(
+        &self,
+        schema: &'v Schema,
+        value: &'v Value,
+        reach: &Reach,
+    ) -> Box<dyn Val + 'v> {
+        match (schema.json_type, value) {
+            (Some(JsonType::Object), Value::Object(fields)) if !schema.int_or_string => {
+                Box::new(self.object(schema, fields, reach))
+            }
+            _ => self.of(schema, value),
+        }
+    }
+
     /// The root of a resource: its type and name are there whatever the schema says.
     pub(super) fn of_resource<'v>(
         &self,
@@ -106,7 +123,7 @@ impl Conversion {
     ) -> Box<dyn Val + 'v> {
         match value {
             Value::Object(fields) => {
-                let mut entries = self.entries(schema, fields);
+                let mut entries = self.entries(schema, fields, &Reach::Whole);
                 add_identity(&mut entries, fields);
                 Box::new(CelMap::from(entries))
             }
@@ -139,19 +156,35 @@ impl Conversion {
         read.unwrap_or_else(|| self.broken(format!("Invalid formatted string {text}")))
     }
 
-    fn object<'v>(&self, schema: &'v Schema, fields: &'v Map<String, Value>) -> CelMap<'v> {
-        let mut entries = self.entries(schema, fields);
+    fn object<'v>(
+        &self,
+        schema: &'v Schema,
+        fields: &'v Map<String, Value>,
+        reach: &Reach,
+    ) -> CelMap<'v> {
+        let mut entries = self.entries(schema, fields, reach);
         if schema.embedded {
             add_identity(&mut entries, fields);
         }
         CelMap::from(entries)
     }
 
-    fn entries<'v>(&self, schema: &'v Schema, fields: &'v Map<String, Value>) -> Entries<'v> {
-        let mut entries = HashMap::with_capacity(fields.len());
+    fn entries<'v>(
+        &self,
+        schema: &'v Schema,
+        fields: &'v Map<String, Value>,
+        reach: &Reach,
+    ) -> Entries<'v> {
+        let most = match reach {
+            Reach::Fields(names) => names.len(),
+            Reach::Whole => fields.len(),
+        };
+        let mut entries = HashMap::with_capacity(most);
         if let Some(child) = schema.additional().filter(|_| schema.properties.is_empty()) {
             for (name, field) in fields {
-                entries.insert(CelMapKey::from(name.as_str()), self.of(child, field));
+                if reach.has(name) {
+                    entries.insert(CelMapKey::from(name.as_str()), self.of(child, field));
+                }
             }
             return entries;
         }
@@ -162,14 +195,18 @@ impl Conversion {
                 // A null field counts as absent.
                 Some(_) if field.is_null() => nulls += 1,
                 Some(child) => {
-                    if let Some(key) = escape(name) {
-                        entries.insert(key, self.of(child, field));
+                    if let Some(name) = escape(name).filter(|name| reach.has(name)) {
+                        entries.insert(key(name), self.of(child, field));
                     }
                 }
-                None => {
+                None if *reach == Reach::Whole => {
                     unknown.insert(name.clone(), field.clone());
                 }
+                None => {}
             }
+        }
+        if *reach != Reach::Whole {
+            return entries;
         }
         if nulls > 0 {
             entries.insert(CelMapKey::from(NULLS), Box::new(CelInt::from(nulls)));
@@ -198,7 +235,10 @@ impl Conversion {
             ListType::Atomic => Box::new(list),
             ListType::Set => Box::new(Keyed { list, keys: None }),
             ListType::Map(keys) => {
-                let keys = keys.iter().filter_map(|key| escape(key)).collect();
+                let keys = keys
+                    .iter()
+                    .filter_map(|name| escape(name).map(key))
+                    .collect();
                 Box::new(Keyed {
                     list,
                     keys: Some(keys),
@@ -235,16 +275,16 @@ fn add_identity<'v>(entries: &mut Entries<'v>, fields: &'v Map<String, Value>) {
 
 /// A property's name as a CEL identifier; some names have none.
 /// <https://kubernetes.io/docs/reference/using-api/cel/#escaping>
-fn escape(name: &str) -> Option<CelMapKey<'_>> {
+fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() {
         return None;
     }
     if RESERVED.contains(&name) {
-        return Some(CelMapKey::from(format!("__{name}__")));
+        return Some(format!("__{name}__").into());
     }
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     if name.bytes().all(plain) && !name.contains("__") {
-        return Some(CelMapKey::from(name));
+        return Some(name.into());
     }
     if !name
         .bytes()
@@ -257,7 +297,14 @@ fn escape(name: &str) -> Option<CelMapKey<'_>> {
         .replace('.', "__dot__")
         .replace('-', "__dash__")
         .replace('/', "__slash__");
-    Some(CelMapKey::from(escaped))
+    Some(escaped.into())
+}
+
+fn key(name: Cow<'_, str>) -> CelMapKey<'_> {
+    match name {
+        Cow::Borrowed(name) => CelMapKey::from(name),
+        Cow::Owned(name) => CelMapKey::from(name),
+    }
 }
 
 /// The property that an identifier stands for.

@@ -51,7 +51,8 @@ impl Schema {
             .get("x-kubernetes-validations")
             .and_then(Value::as_array);
         for (index, rule) in rules.into_iter().flatten().enumerate() {
-            let rule = CelRule::compile(rule, &schema, at, index)?;
+            let mut rule = CelRule::compile(rule, &schema, at, index)?;
+            schema.reach.merge(std::mem::take(&mut rule.reach));
             schema.rules.push(rule);
         }
         schema.has_rules = !schema.rules.is_empty()

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::value::CowStrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::value::BorrowedStrDeserializer;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess,
+    Visitor,
+};
 use serde::forward_to_deserialize_any;
 
 /// Where in an object something stands.
@@ -80,6 +83,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Fields<V> {
         self.inner.visit_str(value)
     }
 
+    fn visit_borrowed_str<E: Error>(self, value: &'de str) -> Result<V::Value, E> {
+        self.inner.visit_borrowed_str(value)
+    }
+
     fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
         self.inner.visit_unit()
     }
@@ -119,7 +126,11 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Reading<A> {
                 continue;
             }
             self.is_metadata = self.level == Level::Object && name == "metadata";
-            return seed.deserialize(CowStrDeserializer::new(name)).map(Some);
+            return match name {
+                Cow::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)),
+                Cow::Owned(name) => seed.deserialize(name.into_deserializer()),
+            }
+            .map(Some);
         }
     }
 

@@ -1,0 +1,100 @@
+//! What the rules of one place are asked about.
+
+use std::cell::OnceCell;
+
+use ::cel::Context;
+use ::cel::common::types::CelOptional;
+use ::cel::common::value::Val;
+use serde_json::Value;
+
+use crate::cel::library;
+use crate::cel::rule::CelRule;
+use crate::cel::value::Conversion;
+use crate::schema::Schema;
+
+/// A value and its past. What rules see of them is made once for all that see the same.
+pub(super) struct Question<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) value: &'a Value,
+    before: Option<&'a Value>,
+    is_resource: bool,
+    plain: OnceCell<Variables<'a>>,
+    with_optional: OnceCell<Variables<'a>>,
+}
+
+/// `self` and `oldSelf`.
+pub(super) struct Variables<'a> {
+    pub(super) context: Context<'a, 'a>,
+    /// Whether `self` holds data that has no CEL value, and whether `oldSelf` does.
+    broken: (bool, bool),
+}
+
+impl Variables<'_> {
+    /// Whether a rule may meet data that has no CEL value.
+    pub(super) fn are_broken_for(&self, rule: &CelRule) -> bool {
+        let (own, old) = self.broken;
+        own || (old && rule.sees_old_self())
+    }
+}
+
+impl<'a> Question<'a> {
+    pub(super) fn new(
+        schema: &'a Schema,
+        value: &'a Value,
+        before: Option<&'a Value>,
+        is_resource: bool,
+    ) -> Self {
+        Self {
+            schema,
+            value,
+            before: before.filter(|before| !before.is_null()),
+            is_resource,
+            plain: OnceCell::new(),
+            with_optional: OnceCell::new(),
+        }
+    }
+
+    /// Whether there was a value before.
+    pub(super) fn is_change(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// What a rule sees.
+    pub(super) fn variables(&self, rule: &CelRule) -> &Variables<'a> {
+        if rule.optional_old_self {
+            self.with_optional.get_or_init(|| self.make(true))
+        } else {
+            self.plain.get_or_init(|| self.make(false))
+        }
+    }
+
+    fn make(&self, is_optional: bool) -> Variables<'a> {
+        let mut context = Context::with_env(library::environment());
+        let conversion = Conversion::default();
+        context.add_variable_as_val("self", self.as_cel(&conversion, self.value));
+        let before = Conversion::default();
+        if self.schema.rules.iter().any(CelRule::sees_old_self) {
+            let old = self.before.map(|old| self.as_cel(&before, old));
+            let old: Option<Box<dyn Val + 'a>> = if is_optional {
+                Some(Box::new(CelOptional::from(old)))
+            } else {
+                old
+            };
+            if let Some(old) = old {
+                context.add_variable_as_val("oldSelf", old);
+            }
+        }
+        Variables {
+            context,
+            broken: (conversion.met_broken(), before.met_broken()),
+        }
+    }
+
+    fn as_cel(&self, conversion: &Conversion, value: &'a Value) -> Box<dyn Val + 'a> {
+        if self.is_resource {
+            conversion.of_resource(self.schema, value)
+        } else {
+            conversion.of_part(self.schema, value, &self.schema.reach)
+        }
+    }
+}

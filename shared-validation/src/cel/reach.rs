@@ -1,0 +1,135 @@
+//! Which part of a value its rules look at: the rest need not be made a CEL value at all.
+
+use ::cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
+
+/// What expressions look at of `self` and `oldSelf`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The fields of these names, as expressions spell them.
+    Fields(Vec<String>),
+    Whole,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self::Fields(Vec::new())
+    }
+}
+
+impl Reach {
+    /// Whether the field of this name is looked at.
+    pub(super) fn has(&self, name: &str) -> bool {
+        match self {
+            Self::Fields(names) => names.iter().any(|own| own == name),
+            Self::Whole => true,
+        }
+    }
+
+    /// Adds what an expression looks at. A variable of its own that has the same name counts as well:
+    /// that is only more than needed.
+    pub(super) fn add(&mut self, expression: &IdedExpr) {
+        match &expression.expr {
+            Expr::Ident(name) if is_value(name) => *self = Self::Whole,
+            Expr::Select(select) => match &select.operand.expr {
+                Expr::Ident(name) if is_value(name) => self.add_field(&select.field),
+                _ => self.add(&select.operand),
+            },
+            Expr::Call(call) => {
+                call.target.iter().for_each(|target| self.add(target));
+                call.args.iter().for_each(|argument| self.add(argument));
+            }
+            Expr::Comprehension(comprehension) => {
+                let ComprehensionExpr {
+                    iter_range,
+                    accu_init,
+                    loop_cond,
+                    loop_step,
+                    result,
+                    ..
+                } = &**comprehension;
+                for part in [iter_range, accu_init, loop_cond, loop_step, result] {
+                    self.add(part);
+                }
+            }
+            Expr::List(list) => list.elements.iter().for_each(|element| self.add(element)),
+            Expr::Map(map) => map
+                .entries
+                .iter()
+                .for_each(|entry| self.add_entry(&entry.expr)),
+            Expr::Struct(fields) => fields
+                .entries
+                .iter()
+                .for_each(|entry| self.add_entry(&entry.expr)),
+            Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+        }
+    }
+
+    /// Adds what others look at.
+    pub(crate) fn merge(&mut self, other: Self) {
+        match other {
+            Self::Fields(names) => names.iter().for_each(|name| self.add_field(name)),
+            Self::Whole => *self = Self::Whole,
+        }
+    }
+
+    fn add_entry(&mut self, entry: &EntryExpr) {
+        match entry {
+            EntryExpr::MapEntry(entry) => {
+                self.add(&entry.key);
+                self.add(&entry.value);
+            }
+            EntryExpr::StructField(field) => self.add(&field.value),
+        }
+    }
+
+    fn add_field(&mut self, name: &str) {
+        match self {
+            Self::Fields(names) if !names.iter().any(|own| own == name) => {
+                names.push(name.to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_value(name: &str) -> bool {
+    matches!(name.trim_start_matches('.'), "self" | "oldSelf")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cel::library;
+
+    fn reach(source: &str) -> Reach {
+        let parsed = library::environment().parser().parse(source);
+        let mut reach = Reach::default();
+        reach.add(&parsed.expect("CEL"));
+        reach
+    }
+
+    #[test]
+    fn fields_are_told_from_the_whole() {
+        let fields =
+            |names: &[&str]| Reach::Fields(names.iter().map(|n| (*n).to_owned()).collect());
+        for (source, expected) in [
+            ("true", fields(&[])),
+            ("self.a.b == 1 && has(self.c)", fields(&["a", "c"])),
+            ("self.a.all(x, x.b in oldSelf.d)", fields(&["a", "d"])),
+            (
+                "[self.a].exists(x, {'b': self.e}.b == x)",
+                fields(&["a", "e"]),
+            ),
+            ("self.__namespace__ == ''", fields(&["__namespace__"])),
+            ("self == oldSelf", Reach::Whole),
+            ("self.a == 1 || size(self) > 1", Reach::Whole),
+            ("self.all(k, k != '')", Reach::Whole),
+            ("self['a'] == 1", Reach::Whole),
+            ("self.?a.hasValue()", Reach::Whole),
+            ("'a' in self", Reach::Whole),
+            ("[oldSelf].size() == 1", Reach::Whole),
+        ] {
+            assert_eq!(reach(source), expected, "{source}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A text read once into a tree that borrows from it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::fields::Name;
+
+/// What is written, for as long as its text is there.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Tree<'a> {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(Cow<'a, str>),
+    List(Vec<Tree<'a>>),
+    /// In the order of the text. Of several fields of the same name the last one counts, as it does for
+    /// the API server.
+    Object(Vec<(Cow<'a, str>, Tree<'a>)>),
+}
+
+impl Tree<'_> {
+    /// What stands at a place, null counting as nothing.
+    pub(crate) fn get<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Option<&Self> {
+        let mut names = names.into_iter();
+        let found = names.try_fold(self, Self::field)?;
+        (*found != Self::Null).then_some(found)
+    }
+
+    fn field(&self, name: &str) -> Option<&Self> {
+        let Self::Object(fields) = self else {
+            return None;
+        };
+        let own = fields.iter().rfind(|(own, _)| own == name);
+        own.map(|(_, value)| value)
+    }
+
+    /// A copy.
+    pub(crate) fn to_value(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Number(number) => Value::Number(number.clone()),
+            Self::Text(text) => Value::String(text.as_ref().to_owned()),
+            Self::List(items) => items.iter().map(Self::to_value).collect(),
+            Self::Object(fields) => {
+                let fields = fields.iter();
+                fields
+                    .map(|(name, value)| (name.as_ref(), value.to_value()))
+                    .collect()
+            }
+        }
+    }
+
+    /// A copy, in which fields of the object that are `closed` are as if nothing were in them.
+    pub(crate) fn to_value_but(&self, closed: &[&str]) -> Value {
+        let Self::Object(fields) = self else {
+            return self.to_value();
+        };
+        let copied = fields.iter().map(|(name, value)| {
+            let name = name.as_ref();
+            let value = match value {
+                Self::Object(_) if closed.contains(&name) => Value::Object(Map::new()),
+                value => value.to_value(),
+            };
+            (name, value)
+        });
+        copied.collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Tree<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(name) = map.next_key_seed(Name)? {
+            fields.push((name, map.next_value()?));
+        }
+        Ok(Tree::Object(fields))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree<'de>, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Tree::List(list))
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Tree<'de>, E> {
+        Ok(Tree::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Tree<'de>, E> {
+        Ok(Tree::Number(number.into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Tree<'de>, E> {
+        Ok(Tree::Number(number.into()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Tree<'de>, E> {
+        let number = Number::from_f64(number);
+        number
+            .map(Tree::Number)
+            .ok_or_else(|| E::custom("JSON has finite numbers only"))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Tree<'de>, E> {
+        Ok(Tree::Null)
+    }
+}
