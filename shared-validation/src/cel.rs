@@ -14,6 +14,7 @@ mod field_path;
     reason = "the cel crate calls functions with values, and methods with references"
 )]
 mod library;
+mod plain;
 mod question;
 mod reach;
 mod rule;
@@ -91,7 +92,8 @@ impl<'a> Walk<'a, '_, '_> {
                         continue;
                     }
                     let own = place.schema.properties.get(name);
-                    let Some(schema) = own.or_else(|| place.schema.additional()) else {
+                    let known = own.or_else(|| place.schema.additional());
+                    let Some(schema) = known.filter(|schema| schema.has_rules) else {
                         continue;
                     };
                     let below = Place {

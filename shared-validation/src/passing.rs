@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::accepted::Accepted;
@@ -40,21 +39,28 @@ impl Passing {
         if !filled.all(|name| old.get(name.split('.')).is_some()) {
             return false;
         }
-        let accepted = match old.get(["status", "accepted"]) {
-            Some(accepted) => Accepted::deserialize(accepted).ok(),
-            None => {
-                let conditions = old.get(["status", "conditions"]).map(Tree::to_value);
-                match Accepted::of_status(&json!({ "conditions": conditions })) {
-                    None => return true,
-                    never => never,
-                }
-            }
+        let Some(accepted) = old.get(["status", "accepted"]) else {
+            let conditions = old.get(["status", "conditions"]).map(Tree::to_value);
+            return Accepted::of_status(&json!({ "conditions": conditions })).is_none();
         };
-        accepted.is_some_and(|accepted| {
-            self.remembered.iter().all(|name| {
-                let stored = old.get(name.split('.')).map(Tree::to_value);
-                accepted.value(name) == stored.as_ref()
-            })
-        })
+        let Some(values) = remembered(accepted) else {
+            return false;
+        };
+        let mut names = self.remembered.iter();
+        names.all(|name| values.field(name) == old.get(name.split('.')))
     }
+}
+
+/// The values in what the loop remembers, if that is the plain case: nothing was wrong with them.
+fn remembered<'t, 'a>(accepted: &'t Tree<'a>) -> Option<&'t Tree<'a>> {
+    match accepted.field("generation") {
+        Some(Tree::Number(generation)) if generation.as_i64().is_some() => {}
+        _ => return None,
+    }
+    if accepted.field("inherited").is_some() {
+        return None;
+    }
+    accepted
+        .field("values")
+        .filter(|values| matches!(values, Tree::Object(_)))
 }

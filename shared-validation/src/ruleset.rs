@@ -204,12 +204,12 @@ pub trait Judge: Send + Sync {
     /// Rust rules alone where the API server has just judged the rest by this very CRD.
     ///
     /// `false` says only that it is not that simple: a judgement tells what.
-    fn passes(&self, _object: Written<'_>, _old: Option<Written<'_>>, _crd: ClusterCrd) -> bool {
+    fn passes(&self, _object: &Written<'_>, _old: Option<&Written<'_>>, _crd: ClusterCrd) -> bool {
         false
     }
     /// Whether there is nothing to add to an object; where the API server goes by this very CRD, it has
     /// filled what it can.
-    fn is_complete(&self, _object: Written<'_>, _crd: ClusterCrd) -> bool {
+    fn is_complete(&self, _object: &Written<'_>, _crd: ClusterCrd) -> bool {
         false
     }
     /// An object of this kind in another version, named as in `apiVersion`.
@@ -358,22 +358,17 @@ impl<K: Kind> Judge for Ruleset<K> {
         self.resource.additions(candidate, &self.beyond())
     }
 
-    fn passes(&self, object: Written<'_>, old: Option<Written<'_>>, crd: ClusterCrd) -> bool {
-        let (Ok(object), Ok(old)) = (object.tree(), old.map(Written::tree).transpose()) else {
-            return false;
-        };
-        let old = old.as_ref();
-        self.passing.is_complete(&object)
+    fn passes(&self, object: &Written<'_>, old: Option<&Written<'_>>, crd: ClusterCrd) -> bool {
+        let (object, old) = (object.tree(), old.map(Written::tree));
+        self.passing.is_complete(object)
             && old.is_none_or(|old| self.passing.is_as_accepted(old))
-            && (crd == ClusterCrd::Same || self.resource.is_silent(&object, old))
-            && self.typed.is_silent(&object, old)
+            && (crd == ClusterCrd::Same || self.resource.is_silent(object, old))
+            && self.typed.is_silent(object, old)
     }
 
-    fn is_complete(&self, object: Written<'_>, crd: ClusterCrd) -> bool {
-        object.tree().is_ok_and(|object| {
-            self.passing.is_complete(&object)
-                && (crd == ClusterCrd::Same || self.resource.is_filled(&object))
-        })
+    fn is_complete(&self, object: &Written<'_>, crd: ClusterCrd) -> bool {
+        self.passing.is_complete(object.tree())
+            && (crd == ClusterCrd::Same || self.resource.is_filled(object.tree()))
     }
 
     fn check(&self, candidate: &Candidate<'_>) -> Verdict {

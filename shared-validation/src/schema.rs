@@ -122,6 +122,10 @@ pub(crate) struct Schema {
     pub(crate) reach: Reach,
     /// Whether this node or one below carries a rule.
     pub(crate) has_rules: bool,
+    /// Whether it, or one below, is a list whose items have identities.
+    pub(crate) has_identities: bool,
+    /// Whether it, or one below, is an object of Kubernetes' own shape.
+    pub(crate) has_embedded: bool,
 }
 
 /// A numeric bound, inclusive or not.
@@ -150,16 +154,18 @@ impl Schema {
         self.properties.get(name).or_else(|| self.additional())
     }
 
+    /// Whether it goes by `allOf`, `anyOf`, `oneOf` or `not`.
+    pub(crate) fn has_alternatives(&self) -> bool {
+        let several = [&self.all_of, &self.any_of, &self.one_of];
+        self.not.is_some() || several.into_iter().any(|schemas| !schemas.is_empty())
+    }
+
     /// Whether it says something of the fields of an object, and nothing of the object as a whole.
     pub(crate) fn speaks_of_fields_only(&self) -> bool {
         let counts = self.min_properties.is_some() || self.max_properties.is_some();
-        let chooses = [&self.all_of, &self.any_of, &self.one_of]
-            .into_iter()
-            .any(|alternatives| !alternatives.is_empty());
         !counts
-            && !chooses
+            && !self.has_alternatives()
             && !self.embedded
-            && self.not.is_none()
             && self.options.is_empty()
             && self.rules.is_empty()
             && matches!(self.additional, Additional::Unstated)

@@ -1,56 +1,57 @@
-//! An object as it is written: a text of which only as much is read as somebody asks for.
+//! An object as it is written: read once, without copying its texts.
 
 mod decode;
-mod fields;
 mod tree;
 
-use serde::Deserialize;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use fields::{Fields, Level};
+use tree::Reader;
 
 pub(crate) use tree::Tree;
 
-/// The JSON text of an object.
-#[derive(Clone, Copy, Debug)]
-pub struct Written<'a>(&'a str);
+/// An object that has been read, for as long as its text is there.
+#[derive(Debug)]
+pub struct Written<'a>(Tree<'a>);
 
 impl<'a> Written<'a> {
-    /// The object that is written there.
-    #[must_use]
-    pub fn new(text: &'a RawValue) -> Self {
-        Self(text.get())
-    }
-
-    /// Reads all of it but who has written which of its fields: no rule asks for that, and it is often the
-    /// larger part.
+    /// Reads all of it but who has written which of its fields.
     ///
     /// # Errors
     ///
-    /// When it is nested deeper than the reader goes.
-    pub fn read<T: Deserialize<'a>>(self) -> serde_json::Result<T> {
-        if !self.0.starts_with('{') {
-            return serde_json::from_str(self.0);
-        }
-        let mut deserializer = serde_json::Deserializer::from_str(self.0);
-        T::deserialize(Fields::new(&mut deserializer, Level::Object))
+    /// When it is nested deeper than the reader goes, or has a number beyond any type.
+    pub fn read(text: &'a RawValue) -> serde_json::Result<Self> {
+        serde_json::from_str(text.get())
     }
 
-    /// Reads all of it as a tree, without copying its texts.
-    pub(crate) fn tree(self) -> serde_json::Result<Tree<'a>> {
-        self.read()
+    /// The object itself.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        self.0.to_value()
+    }
+
+    pub(crate) fn tree(&self) -> &Tree<'a> {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Written<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Reader::Object.deserialize(deserializer).map(Self)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde::Deserialize;
+    use serde_json::json;
 
     use super::*;
 
     fn read(text: &str) -> serde_json::Result<Value> {
         let raw: &RawValue = serde_json::from_str(text)?;
-        Written::new(raw).read()
+        Written::read(raw).map(|written| written.to_value())
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
         let text = r#"{"spec": {"b": {"c": [1, {"d": -2.5}], "e": "}"}, "a": null}, "more": [[]],
             "metadata": {"annotations": {"x.y/z": "th\u0065re"}}, "spec": {"twice": 18446744073709551615}}"#;
         let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-        let tree = Written::new(raw).tree().expect("JSON");
+        let Written(tree) = Written::read(raw).expect("JSON");
         let get = |names: &[&str]| tree.get(names.iter().copied()).map(Tree::to_value);
         assert_eq!(get(&["spec", "twice"]), Some(json!(u64::MAX)));
         assert_eq!(
@@ -129,8 +130,7 @@ mod tests {
             map: std::collections::BTreeMap<String, u64>,
         }
         let texts = [
-            r#"{"choices": ["Plain", {"New": 1}, {"Pair": [2, "b
-"]}, {"Fields": {"a": null, "b": [{}]}}],
+            r#"{"choices": ["Plain", {"New": 1}, {"Pair": [2, "b\n"]}, {"Fields": {"a": null, "b": [{}]}}],
                 "wrapped": -7, "pair": [1.5, "c"], "map": {"d": 18446744073709551615}, "more": {"e": 1}}"#,
             r#"{"choices": ["None"], "wrapped": -7, "pair": [1.5, "c"], "map": {}}"#,
             r#"{"choices": [{"New": 1, "Plain": 2}], "wrapped": -7, "pair": [1.5, "c"], "map": {}}"#,
@@ -142,7 +142,7 @@ mod tests {
         ];
         for (index, text) in texts.into_iter().enumerate() {
             let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-            let tree = Written::new(raw).tree().expect("JSON");
+            let Written(tree) = Written::read(raw).expect("JSON");
             let from_tree = All::deserialize(&tree).ok();
             assert_eq!(from_tree, serde_json::from_str(text).ok(), "{text}");
             assert_eq!(from_tree.is_some(), index == 0, "{text}");
@@ -153,7 +153,7 @@ mod tests {
     fn what_is_no_object_is_a_tree_as_well() {
         for text in ["null", "[1]", r#""a""#, "-0.5"] {
             let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-            let tree = Written::new(raw).tree().expect("JSON");
+            let Written(tree) = Written::read(raw).expect("JSON");
             let plain: Value = serde_json::from_str(text).expect("JSON");
             assert_eq!(tree.to_value_but(&["a"]), plain);
             assert!(tree.get(["a"]).is_none());

@@ -7,9 +7,10 @@ use std::time::Duration;
 use cloud_database_rules::CloudDatabase;
 use control_plane::{eventually, eventually_within};
 use kube::api::{Api, DynamicObject, PostParams};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use shared_validation::{Accepted, Candidate, Judge, Layer, Written};
+use shared_validation::{Accepted, Candidate, ClusterCrd, Judge, Layer, Written};
 
 use crate::cases::corpus;
 use crate::gate::Gate;
@@ -203,10 +204,14 @@ fn raw(object: &Value) -> Box<RawValue> {
     RawValue::from_string(object.to_string()).expect("JSON")
 }
 
+fn read(object: &RawValue) -> Written<'_> {
+    Written::read(object).expect("JSON")
+}
+
 #[test]
-fn what_passes_by_the_rust_rules_alone_breaks_none_of_them() {
+fn what_passes_has_nothing_said_of_it() {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
-    let (mut passed, mut stopped, mut sound) = (0, 0, 0);
+    let (mut passed, mut stopped, mut whole, mut sound) = (0, 0, 0, 0);
     for case in corpus() {
         if case.object["apiVersion"] != "database.example.com/v1alpha1" {
             continue;
@@ -222,29 +227,38 @@ fn what_passes_by_the_rust_rules_alone_breaks_none_of_them() {
         let said: Vec<_> = said.into_iter().flatten().collect();
         let by_rust = said.iter().any(|violation| violation.layer == Layer::Rust);
         let (object, old) = (raw(&object), old.as_ref().map(raw));
-        let old = old.as_deref().map(Written::new);
-        if ruleset.passes(Written::new(&object), old) {
+        let (object, old) = (read(&object), old.as_deref().map(read));
+        let old = old.as_ref();
+        if ruleset.passes(&object, old, ClusterCrd::Same) {
             assert!(!by_rust, "{}", case.name);
             passed += 1;
         } else {
             stopped += 1;
         }
+        let nothing = said.is_empty() && verdict.additions.0.is_empty();
+        if ruleset.passes(&object, old, ClusterCrd::Unknown) {
+            assert!(nothing, "{}: {said:?}", case.name);
+            whole += 1;
+        }
         // What nothing is wrong with passes, unless there was an unguarded change before, or `100` is
         // written `100.0`.
-        let is_sound = said.is_empty() && verdict.additions.0.is_empty();
-        let is_plain = serde_json::from_str::<CloudDatabase>(object.get()).is_ok();
-        let is_filled = old.is_none_or(|old| ruleset.is_complete(old));
-        if is_sound && is_plain && is_filled && accepted.is_none() {
-            assert!(
-                ruleset.passes(Written::new(&object), old),
-                "{} is stopped for nothing",
-                case.name
-            );
+        let is_plain = CloudDatabase::deserialize(&object.to_value()).is_ok();
+        let is_filled = old.is_none_or(|old| ruleset.is_complete(old, ClusterCrd::Unknown));
+        if nothing && is_plain && is_filled && accepted.is_none() {
+            for crd in [ClusterCrd::Same, ClusterCrd::Unknown, ClusterCrd::Different] {
+                assert!(
+                    ruleset.passes(&object, old, crd),
+                    "{} is stopped for nothing: {crd:?}",
+                    case.name
+                );
+            }
             sound += 1;
         }
     }
-    eprintln!("{passed} pass, {stopped} are judged whole, {sound} are sound");
-    assert!(passed > 100 && stopped > 50 && sound > 50);
+    eprintln!(
+        "{passed} pass by the rules alone, {stopped} do not; {whole} pass by all, {sound} are sound"
+    );
+    assert!(passed > 100 && stopped > 50 && whole > 50 && sound > 50);
 }
 
 #[test]
@@ -252,7 +266,11 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
     let passes = |object: &Value, old: Option<&Value>| {
         let (object, old) = (raw(object), old.map(raw));
-        ruleset.passes(Written::new(&object), old.as_deref().map(Written::new))
+        let (object, old) = (read(&object), old.as_deref().map(read));
+        let by_rules = ruleset.passes(&object, old.as_ref(), ClusterCrd::Same);
+        let by_all = ruleset.passes(&object, old.as_ref(), ClusterCrd::Unknown);
+        assert_eq!(by_rules, by_all);
+        by_all
     };
     let stored = complete(database("orders"));
     let mut object = stored.clone();
@@ -285,6 +303,25 @@ fn what_takes_a_whole_judgement_does_not_pass() {
         !passes(&lower, Some(&incomplete)),
         "the default would be lowered"
     );
-    assert!(!ruleset.is_complete(Written::new(&raw(&incomplete))));
-    assert!(ruleset.is_complete(Written::new(&raw(&stored))));
+    for crd in [ClusterCrd::Same, ClusterCrd::Unknown] {
+        assert!(!ruleset.is_complete(&read(&raw(&incomplete)), crd));
+        assert!(ruleset.is_complete(&read(&raw(&stored)), crd));
+    }
+
+    // What the API server fills by its CRD, and what it says of it, matters where nobody has.
+    let mut unfilled = stored.clone();
+    let spec = unfilled["spec"].as_object_mut().expect("a spec");
+    spec.remove("deletionPolicy");
+    let mut shrunk = stored.clone();
+    shrunk["spec"]["storage"]["sizeGib"] = json!(50);
+    for (object, old) in [
+        (&unfilled, None),
+        (&stored, Some(&unfilled)),
+        (&shrunk, Some(&stored)),
+    ] {
+        let (object, old) = (raw(object), old.map(raw));
+        let (object, old) = (read(&object), old.as_deref().map(read));
+        assert!(ruleset.passes(&object, old.as_ref(), ClusterCrd::Same));
+        assert!(!ruleset.passes(&object, old.as_ref(), ClusterCrd::Unknown));
+    }
 }

@@ -1,10 +1,8 @@
 //! Review → candidate → verdict → response.
 
 use axum::http::StatusCode;
-use serde_json::Value;
-use serde_json::value::RawValue;
 use shared_validation::{
-    Accepted, Candidate, ClusterCrd, CurrentPolicy, Judge, Rulesets, Verdict, Written,
+    Accepted, Candidate, ClusterCrd, CurrentPolicy, Rulesets, Verdict, Written,
 };
 
 use crate::crds::CurrentCrds;
@@ -12,7 +10,7 @@ use crate::limits::Limit;
 use crate::metrics::{Metrics, ViolationLabels};
 use crate::refusal::Refusal;
 use crate::response::{self, Review};
-use crate::review::Request;
+use crate::review::{Object, Request};
 
 /// What is judged by.
 #[derive(Clone)]
@@ -37,7 +35,7 @@ impl Bench {
     pub(crate) fn review(
         &self,
         question: Question,
-        request: &Request<'_>,
+        request: &mut Request<Object<'_>>,
     ) -> Result<Review, Refusal> {
         let ruleset = self
             .rulesets
@@ -53,7 +51,7 @@ impl Bench {
                 &request.uid,
                 StatusCode::BAD_REQUEST.as_u16(),
                 "BadRequest",
-                &message,
+                message,
             ));
         };
         let is_write = match request.operation.as_str() {
@@ -73,26 +71,33 @@ impl Bench {
         {
             return Ok(Review::pass(&request.uid));
         }
-        let crd = match self.crds.of(ruleset.as_ref()) {
-            // The API server judges what was written, by that version's schema.
-            ClusterCrd::Same if !request.is_as_written() => ClusterCrd::Unknown,
-            crd => crd,
-        };
-        if passes(ruleset.as_ref(), question, request, crd) {
-            if crd == ClusterCrd::Same {
-                self.metrics.rust_only.inc();
-            }
-            return Ok(Review::pass(&request.uid));
-        }
         let object = self
-            .parse(request.object, "object")?
+            .read(request.object.take(), "object")?
             .ok_or_else(|| Refusal::bad_request("`request.object` is missing: nothing to judge"))?;
-        let old = self.parse(request.old_object, "oldObject")?;
+        let old = self.read(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
             return Err(Refusal::bad_request(
                 "`request.oldObject` is missing: a change cannot be judged",
             ));
         }
+        let crd = match self.crds.of(ruleset.as_ref()) {
+            // The API server judges what was written, by that version's schema.
+            ClusterCrd::Same if !request.is_as_written() => ClusterCrd::Unknown,
+            crd => crd,
+        };
+        // Most have nothing to be said of, and this is the quicker way to tell.
+        let passes = match question {
+            Question::Stands => ruleset.passes(&object, old.as_ref(), crd),
+            Question::Lacks => ruleset.is_complete(&object, crd),
+        };
+        if passes {
+            if crd == ClusterCrd::Same {
+                self.metrics.rust_only.inc();
+            }
+            return Ok(Review::pass(&request.uid));
+        }
+        let object = object.to_value();
+        let old = old.map(|old| old.to_value());
         let accepted = old.as_ref().and_then(Accepted::read);
         let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
         let policy = self.policy.get();
@@ -108,20 +113,23 @@ impl Bench {
         })
     }
 
-    fn parse(&self, raw: Option<&RawValue>, name: &str) -> Result<Option<Value>, Refusal> {
-        let Some(raw) = raw else { return Ok(None) };
-        let value = Written::new(raw).read::<Value>().map_err(|error| {
+    fn read<'a>(
+        &self,
+        object: Option<Object<'a>>,
+        name: &str,
+    ) -> Result<Option<Written<'a>>, Refusal> {
+        let read = object.map(Object::read).transpose();
+        read.map_err(|error| {
             let problem = error.to_string();
             if problem.starts_with("recursion limit exceeded") {
                 self.metrics.limited(Limit::Depth);
             }
             Refusal::bad_request(format!("`request.{name}` cannot be read: {problem}"))
-        })?;
-        Ok((!value.is_null()).then_some(value))
+        })
     }
 
     /// Counts what fired and logs a refusal: who, what kind, which rules; never the object.
-    fn record(&self, request: &Request<'_>, verdict: &Verdict, review: &Review) {
+    fn record(&self, request: &Request<Object<'_>>, verdict: &Verdict, review: &Review) {
         for violation in verdict.errors.iter().chain(&verdict.audited) {
             let labels = ViolationLabels {
                 kind: request.kind.kind.clone(),
@@ -144,18 +152,4 @@ impl Bench {
             );
         }
     }
-}
-
-/// Whether a review passes with nothing to say: most do, and this is the quicker way to tell.
-fn passes(ruleset: &dyn Judge, question: Question, request: &Request<'_>, crd: ClusterCrd) -> bool {
-    let old = request.old_object.map(Written::new);
-    let Some(object) = request.object.map(Written::new) else {
-        return false;
-    };
-    let is_whole = old.is_some() || request.operation == "CREATE";
-    is_whole
-        && match question {
-            Question::Stands => ruleset.passes(object, old, crd),
-            Question::Lacks => ruleset.is_complete(object, crd),
-        }
 }

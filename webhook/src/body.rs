@@ -102,8 +102,8 @@ const ITEM_BYTES: usize = 32;
 /// What an object takes that has any field: its first node has room for eleven.
 const OBJECT_BYTES: usize = 700;
 
-/// The object, and what becomes of it while it is judged.
-const COPIES: usize = 2;
+/// The object as it is read, as it is judged, and what becomes of it meanwhile.
+const COPIES: usize = 3;
 
 /// About what JSON takes once it is read, without the texts in it. Commas and braces within texts count as
 /// well, so that this is rather too much.

@@ -247,8 +247,8 @@ impl Gate {
     /// Judges a body; a panic ends this review and nothing else.
     fn isolated(&self, door: Door, body: &[u8]) -> Result<Answer, Refusal> {
         let reviewed = |question: Question| {
-            let request = review::read(body)?;
-            let review = self.bench.review(question, &request)?;
+            let mut request = review::read(body)?;
+            let review = self.bench.review(question, &mut request)?;
             trace(&request, &review);
             Ok(Answer::Review(review))
         };
@@ -265,7 +265,7 @@ impl Gate {
 }
 
 /// Tells a trace what was asked and answered; never the object.
-fn trace(request: &Request<'_>, review: &Review) {
+fn trace<T>(request: &Request<T>, review: &Review) {
     let span = Span::current();
     if span.is_disabled() {
         return;

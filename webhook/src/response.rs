@@ -3,7 +3,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use serde_json::{Value, json};
 use shared_validation::{Verdict, Violation};
 
 use crate::review::{GroupVersionKind, Request};
@@ -29,7 +28,7 @@ pub(crate) struct Response {
     uid: String,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Value>,
+    status: Option<Status>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
     /// Base64, as Go encodes bytes.
@@ -38,7 +37,38 @@ pub(crate) struct Response {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    audit_annotations: Option<Value>,
+    audit_annotations: Option<AuditAnnotations>,
+}
+
+/// A `Status` of Kubernetes.
+#[derive(Serialize)]
+struct Status {
+    status: &'static str,
+    message: String,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+    code: u16,
+}
+
+#[derive(Serialize)]
+struct Details {
+    name: String,
+    group: String,
+    kind: String,
+    causes: Vec<Cause>,
+}
+
+#[derive(Serialize)]
+struct Cause {
+    reason: &'static str,
+    message: String,
+    field: String,
+}
+
+#[derive(Serialize)]
+struct AuditAnnotations {
+    rules: String,
 }
 
 impl Response {
@@ -70,9 +100,14 @@ impl Review {
     }
 
     /// Refused, for a reason other than the object's fields.
-    pub(crate) fn refuse(uid: &str, code: u16, reason: &str, message: &str) -> Self {
-        let status =
-            json!({"status": "Failure", "message": message, "reason": reason, "code": code});
+    pub(crate) fn refuse(uid: &str, code: u16, reason: &'static str, message: String) -> Self {
+        let status = Status {
+            status: "Failure",
+            message,
+            reason,
+            details: None,
+            code,
+        };
         Self::of(Response {
             allowed: false,
             status: Some(status),
@@ -81,12 +116,12 @@ impl Review {
     }
 
     /// What the rules say: 422 with one cause for each error, or leave with warnings.
-    pub(crate) fn verdict(request: &Request<'_>, verdict: &Verdict) -> Self {
+    pub(crate) fn verdict<T>(request: &Request<T>, verdict: &Verdict) -> Self {
         let all = verdict.errors.iter().chain(&verdict.warnings);
         let fired = rules(all.chain(&verdict.audited));
         let response = Response {
             warnings: verdict.warnings.iter().map(warning).collect(),
-            audit_annotations: (!fired.is_empty()).then(|| json!({ "rules": fired })),
+            audit_annotations: (!fired.is_empty()).then_some(AuditAnnotations { rules: fired }),
             ..Response::allowed(&request.uid)
         };
         if verdict.is_valid() {
@@ -117,30 +152,34 @@ impl Review {
 
     /// The rules that it has fired for, as the audit annotation names them.
     pub(crate) fn fired(&self) -> Option<&str> {
-        self.response.audit_annotations.as_ref()?["rules"].as_str()
+        let annotations = self.response.audit_annotations.as_ref()?;
+        Some(&annotations.rules)
     }
 }
 
 /// A `Status` as the API server itself gives for an invalid object.
-fn invalid(kind: &GroupVersionKind, name: &str, verdict: &Verdict) -> Value {
-    let causes: Vec<_> = verdict
-        .errors
-        .iter()
-        .map(|violation| {
-            json!({
-                "reason": violation.error.error_type.as_str(),
-                "message": violation.error.body(),
-                "field": violation.error.path.to_string(),
-            })
-        })
-        .collect();
-    json!({
-        "status": "Failure",
-        "message": format!("{}.{} \"{name}\" is invalid: {}", kind.kind, kind.group, verdict.message()),
-        "reason": "Invalid",
-        "details": { "name": name, "group": kind.group, "kind": kind.kind, "causes": causes },
-        "code": 422,
-    })
+fn invalid(kind: &GroupVersionKind, name: &str, verdict: &Verdict) -> Status {
+    let GroupVersionKind { group, kind, .. } = kind;
+    let causes = verdict.errors.iter().map(|violation| Cause {
+        reason: violation.error.error_type.as_str(),
+        message: violation.error.body(),
+        field: violation.error.path.to_string(),
+    });
+    Status {
+        status: "Failure",
+        message: format!(
+            "{kind}.{group} \"{name}\" is invalid: {}",
+            verdict.message()
+        ),
+        reason: "Invalid",
+        details: Some(Details {
+            name: name.to_owned(),
+            group: group.clone(),
+            kind: kind.clone(),
+            causes: causes.collect(),
+        }),
+        code: 422,
+    }
 }
 
 /// The ids of the rules that fired, each once, as one line.

@@ -2,13 +2,14 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use shared_validation::Written;
 
 use crate::refusal::Refusal;
 
 /// What an `AdmissionReview` asks, as far as a judgement needs it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Request<'a> {
+pub(crate) struct Request<T> {
     pub(crate) uid: String,
     pub(crate) kind: GroupVersionKind,
     /// What kind the user has written, which may be another version's.
@@ -23,15 +24,54 @@ pub(crate) struct Request<'a> {
     pub(crate) operation: String,
     #[serde(default)]
     pub(crate) user_info: UserInfo,
-    #[serde(borrow, default)]
-    pub(crate) object: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(crate) old_object: Option<&'a RawValue>,
+    #[serde(default = "nothing")]
+    pub(crate) object: Option<T>,
+    #[serde(default = "nothing")]
+    pub(crate) old_object: Option<T>,
     #[serde(default)]
     pub(crate) dry_run: bool,
 }
 
-impl Request<'_> {
+/// An object of a review.
+#[derive(Debug)]
+pub(crate) enum Object<'a> {
+    Read(Written<'a>),
+    /// As it stands: perhaps nobody wants to read it.
+    Unread(&'a RawValue),
+}
+
+impl<'a> Object<'a> {
+    /// Reads it, if that has not been done.
+    pub(crate) fn read(self) -> serde_json::Result<Written<'a>> {
+        match self {
+            Self::Read(written) => Ok(written),
+            Self::Unread(text) => Written::read(text),
+        }
+    }
+}
+
+fn nothing<T>() -> Option<T> {
+    None
+}
+
+impl<T> Request<T> {
+    /// The same with its objects as something else.
+    fn with<U>(self, of: impl Fn(T) -> U) -> Request<U> {
+        Request {
+            uid: self.uid,
+            kind: self.kind,
+            written_as: self.written_as,
+            sub_resource: self.sub_resource,
+            name: self.name,
+            namespace: self.namespace,
+            operation: self.operation,
+            user_info: self.user_info,
+            object: self.object.map(&of),
+            old_object: self.old_object.map(&of),
+            dry_run: self.dry_run,
+        }
+    }
+
     /// Whether the object was written as it is asked about here, and not converted first.
     pub(crate) fn is_as_written(&self) -> bool {
         let written_as = self.written_as.as_ref();
@@ -56,23 +96,39 @@ pub(crate) struct UserInfo {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review<'a> {
+struct Review<T> {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
     kind: String,
-    #[serde(borrow, default)]
-    request: Option<Request<'a>>,
+    #[serde(default = "nothing")]
+    request: Option<Request<T>>,
+}
+
+impl<T> Review<T> {
+    fn with<U>(self, of: impl Fn(T) -> U) -> Review<U> {
+        Review {
+            api_version: self.api_version,
+            kind: self.kind,
+            request: self.request.map(|request| request.with(of)),
+        }
+    }
 }
 
 /// Reads an `admission.k8s.io/v1` review.
-pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Refusal> {
+pub(crate) fn read(body: &[u8]) -> Result<Request<Object<'_>>, Refusal> {
     let refuse = |error: &dyn std::error::Error| {
         Refusal::bad_request(format!("the body is not an AdmissionReview: {error}"))
     };
     // All of it: the parser does not look into the texts of fields that it passes over.
     let body = std::str::from_utf8(body).map_err(|error| refuse(&error))?;
-    let review: Review<'_> = serde_json::from_str(body).map_err(|error| refuse(&error))?;
+    let review = match serde_json::from_str::<Review<Written<'_>>>(body) {
+        Ok(review) => review.with(Object::Read),
+        // An object that cannot be read matters only to who has to read it.
+        Err(_) => serde_json::from_str::<Review<&RawValue>>(body)
+            .map_err(|error| refuse(&error))?
+            .with(Object::Unread),
+    };
     if (review.api_version.as_str(), review.kind.as_str())
         != ("admission.k8s.io/v1", "AdmissionReview")
     {

@@ -145,7 +145,7 @@ fn call(function: &str, args: Vec<IdedExpr>) -> Expr {
 }
 
 /// Visits every node, those within first.
-fn each(node: &mut IdedExpr, visit: &mut dyn FnMut(&mut IdedExpr)) {
+pub(super) fn each(node: &mut IdedExpr, visit: &mut dyn FnMut(&mut IdedExpr)) {
     match &mut node.expr {
         Expr::Call(call) => {
             if let Some(target) = &mut call.target {

@@ -55,10 +55,20 @@ impl Schema {
             schema.reach.merge(std::mem::take(&mut rule.reach));
             schema.rules.push(rule);
         }
-        schema.has_rules = !schema.rules.is_empty()
-            || schema.properties.values().any(|child| child.has_rules)
-            || schema.additional().is_some_and(|child| child.has_rules)
-            || schema.items.as_ref().is_some_and(|child| child.has_rules);
+        let any = |own: bool, has: fn(&Schema) -> bool| {
+            let additional = schema.additional();
+            let items = schema.items.as_deref();
+            let mut below = schema.properties.values().chain(additional).chain(items);
+            own || below.any(has)
+        };
+        let has_rules = any(!schema.rules.is_empty(), |below| below.has_rules);
+        let has_identities = any(schema.list_type != ListType::Atomic, |below| {
+            below.has_identities
+        });
+        let has_embedded = any(schema.embedded, |below| below.has_embedded);
+        schema.has_rules = has_rules;
+        schema.has_identities = has_identities;
+        schema.has_embedded = has_embedded;
         Ok(schema)
     }
 

@@ -14,6 +14,9 @@ pub(super) fn judge(case: &Case<'_>, report: &mut Report<'_>) {
 }
 
 fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
+    if !schema.has_embedded {
+        return;
+    }
     match value {
         Value::Object(fields) => {
             if schema.embedded {

@@ -30,6 +30,9 @@ pub(super) fn judge(case: &Case<'_>, report: &mut Report<'_>) {
 }
 
 fn below(schema: &Schema, value: &Value, at: Cursor<'_>, found: &mut Vec<Violation>) {
+    if !schema.has_identities {
+        return;
+    }
     match value {
         Value::Array(items) => {
             let known = found.len();

@@ -143,12 +143,15 @@ fn is_within_format(schema: &Schema, held: Held) -> bool {
             schema.number_format != Some(NumberFormat::Int32) || i32::try_from(value).is_ok()
         }
         (Some(JsonType::Integer), Held::Float(value)) => {
-            // By its shortest text, as Go: 9223372036854776000 for the least integer.
-            let text = value.to_string();
-            match schema.number_format {
-                Some(NumberFormat::Int32) => text.parse::<i32>().is_ok(),
-                _ => text.parse::<i64>().is_ok(),
+            let is_int32 = schema.number_format == Some(NumberFormat::Int32);
+            // Most bounds: their text is that of the integer.
+            if let Ok(whole) = i32::try_from(cut(value))
+                && equal(whole.into(), value)
+            {
+                return true;
             }
+            // By its shortest text, as Go: 9223372036854776000 for the least integer.
+            !is_int32 && value.to_string().parse::<i64>().is_ok()
         }
         (Some(JsonType::Number), held) if schema.number_format == Some(NumberFormat::Float) => {
             held.as_float().abs() <= f64::from(f32::MAX)

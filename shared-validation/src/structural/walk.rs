@@ -170,6 +170,9 @@ impl<'a> Walk<'a> {
     /// of these it judges as new.
     fn alternatives(&self, schema: &'a Schema, value: &'a Value, at: Cursor<'_>) -> Outcome {
         let mut outcome = Outcome::default();
+        if !schema.has_alternatives() {
+            return outcome;
+        }
         let branch = |branch: &'a Schema| self.node(branch, value, None, at);
         let quoted = || go::quote(at.to_path().as_str());
         if !schema.any_of.is_empty() {

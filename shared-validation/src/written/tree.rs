@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
-
-use super::fields::Name;
 
 /// What is written, for as long as its text is there.
 #[derive(Debug, PartialEq)]
@@ -29,7 +27,8 @@ impl Tree<'_> {
         (*found != Self::Null).then_some(found)
     }
 
-    fn field(&self, name: &str) -> Option<&Self> {
+    /// A field of an object.
+    pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         let Self::Object(fields) = self else {
             return None;
         };
@@ -71,13 +70,22 @@ impl Tree<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Tree<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
-    }
+/// Reads all but who has written which field of an object: no rule asks for that, and it is often the
+/// larger part.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    Object,
+    Metadata,
+    Below,
 }
 
-struct Reader;
+impl<'de> DeserializeSeed<'de> for Reader {
+    type Value = Tree<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree<'de>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for Reader {
     type Value = Tree<'de>;
@@ -89,14 +97,22 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
         let mut fields = Vec::new();
         while let Some(name) = map.next_key_seed(Name)? {
-            fields.push((name, map.next_value()?));
+            if self == Self::Metadata && name == "managedFields" {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let below = match (self, name.as_ref()) {
+                (Self::Object, "metadata") => Self::Metadata,
+                _ => Self::Below,
+            };
+            fields.push((name, map.next_value_seed(below)?));
         }
         Ok(Tree::Object(fields))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree<'de>, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(Self::Below)? {
             list.push(item);
         }
         Ok(Tree::List(list))
@@ -131,5 +147,32 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_unit<E>(self) -> Result<Tree<'de>, E> {
         Ok(Tree::Null)
+    }
+}
+
+/// The name of a field, borrowed where it is written plainly.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(name.to_owned()))
     }
 }
