@@ -170,7 +170,8 @@ impl CustomResource {
             has_status_subresource: self.has_status_subresource,
             scale: self.scale.as_ref(),
             object: &object,
-            old,
+            // What is wrong is not for here to tell, nor whether it was there before.
+            old: old.filter(|_| self.scale.is_some()),
             before: old,
             policy: None,
         };

@@ -81,8 +81,11 @@ fn write_json(value: &Value, out: &mut String) {
 }
 
 fn json_string(text: &str) -> String {
-    Value::from(text)
-        .to_string()
+    let plain = Value::from(text).to_string();
+    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return plain;
+    }
+    plain
         .replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026")

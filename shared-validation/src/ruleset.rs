@@ -99,12 +99,10 @@ impl<'a> Report<'a> {
 
     /// Adds an error; one that was there before is only a warning.
     pub(crate) fn add(&mut self, violation: Violation, inherited: bool) {
-        let identity = Inherited::of(&violation);
-        let known = identity
-            .as_ref()
-            .is_some_and(|identity| self.known.contains(identity));
+        let known = !self.known.is_empty()
+            && Inherited::of(&violation).is_some_and(|identity| self.known.contains(&identity));
         if inherited || known {
-            self.inherited.extend(identity);
+            self.remember(&violation);
             self.warn(violation);
         } else {
             self.errors.push(violation);

@@ -87,6 +87,9 @@ impl<'de> DeserializeSeed<'de> for Reader {
     }
 }
 
+/// As many as most objects have.
+const FIELDS: usize = 8;
+
 impl<'de> Visitor<'de> for Reader {
     type Value = Tree<'de>;
 
@@ -95,7 +98,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
-        let mut fields = Vec::new();
+        let mut fields = Vec::with_capacity(FIELDS);
         while let Some(name) = map.next_key_seed(Name)? {
             if self == Self::Metadata && name == "managedFields" {
                 map.next_value::<IgnoredAny>()?;
