@@ -174,6 +174,7 @@ impl CustomResource {
             old: old.filter(|_| self.scale.is_some()),
             before: old,
             policy: None,
+            is_enough_to_know: true,
         };
         let mut report = Report::default();
         Structural.judge(&case, &mut report);
@@ -238,6 +239,7 @@ impl CustomResource {
             old: old.as_ref(),
             before: before.as_deref(),
             policy: candidate.policy,
+            is_enough_to_know: false,
         };
         let known = candidate
             .accepted

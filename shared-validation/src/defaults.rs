@@ -38,7 +38,9 @@ pub(crate) fn fill_static(
             &["metadata"]
         },
     };
-    filling.drop_nulls(object, schema, Place::Root);
+    if has_nulls(object) {
+        filling.drop_nulls(object, schema, Place::Root);
+    }
     filling.below(object, schema, Place::Root, true);
     filling.operations
 }
@@ -79,6 +81,15 @@ pub(crate) fn fill_dynamic(
         }
     }
     fills
+}
+
+fn has_nulls(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_nulls),
+        Value::Object(fields) => fields.values().any(has_nulls),
+        _ => false,
+    }
 }
 
 /// Whether a number is written as a float anywhere.

@@ -261,16 +261,16 @@ impl fmt::Display for FieldError {
 /// stand in brackets, and a repeated message stands once.
 #[must_use]
 pub fn aggregate<'a>(errors: impl IntoIterator<Item = &'a FieldError>) -> String {
+    let all: Vec<_> = errors.into_iter().map(FieldError::to_string).collect();
     let mut seen = BTreeSet::new();
-    let mut messages = Vec::new();
-    for message in errors.into_iter().map(FieldError::to_string) {
-        if seen.insert(message.clone()) {
-            messages.push(message);
-        }
-    }
+    let messages: Vec<_> = all
+        .iter()
+        .map(String::as_str)
+        .filter(|message| seen.insert(*message))
+        .collect();
     match messages.as_slice() {
         [] => String::new(),
-        [one] => one.clone(),
+        [one] => (*one).to_owned(),
         many => format!("[{}]", many.join(", ")),
     }
 }

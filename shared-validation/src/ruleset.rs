@@ -1,5 +1,6 @@
 //! Everything compiled for one kind, and the judgement itself.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use json_patch::{Patch, PatchOperation};
@@ -13,7 +14,6 @@ use crate::conversion::{ConversionError, Versions};
 use crate::custom_resource::{Beyond, CustomResource};
 use crate::defaults::DynamicDefault;
 use crate::field_error::ErrorType;
-use crate::field_path::FieldPath;
 use crate::kind::Kind;
 use crate::passing::Passing;
 use crate::policy::Policy;
@@ -76,6 +76,8 @@ pub(crate) struct Case<'a> {
     pub(crate) before: Option<&'a Value>,
     /// What violations of Rust rules do.
     pub(crate) policy: Option<&'a Policy>,
+    /// Whether it is enough to know that something is wrong.
+    pub(crate) is_enough_to_know: bool,
 }
 
 /// What the layers found.
@@ -143,9 +145,9 @@ impl<'a> Report<'a> {
         object: Value,
         operations: Vec<PatchOperation>,
     ) -> Verdict {
-        self.errors.sort_by_cached_key(order);
-        self.warnings.sort_by_cached_key(order);
-        self.audited.sort_by_cached_key(order);
+        self.errors.sort_by(order);
+        self.warnings.sort_by(order);
+        self.audited.sort_by(order);
         self.inherited.sort();
         self.inherited.dedup();
         Verdict {
@@ -173,9 +175,9 @@ impl<'a> Report<'a> {
     }
 }
 
-fn order(violation: &Violation) -> (FieldPath, Layer, String) {
-    let error = &violation.error;
-    (violation.at.clone(), violation.layer, error.body())
+fn order(a: &Violation, b: &Violation) -> Ordering {
+    let by_place = (&a.at, a.layer).cmp(&(&b.at, b.layer));
+    by_place.then_with(|| a.error.body().cmp(&b.error.body()))
 }
 
 /// What can judge objects of one kind, whatever its Rust type.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -69,7 +69,8 @@ impl Room {
     }
 
     async fn collect(&self, mut body: Body, most: usize) -> Result<Received, Refusal> {
-        let mut bytes = Vec::new();
+        let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        let mut bytes = Vec::with_capacity(announced.min(TYPICAL_BYTES));
         let mut room: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
             let frame = frame
@@ -95,6 +96,9 @@ impl Room {
         })
     }
 }
+
+/// What most bodies fit in: as much is made ready at once.
+const TYPICAL_BYTES: usize = 16 << 10;
 
 /// What an item of a list, or a field, takes in memory.
 const ITEM_BYTES: usize = 32;

@@ -300,6 +300,9 @@ impl<'a> Walk<'a> {
             outcome.push("maxProperties", at, error);
         }
         for (name, value) in fields {
+            if self.case.is_enough_to_know && !outcome.is_valid() {
+                return;
+            }
             if self.is_left_out(at, name) {
                 continue;
             }

@@ -102,7 +102,7 @@ pub struct CloudDatabaseSpec {
     #[x_kube(
         validation = Rule::new("self.all(k, size(k) >= 1 && size(k) <= 128)")
             .message("a key must have 1 to 128 characters [tag-key-length]"),
-        validation = Rule::new("self.all(k, !k.startsWith('aws:') && !k.startsWith('rds:') && !k.startsWith('database.example.com/'))")
+        validation = Rule::new("self.all(k, !k.matches('^(aws:|rds:|database[.]example[.]com/)'))")
             .message("a key must not start with 'aws:', 'rds:' or 'database.example.com/': these are reserved [tag-key-reserved]")
     )]
     pub tags: BTreeMap<String, String>,
