@@ -43,7 +43,8 @@ pub(crate) struct Response {
 /// A `Status` of Kubernetes.
 #[derive(Serialize)]
 struct Status {
-    status: &'static str,
+    #[serde(rename = "status")]
+    outcome: &'static str,
     message: String,
     reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +103,7 @@ impl Review {
     /// Refused, for a reason other than the object's fields.
     pub(crate) fn refuse(uid: &str, code: u16, reason: &'static str, message: String) -> Self {
         let status = Status {
-            status: "Failure",
+            outcome: "Failure",
             message,
             reason,
             details: None,
@@ -166,7 +167,7 @@ fn invalid(kind: &GroupVersionKind, name: &str, verdict: &Verdict) -> Status {
         field: violation.error.path.to_string(),
     });
     Status {
-        status: "Failure",
+        outcome: "Failure",
         message: format!(
             "{kind}.{group} \"{name}\" is invalid: {}",
             verdict.message()

@@ -98,8 +98,11 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
-        let mut fields = Vec::with_capacity(FIELDS);
+        let mut fields = Vec::new();
         while let Some(name) = map.next_key_seed(Name)? {
+            if fields.is_empty() {
+                fields.reserve(FIELDS);
+            }
             if self == Self::Metadata && name == "managedFields" {
                 map.next_value::<IgnoredAny>()?;
                 continue;
