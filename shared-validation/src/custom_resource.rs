@@ -14,12 +14,12 @@ use crate::field_error::{BadValue, FieldError};
 use crate::field_path::Cursor;
 use crate::metadata;
 use crate::ruleset::{Case, CompileError, Judge, LayerJudge, Report};
-use crate::schema::Schema;
+use crate::schema::{ListType, Schema};
 use crate::sighting::ClusterCrd;
 use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
 use crate::verdict::Verdict;
-use crate::written::Tree;
+use crate::written::{Closed, Tree};
 
 /// One version of a kind, judged by what its CRD alone says: the structural schema and the CEL rules.
 ///
@@ -33,8 +33,8 @@ pub struct CustomResource {
     has_status_subresource: bool,
     pub(crate) scale: Option<Scale>,
     no_fields: BTreeSet<String>,
-    /// Fields of which the CRD says nothing that is judged on a write.
-    closed: Vec<&'static str>,
+    /// Fields of which little or nothing is judged on a write.
+    closed: Vec<Closed>,
     pub(crate) schema: Schema,
 }
 
@@ -67,16 +67,7 @@ impl CustomResource {
         let has_status_subresource =
             definition.is_some_and(|one| !one["subresources"]["status"].is_null());
         let scale = definition.and_then(Scale::of);
-        let mut closed = Vec::new();
-        if schema.speaks_of_fields_only() {
-            let metadata = schema.properties.get("metadata");
-            if metadata.is_none_or(Schema::speaks_of_nothing) {
-                closed.push("metadata");
-            }
-            if has_status_subresource && scale.is_none() {
-                closed.push("status");
-            }
-        }
+        let closed = closed(&schema, has_status_subresource && scale.is_none());
         Ok(Self {
             crd: crd.clone(),
             group: text("/spec/group").to_owned(),
@@ -133,7 +124,7 @@ impl CustomResource {
 
     /// As much of an object as the CRD speaks of, if it has every default that stands there.
     fn filled_already(&self, object: &Tree<'_>) -> Option<Value> {
-        let mut object = object.to_value_but(&self.closed);
+        let mut object = object.to_value_but(&self.closed)?;
         let operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
         operations.is_empty().then_some(object)
@@ -305,6 +296,41 @@ impl CustomResource {
             metadata::judge_change(candidate.object, old, report);
         }
     }
+}
+
+/// Of which fields of an object little or nothing is judged when it is written.
+fn closed(schema: &Schema, has_own_status: bool) -> Vec<Closed> {
+    let mut closed = Vec::new();
+    if !schema.speaks_of_fields_only() {
+        return closed;
+    }
+    let metadata = schema.properties.get("metadata");
+    if metadata.is_none_or(Schema::speaks_of_nothing) {
+        closed.push(Closed {
+            name: "metadata",
+            open: Vec::new(),
+            drops_nulls: false,
+        });
+    }
+    // Lists whose items have identities, and embedded objects, are judged wherever they stand.
+    let is_judged = |node: &Schema| node.has_identities || node.has_embedded;
+    let status = schema.properties.get("status");
+    if has_own_status
+        && status.is_none_or(|status| {
+            status.list_type == ListType::Atomic
+                && !status.embedded
+                && !status.additional().is_some_and(is_judged)
+        })
+    {
+        let fields = status.into_iter().flat_map(|status| &status.properties);
+        let open = fields.filter(|(_, node)| is_judged(node));
+        closed.push(Closed {
+            name: "status",
+            open: open.map(|(name, _)| name.clone()).collect(),
+            drops_nulls: true,
+        });
+    }
+    closed
 }
 
 /// Whether the API server has just judged all that the CRD says, transitions against the same as here.

@@ -29,7 +29,7 @@ impl Passing {
     pub(crate) fn is_complete(&self, object: &Tree<'_>) -> bool {
         let mut filled = self.filled.iter();
         let mark = ["metadata", "annotations", canary::ANNOTATION];
-        object.get(mark).is_none() && filled.all(|name| object.get(name.split('.')).is_some())
+        !object.has(mark) && filled.all(|name| object.get(name.split('.')).is_some())
     }
 
     /// Whether an object has every default, and is what was last accepted of it as far as transitions are

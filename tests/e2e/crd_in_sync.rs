@@ -315,10 +315,21 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     spec.remove("deletionPolicy");
     let mut shrunk = stored.clone();
     shrunk["spec"]["storage"]["sizeGib"] = json!(50);
+    // Of the status, too: items that are the same, and nulls, which are dropped.
+    let condition = json!({
+        "type": "Ready", "status": "True", "reason": "Available", "message": "",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-05T10:05:00Z",
+    });
+    let mut repeated = stored.clone();
+    repeated["status"] = json!({"conditions": [condition, condition]});
+    let mut nulls = stored.clone();
+    nulls["status"] = json!({"phase": null});
     for (object, old) in [
         (&unfilled, None),
         (&stored, Some(&unfilled)),
         (&shrunk, Some(&stored)),
+        (&repeated, Some(&stored)),
+        (&nulls, None),
     ] {
         let (object, old) = (raw(object), old.map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));

@@ -96,8 +96,8 @@ impl Bench {
             }
             return Ok(Review::pass(&request.uid));
         }
-        let object = object.to_value();
-        let old = old.map(|old| old.to_value());
+        // What was read makes room for what is judged.
+        let (object, old) = (object.into_value(), old.map(Written::into_value));
         let accepted = old.as_ref().and_then(Accepted::read);
         let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
         let policy = self.policy.get();
