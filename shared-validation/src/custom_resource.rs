@@ -35,6 +35,8 @@ pub struct CustomResource {
     no_fields: BTreeSet<String>,
     /// Fields of which little or nothing is judged on a write.
     closed: Vec<Closed>,
+    /// The same of what an object replaces, of which still less is judged.
+    closed_before: Vec<Closed>,
     pub(crate) schema: Schema,
 }
 
@@ -67,7 +69,12 @@ impl CustomResource {
         let has_status_subresource =
             definition.is_some_and(|one| !one["subresources"]["status"].is_null());
         let scale = definition.and_then(Scale::of);
-        let closed = closed(&schema, has_status_subresource && scale.is_none());
+        let has_own_status = has_status_subresource && scale.is_none();
+        let closed = closed(&schema, has_own_status, |node| {
+            // Lists whose items have identities, and embedded objects, are judged wherever they stand.
+            node.has_identities || node.has_embedded
+        });
+        let closed_before = self::closed(&schema, has_own_status, |_| false);
         Ok(Self {
             crd: crd.clone(),
             group: text("/spec/group").to_owned(),
@@ -78,6 +85,7 @@ impl CustomResource {
             scale,
             no_fields: BTreeSet::new(),
             closed,
+            closed_before,
             schema,
         })
     }
@@ -123,8 +131,8 @@ impl CustomResource {
     }
 
     /// As much of an object as the CRD speaks of, if it has every default that stands there.
-    fn filled_already(&self, object: &Tree<'_>) -> Option<Value> {
-        let mut object = object.to_value_but(&self.closed)?;
+    fn filled_already(&self, object: &Tree<'_>, closed: &[Closed]) -> Option<Value> {
+        let mut object = object.to_value_but(closed)?;
         let operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
         operations.is_empty().then_some(object)
@@ -132,18 +140,18 @@ impl CustomResource {
 
     /// Whether an object has every default that stands in the CRD.
     pub(crate) fn is_filled(&self, object: &Tree<'_>) -> bool {
-        self.filled_already(object).is_some()
+        self.filled_already(object, &self.closed).is_some()
     }
 
     /// Whether the CRD has nothing to say of an object that replaces another one, and nothing would be
     /// added to either. `false` says only that this is for [`judge`](Self::judge) to tell.
     pub(crate) fn is_silent(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
-        let Some(object) = self.filled_already(object) else {
+        let Some(object) = self.filled_already(object, &self.closed) else {
             return false;
         };
         let mut stored = None;
         if let Some(old) = old {
-            let Some(mut old) = self.filled_already(old) else {
+            let Some(mut old) = self.filled_already(old, &self.closed_before) else {
                 return false;
             };
             if unknown_fields::prune(&mut old, &self.schema) {
@@ -299,7 +307,11 @@ impl CustomResource {
 }
 
 /// Of which fields of an object little or nothing is judged when it is written.
-fn closed(schema: &Schema, has_own_status: bool) -> Vec<Closed> {
+fn closed(
+    schema: &Schema,
+    has_own_status: bool,
+    is_judged: impl Fn(&Schema) -> bool + Copy,
+) -> Vec<Closed> {
     let mut closed = Vec::new();
     if !schema.speaks_of_fields_only() {
         return closed;
@@ -312,8 +324,6 @@ fn closed(schema: &Schema, has_own_status: bool) -> Vec<Closed> {
             drops_nulls: false,
         });
     }
-    // Lists whose items have identities, and embedded objects, are judged wherever they stand.
-    let is_judged = |node: &Schema| node.has_identities || node.has_embedded;
     let status = schema.properties.get("status");
     if has_own_status
         && status.is_none_or(|status| {
