@@ -24,6 +24,11 @@ mod webhook;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+/// A review makes and drops hundreds of small values; the C library's allocator takes a tenth of it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// One set of rules per custom resource: at the desk, at the gate and in the loop.
 #[derive(Parser)]

@@ -1,5 +1,6 @@
 //! Layer 2: the `x-kubernetes-validations` of the CRD, evaluated as the API server evaluates them.
 
+mod ast;
 mod budget;
 #[expect(
     clippy::needless_pass_by_value,
@@ -8,16 +9,20 @@ mod budget;
 mod careful;
 mod check;
 mod field_path;
+mod keyed;
 #[expect(
     clippy::needless_pass_by_value,
     clippy::trivially_copy_pass_by_ref,
     reason = "the cel crate calls functions with values, and methods with references"
 )]
 mod library;
+mod name;
+mod payment;
 mod plain;
 mod question;
 mod reach;
 mod rule;
+mod untyped;
 mod value;
 
 use serde_json::Value;
@@ -33,6 +38,7 @@ use crate::schema::Schema;
 use crate::transition::{Correlation, Counterparts, Ratchet};
 use crate::verdict::Violation;
 
+pub(crate) use name::escape;
 pub(crate) use reach::Reach;
 pub(crate) use rule::CelRule;
 

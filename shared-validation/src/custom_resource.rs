@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use json_patch::Patch;
 use serde_json::Value;
 
+use crate::brief::Brief;
 use crate::candidate::{Candidate, Operation, UnknownFields};
 use crate::catalogue::{self, RuleEntry};
 use crate::cel::Cel;
@@ -14,12 +15,12 @@ use crate::field_error::{BadValue, FieldError};
 use crate::field_path::Cursor;
 use crate::metadata;
 use crate::ruleset::{Case, CompileError, Judge, LayerJudge, Report};
-use crate::schema::{ListType, Schema};
+use crate::schema::Schema;
 use crate::sighting::ClusterCrd;
 use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
 use crate::verdict::Verdict;
-use crate::written::{Closed, Tree};
+use crate::written::Tree;
 
 /// One version of a kind, judged by what its CRD alone says: the structural schema and the CEL rules.
 ///
@@ -33,10 +34,9 @@ pub struct CustomResource {
     has_status_subresource: bool,
     pub(crate) scale: Option<Scale>,
     no_fields: BTreeSet<String>,
-    /// Fields of which little or nothing is judged on a write.
-    closed: Vec<Closed>,
-    /// The same of what an object replaces, of which still less is judged.
-    closed_before: Vec<Closed>,
+    brief: Brief,
+    /// Of what an object replaces.
+    brief_before: Brief,
     pub(crate) schema: Schema,
 }
 
@@ -70,11 +70,6 @@ impl CustomResource {
             definition.is_some_and(|one| !one["subresources"]["status"].is_null());
         let scale = definition.and_then(Scale::of);
         let has_own_status = has_status_subresource && scale.is_none();
-        let closed = closed(&schema, has_own_status, |node| {
-            // Lists whose items have identities, and embedded objects, are judged wherever they stand.
-            node.has_identities || node.has_embedded
-        });
-        let closed_before = self::closed(&schema, has_own_status, |_| false);
         Ok(Self {
             crd: crd.clone(),
             group: text("/spec/group").to_owned(),
@@ -84,8 +79,8 @@ impl CustomResource {
             has_status_subresource,
             scale,
             no_fields: BTreeSet::new(),
-            closed,
-            closed_before,
+            brief: Brief::of_object(&schema, has_own_status),
+            brief_before: Brief::of_replaced(&schema, has_own_status),
             schema,
         })
     }
@@ -131,8 +126,8 @@ impl CustomResource {
     }
 
     /// As much of an object as the CRD speaks of, if it has every default that stands there.
-    fn filled_already(&self, object: &Tree<'_>, closed: &[Closed]) -> Option<Value> {
-        let mut object = object.to_value_but(closed)?;
+    fn filled_already(&self, object: &Tree<'_>, brief: &Brief) -> Option<Value> {
+        let mut object = brief.copy(object)?;
         let operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
         operations.is_empty().then_some(object)
@@ -140,18 +135,18 @@ impl CustomResource {
 
     /// Whether an object has every default that stands in the CRD.
     pub(crate) fn is_filled(&self, object: &Tree<'_>) -> bool {
-        self.filled_already(object, &self.closed).is_some()
+        self.filled_already(object, &self.brief).is_some()
     }
 
     /// Whether the CRD has nothing to say of an object that replaces another one, and nothing would be
     /// added to either. `false` says only that this is for [`judge`](Self::judge) to tell.
     pub(crate) fn is_silent(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
-        let Some(object) = self.filled_already(object, &self.closed) else {
+        let Some(object) = self.filled_already(object, &self.brief) else {
             return false;
         };
         let mut stored = None;
         if let Some(old) = old {
-            let Some(mut old) = self.filled_already(old, &self.closed_before) else {
+            let Some(mut old) = self.filled_already(old, &self.brief_before) else {
                 return false;
             };
             if unknown_fields::prune(&mut old, &self.schema) {
@@ -304,43 +299,6 @@ impl CustomResource {
             metadata::judge_change(candidate.object, old, report);
         }
     }
-}
-
-/// Of which fields of an object little or nothing is judged when it is written.
-fn closed(
-    schema: &Schema,
-    has_own_status: bool,
-    is_judged: impl Fn(&Schema) -> bool + Copy,
-) -> Vec<Closed> {
-    let mut closed = Vec::new();
-    if !schema.speaks_of_fields_only() {
-        return closed;
-    }
-    let metadata = schema.properties.get("metadata");
-    if metadata.is_none_or(Schema::speaks_of_nothing) {
-        closed.push(Closed {
-            name: "metadata",
-            open: Vec::new(),
-            drops_nulls: false,
-        });
-    }
-    let status = schema.properties.get("status");
-    if has_own_status
-        && status.is_none_or(|status| {
-            status.list_type == ListType::Atomic
-                && !status.embedded
-                && !status.additional().is_some_and(is_judged)
-        })
-    {
-        let fields = status.into_iter().flat_map(|status| &status.properties);
-        let open = fields.filter(|(_, node)| is_judged(node));
-        closed.push(Closed {
-            name: "status",
-            open: open.map(|(name, _)| name.clone()).collect(),
-            drops_nulls: true,
-        });
-    }
-    closed
 }
 
 /// Whether the API server has just judged all that the CRD says, transitions against the same as here.

@@ -260,8 +260,8 @@ impl fmt::Display for FieldError {
 /// Several errors as one message, as apimachinery's aggregate prints them: one stands alone, more
 /// stand in brackets, and a repeated message stands once.
 #[must_use]
-pub fn aggregate<'a>(errors: impl IntoIterator<Item = &'a FieldError>) -> String {
-    let all: Vec<_> = errors.into_iter().map(FieldError::to_string).collect();
+pub fn aggregate(errors: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let all: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
     let mut seen = BTreeSet::new();
     let messages: Vec<_> = all
         .iter()

@@ -7,6 +7,7 @@
 //! Pure by construction: no I/O, no async, no clock and no Kubernetes client in the dependency tree.
 
 mod accepted;
+mod brief;
 pub mod canary;
 mod candidate;
 mod catalogue;

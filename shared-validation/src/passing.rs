@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::accepted::Accepted;
@@ -9,58 +10,40 @@ use crate::canary;
 use crate::defaults::DynamicDefault;
 use crate::written::Tree;
 
-/// Places in an object, compiled once.
-pub(crate) struct Passing {
-    /// Fields that have defaults which depend on other fields.
-    filled: Vec<&'static str>,
-    /// Fields that the loop remembers.
-    remembered: Vec<String>,
+/// Whether an object is no canary and lacks no default that the API server cannot fill.
+pub(crate) fn is_complete(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
+    let mark = ["metadata", "annotations", canary::ANNOTATION];
+    !object.has(mark) && has_all(object, defaults)
 }
 
-impl Passing {
-    pub(crate) fn new(defaults: &[DynamicDefault], transition_fields: &BTreeSet<String>) -> Self {
-        Self {
-            filled: defaults.iter().map(|default| default.field).collect(),
-            remembered: transition_fields.iter().cloned().collect(),
-        }
+/// Whether an object has every default, and is what was last accepted of it as far as transitions are
+/// concerned: then the API server has judged them against the same as would be done here.
+pub(crate) fn is_as_accepted(
+    old: &Tree<'_>,
+    defaults: &[DynamicDefault],
+    transition_fields: &BTreeSet<String>,
+) -> bool {
+    if !has_all(old, defaults) {
+        return false;
     }
-
-    /// Whether an object is no canary and lacks no default that the API server cannot fill.
-    pub(crate) fn is_complete(&self, object: &Tree<'_>) -> bool {
-        let mut filled = self.filled.iter();
-        let mark = ["metadata", "annotations", canary::ANNOTATION];
-        !object.has(mark) && filled.all(|name| object.get(name.split('.')).is_some())
-    }
-
-    /// Whether an object has every default, and is what was last accepted of it as far as transitions are
-    /// concerned: then the API server has judged them against the same as would be done here.
-    pub(crate) fn is_as_accepted(&self, old: &Tree<'_>) -> bool {
-        let mut filled = self.filled.iter();
-        if !filled.all(|name| old.get(name.split('.')).is_some()) {
-            return false;
+    let accepted = old.get(["status", "accepted"]);
+    match accepted.and_then(|accepted| Accepted::deserialize(accepted).ok()) {
+        Some(accepted) => {
+            let mut names = transition_fields.iter();
+            accepted.inherited.is_empty()
+                && names.all(|name| {
+                    let value = old.get(name.split('.')).map(Tree::to_value);
+                    accepted.values.get(name) == value.as_ref()
+                })
         }
-        let Some(accepted) = old.get(["status", "accepted"]) else {
+        None => {
             let conditions = old.get(["status", "conditions"]).map(Tree::to_value);
-            return Accepted::of_status(&json!({ "conditions": conditions })).is_none();
-        };
-        let Some(values) = remembered(accepted) else {
-            return false;
-        };
-        let mut names = self.remembered.iter();
-        names.all(|name| values.field(name) == old.get(name.split('.')))
+            Accepted::of_status(&json!({ "conditions": conditions })).is_none()
+        }
     }
 }
 
-/// The values in what the loop remembers, if that is the plain case: nothing was wrong with them.
-fn remembered<'t, 'a>(accepted: &'t Tree<'a>) -> Option<&'t Tree<'a>> {
-    match accepted.field("generation") {
-        Some(Tree::Number(generation)) if generation.as_i64().is_some() => {}
-        _ => return None,
-    }
-    if accepted.field("inherited").is_some() {
-        return None;
-    }
-    accepted
-        .field("values")
-        .filter(|values| matches!(values, Tree::Object(_)))
+fn has_all(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
+    let mut fields = defaults.iter().map(|default| default.field);
+    fields.all(|name| object.get(name.split('.')).is_some())
 }

@@ -15,7 +15,7 @@ use crate::custom_resource::{Beyond, CustomResource};
 use crate::defaults::DynamicDefault;
 use crate::field_error::ErrorType;
 use crate::kind::Kind;
-use crate::passing::Passing;
+use crate::passing;
 use crate::policy::Policy;
 use crate::rule::Layer;
 use crate::schema::Schema;
@@ -239,7 +239,6 @@ pub struct Ruleset<K: Kind> {
     dynamic_defaults: Vec<DynamicDefault>,
     transition_fields: BTreeSet<String>,
     typed: Typed<K>,
-    passing: Passing,
     catalogue: Vec<RuleEntry>,
 }
 
@@ -292,7 +291,6 @@ impl<K: Kind> Ruleset<K> {
         }));
         Ok(Self {
             resource,
-            passing: Passing::new(&dynamic_defaults, &transition_fields),
             dynamic_defaults,
             transition_fields,
             typed: Typed { rules },
@@ -360,14 +358,16 @@ impl<K: Kind> Judge for Ruleset<K> {
 
     fn passes(&self, object: &Written<'_>, old: Option<&Written<'_>>, crd: ClusterCrd) -> bool {
         let (object, old) = (object.tree(), old.map(Written::tree));
-        self.passing.is_complete(object)
-            && old.is_none_or(|old| self.passing.is_as_accepted(old))
+        passing::is_complete(object, &self.dynamic_defaults)
+            && old.is_none_or(|old| {
+                passing::is_as_accepted(old, &self.dynamic_defaults, &self.transition_fields)
+            })
             && (crd == ClusterCrd::Same || self.resource.is_silent(object, old))
             && self.typed.is_silent(object, old)
     }
 
     fn is_complete(&self, object: &Written<'_>, crd: ClusterCrd) -> bool {
-        self.passing.is_complete(object.tree())
+        passing::is_complete(object.tree(), &self.dynamic_defaults)
             && (crd == ClusterCrd::Same || self.resource.is_filled(object.tree()))
     }
 

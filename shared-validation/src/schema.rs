@@ -85,6 +85,8 @@ pub(crate) enum Additional {
 )]
 #[derive(Default)]
 pub(crate) struct Schema {
+    /// What expressions call the field that it describes, if it is one that they can name.
+    pub(crate) identifier: Option<String>,
     pub(crate) json_type: Option<JsonType>,
     pub(crate) int_or_string: bool,
     pub(crate) nullable: bool,

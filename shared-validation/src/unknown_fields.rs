@@ -11,6 +11,32 @@ use crate::schema::{Additional, Schema};
 /// Fields that are every object's own.
 const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
+/// What a schema has to say of a field.
+enum Field<'a> {
+    Described(&'a Schema),
+    /// It may be there, but nothing in it.
+    Bare,
+    /// It may be there with all that is in it.
+    Preserved,
+    Unknown,
+}
+
+impl<'a> Field<'a> {
+    /// The field of this name. Where there is no schema any more, every field is unknown.
+    fn named(name: &str, schema: Option<&'a Schema>) -> Self {
+        let Some(schema) = schema else {
+            return Self::Unknown;
+        };
+        match (schema.properties.get(name), &schema.additional) {
+            (Some(child), _) => Self::Described(child),
+            (None, Additional::Of(child)) => Self::Described(child),
+            (None, Additional::Any | Additional::Forbidden) => Self::Bare,
+            (None, Additional::Unstated) if schema.preserves_unknown => Self::Preserved,
+            (None, Additional::Unstated) => Self::Unknown,
+        }
+    }
+}
+
 /// Reports every field that the API server would call unknown under `fieldValidation=Strict`.
 pub(crate) fn report(object: &Value, schema: &Schema, report: &mut Report<'_>) {
     walk(Some(schema), true, object, Cursor::Root, report);
@@ -21,7 +47,7 @@ pub(crate) fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut
     walk(Some(schema), false, value, at, report);
 }
 
-/// Walks as the API server prunes. Where there is no schema any more every field is unknown.
+/// Walks as the API server prunes.
 fn walk(
     schema: Option<&Schema>,
     resource: bool,
@@ -37,20 +63,13 @@ fn walk(
                 if resource && TYPE_AND_METADATA.contains(&name.as_str()) {
                     continue;
                 }
-                let Some(schema) = schema else {
-                    unknown(None, name, at, report);
-                    continue;
-                };
-                match (schema.properties.get(name), &schema.additional) {
-                    (Some(child), _) => walk(Some(child), false, value, at.child(name), report),
-                    (None, Additional::Of(child)) => {
+                match Field::named(name, schema) {
+                    Field::Described(child) => {
                         walk(Some(child), false, value, at.child(name), report);
                     }
-                    (None, Additional::Any | Additional::Forbidden) => {
-                        walk(None, false, value, at.child(name), report);
-                    }
-                    (None, Additional::Unstated) if preserves => {}
-                    (None, Additional::Unstated) => unknown(Some(schema), name, at, report),
+                    Field::Bare => walk(None, false, value, at.child(name), report),
+                    Field::Preserved => {}
+                    Field::Unknown => unknown(schema, name, at, report),
                 }
             }
         }
@@ -82,16 +101,17 @@ fn prune_below(schema: Option<&Schema>, resource: bool, value: &mut Value) -> bo
             if resource && TYPE_AND_METADATA.contains(&name.as_str()) {
                 return true;
             }
-            let below = match schema.map(|schema| (schema.properties.get(name), &schema.additional))
-            {
-                Some((Some(child), _)) => Some(Some(child)),
-                Some((None, Additional::Of(child))) => Some(Some(&**child)),
-                Some((None, Additional::Any | Additional::Forbidden)) => Some(None),
-                Some((None, Additional::Unstated)) if preserves => return true,
-                Some((None, Additional::Unstated)) | None => None,
+            let below = match Field::named(name, schema) {
+                Field::Described(child) => Some(child),
+                Field::Bare => None,
+                Field::Preserved => return true,
+                Field::Unknown => {
+                    drops = true;
+                    return false;
+                }
             };
-            drops |= below.is_none_or(|schema| prune_below(schema, false, value));
-            below.is_some()
+            drops |= prune_below(below, false, value);
+            true
         }),
         Value::Array(items) => {
             let child = schema.and_then(|schema| schema.items.as_deref());

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use tree::Reader;
 
-pub(crate) use tree::{Closed, Tree};
+pub(crate) use tree::Tree;
 
 /// An object that has been read, for as long as its text is there.
 #[derive(Debug)]
@@ -29,12 +29,6 @@ impl<'a> Written<'a> {
     #[must_use]
     pub fn to_value(&self) -> Value {
         self.0.to_value()
-    }
-
-    /// The object itself, in place of what was read.
-    #[must_use]
-    pub fn into_value(self) -> Value {
-        self.to_value()
     }
 
     pub(crate) fn tree(&self) -> &Tree<'a> {
@@ -112,29 +106,6 @@ mod tests {
         let plain: Value = serde_json::from_str(text).expect("JSON");
         assert_eq!(tree.to_value(), plain);
         assert!(tree.has(["spec", "twice"]) && !tree.has(["spec", "b"]));
-    }
-
-    #[test]
-    fn of_what_is_closed_only_what_is_open_is_copied() {
-        let closed = ["spec", "more"].map(|name| Closed {
-            name,
-            open: vec!["b".to_owned()],
-            drops_nulls: name == "spec",
-        });
-        let copy = |text: &str| {
-            let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-            let Written(tree) = Written::read(raw).expect("JSON");
-            tree.to_value_but(&closed)
-        };
-        assert_eq!(
-            copy(r#"{"spec": {"a": 1, "b": [2]}, "more": {"a": null}, "other": {"a": null}}"#),
-            Some(json!({"spec": {"b": [2]}, "more": {}, "other": {"a": null}}))
-        );
-        assert_eq!(copy(r#"{"spec": {"a": [{"b": null}]}}"#), None);
-        for text in ["null", "[1]", r#""a""#] {
-            let plain: Value = serde_json::from_str(text).expect("JSON");
-            assert_eq!(copy(text), Some(plain));
-        }
     }
 
     #[test]

@@ -96,8 +96,10 @@ impl Bench {
             }
             return Ok(Review::pass(&request.uid));
         }
+        let values = (object.to_value(), old.as_ref().map(Written::to_value));
         // What was read makes room for what is judged.
-        let (object, old) = (object.into_value(), old.map(Written::into_value));
+        drop((object, old));
+        let (object, old) = values;
         let accepted = old.as_ref().and_then(Accepted::read);
         let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
         let policy = self.policy.get();

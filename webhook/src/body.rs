@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, HttpBody};
+use axum::body::Body;
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -36,8 +36,8 @@ impl Room {
         }
     }
 
-    /// Takes in a body of at most so many bytes. Room is taken for what has arrived, not for what is announced: a client that
-    /// sends little holds little.
+    /// Takes in a body of at most so many bytes. Room is taken for what has arrived, not for what is
+    /// announced: a client that sends little holds little.
     pub(crate) async fn receive(&self, body: Body, most: usize) -> Result<Received, Refusal> {
         tokio::time::timeout(self.limits.body, self.collect(body, most))
             .await
@@ -69,8 +69,7 @@ impl Room {
     }
 
     async fn collect(&self, mut body: Body, most: usize) -> Result<Received, Refusal> {
-        let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        let mut bytes = Vec::with_capacity(announced.min(TYPICAL_BYTES));
+        let mut bytes = Vec::new();
         let mut room: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
             let frame = frame
@@ -96,9 +95,6 @@ impl Room {
         })
     }
 }
-
-/// What most bodies fit in: as much is made ready at once.
-const TYPICAL_BYTES: usize = 16 << 10;
 
 /// What an item of a list, or a field, takes in memory; rather more of an item, and less of a field.
 const ITEM_BYTES: usize = 64;

@@ -1,9 +1,11 @@
 //! Verdict → response: what the API server decodes.
 
+use std::fmt;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use shared_validation::{Verdict, Violation};
+use shared_validation::{Verdict, Violation, aggregate};
 
 use crate::review::{GroupVersionKind, Request};
 
@@ -70,6 +72,13 @@ struct Cause {
 #[derive(Serialize)]
 struct AuditAnnotations {
     rules: String,
+}
+
+/// As in the message that names all of them.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
 }
 
 impl Response {
@@ -166,18 +175,19 @@ fn invalid(kind: &GroupVersionKind, name: &str, verdict: &Verdict) -> Status {
         message: violation.error.body(),
         field: violation.error.path.to_string(),
     });
+    let causes: Vec<_> = causes.collect();
     Status {
         outcome: "Failure",
         message: format!(
             "{kind}.{group} \"{name}\" is invalid: {}",
-            verdict.message()
+            aggregate(&causes)
         ),
         reason: "Invalid",
         details: Some(Details {
             name: name.to_owned(),
             group: group.clone(),
             kind: kind.clone(),
-            causes: causes.collect(),
+            causes,
         }),
         code: 422,
     }

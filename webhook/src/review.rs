@@ -24,9 +24,7 @@ pub(crate) struct Request<T> {
     pub(crate) operation: String,
     #[serde(default)]
     pub(crate) user_info: UserInfo,
-    #[serde(default = "nothing")]
     pub(crate) object: Option<T>,
-    #[serde(default = "nothing")]
     pub(crate) old_object: Option<T>,
     #[serde(default)]
     pub(crate) dry_run: bool,
@@ -48,10 +46,6 @@ impl<'a> Object<'a> {
             Self::Unread(text) => Written::read(text),
         }
     }
-}
-
-fn nothing<T>() -> Option<T> {
-    None
 }
 
 impl<T> Request<T> {
@@ -101,7 +95,6 @@ struct Review<T> {
     api_version: String,
     #[serde(default)]
     kind: String,
-    #[serde(default = "nothing")]
     request: Option<Request<T>>,
 }
 
@@ -151,6 +144,26 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<Object<'_>>, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_that_cannot_be_read_stays_as_it_is() {
+        let body = |operation: &str, depth: usize| {
+            let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+            format!(
+                r#"{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {{
+                    "uid": "u", "operation": "{operation}", "oldObject": {{"a": {open}{close}}},
+                    "kind": {{"group": "g", "version": "v1", "kind": "K"}}}}}}"#
+            )
+        };
+        for (depth, is_read) in [(3, true), (200, false)] {
+            let body = body("DELETE", depth);
+            let request = read(body.as_bytes()).expect("a review");
+            assert!(request.object.is_none());
+            let old = request.old_object.expect("an object");
+            assert_eq!(matches!(old, Object::Read(_)), is_read, "{depth}");
+            assert_eq!(old.read().is_ok(), is_read, "{depth}");
+        }
+    }
 
     #[test]
     fn a_body_that_is_no_text_is_no_review_even_where_nobody_reads_it() {

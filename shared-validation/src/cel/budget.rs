@@ -1,21 +1,13 @@
 //! What a rule may cost, so that no rule and no object can keep the judge busy.
 //!
 //! The limit counts steps and bytes, never time: the same object gets the same verdict on every
-//! machine. Rules are instrumented when they are compiled: each step of a comprehension asks first,
-//! and what it collects is weighed.
+//! machine.
 
 use std::cell::Cell;
 
-use ::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
-};
 use ::cel::common::types::{CelBool, CelString, DYN_TYPE, Kind};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
-
-use crate::cel::library::{
-    self, BOUNDED_JOIN, BOUNDED_REPLACE, COUNTED, DURATION, IN_UTC, PRINTED, SPELLED, TIMESTAMP,
-};
 
 /// What one rule may take on one value. The API server allows a million units of cost, of which each
 /// step takes several: <https://pkg.go.dev/k8s.io/apiserver/pkg/apis/cel#pkg-constants>.
@@ -28,11 +20,11 @@ pub(super) const BYTES_PER_UNIT: usize = 64;
 /// How many values are compared with each other in about the time of a step.
 pub(super) const COMPARISONS_PER_UNIT: usize = 8;
 
-const STEP: &str = "@step";
-const WEIGHED: &str = "@weighed";
-const READ: &str = "@read";
-const READ_TEXT: &str = "@read_text";
-const EACH_WITH_EACH: &str = "@each_with_each";
+pub(super) const STEP: &str = "@step";
+pub(super) const WEIGHED: &str = "@weighed";
+pub(super) const READ: &str = "@read";
+pub(super) const READ_TEXT: &str = "@read_text";
+pub(super) const EACH_WITH_EACH: &str = "@each_with_each";
 /// How much text is read in about the time of a step.
 const BYTES_READ_PER_UNIT: usize = 1024;
 /// How many values are.
@@ -186,224 +178,4 @@ fn weigh(value: &dyn Val) -> bool {
         }
         _ => true,
     }
-}
-
-/// Makes every comprehension of an expression ask before each step, every function within one pay for
-/// what it reads, and what can grow pay for what it makes. Calls of functions that differ here reach
-/// ours.
-pub(super) fn instrument(expression: &mut IdedExpr) {
-    walk(expression, false);
-}
-
-fn walk(expression: &mut IdedExpr, repeated: bool) {
-    let below = |part: &mut IdedExpr| walk(part, repeated);
-    match &mut expression.expr {
-        Expr::Call(call) => {
-            call.target.iter_mut().for_each(|target| below(target));
-            call.args.iter_mut().for_each(below);
-            match (
-                call.func_name.as_str(),
-                call.target.is_some(),
-                call.args.as_mut_slice(),
-            ) {
-                ("join", true, _) => BOUNDED_JOIN.clone_into(&mut call.func_name),
-                ("replace", true, _) => BOUNDED_REPLACE.clone_into(&mut call.func_name),
-                ("timestamp", false, _) => TIMESTAMP.clone_into(&mut call.func_name),
-                ("duration", false, _) => DURATION.clone_into(&mut call.func_name),
-                ("string", false, [value]) => wrap(value, PRINTED),
-                ("int", false, [value]) => wrap(value, COUNTED),
-                ("distinct", true, []) => {
-                    if let Some(target) = &mut call.target {
-                        wrap(target, EACH_WITH_EACH);
-                    }
-                }
-                (getter, true, []) if getter.starts_with("get") => {
-                    if let Some(target) = &mut call.target {
-                        wrap(target, IN_UTC);
-                    }
-                }
-                ("format", true, [arguments]) => {
-                    if let Some(target) = &mut call.target {
-                        library::prepare_format(target, arguments);
-                    }
-                    wrap(arguments, SPELLED);
-                }
-                _ => {}
-            }
-            // Once, a function reads no more than the object holds.
-            if repeated {
-                pay_for_reading(call);
-            }
-            if grows(call) {
-                wrap(expression, WEIGHED);
-            }
-        }
-        Expr::Comprehension(comprehension) => {
-            let ComprehensionExpr {
-                iter_range,
-                accu_init,
-                loop_cond,
-                loop_step,
-                result,
-                ..
-            } = &mut **comprehension;
-            for part in [iter_range, accu_init, result] {
-                below(part);
-            }
-            walk(loop_cond, true);
-            walk(loop_step, true);
-            guard(loop_step);
-        }
-        Expr::List(list) => list.elements.iter_mut().for_each(below),
-        Expr::Map(map) => map
-            .entries
-            .iter_mut()
-            .for_each(|entry| match &mut entry.expr {
-                EntryExpr::MapEntry(entry) => {
-                    below(&mut entry.key);
-                    below(&mut entry.value);
-                }
-                EntryExpr::StructField(field) => below(&mut field.value),
-            }),
-        Expr::Select(select) => below(&mut select.operand),
-        Expr::Struct(fields) => fields
-            .entries
-            .iter_mut()
-            .for_each(|entry| match &mut entry.expr {
-                EntryExpr::MapEntry(entry) => below(&mut entry.value),
-                EntryExpr::StructField(field) => below(&mut field.value),
-            }),
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
-    }
-}
-
-/// Whether a call makes more of what it is given, so that a chain of them, as long as an expression may
-/// be, makes any amount.
-fn grows(call: &mut CallExpr) -> bool {
-    match call.func_name.as_str() {
-        // What a step collects is weighed by itself.
-        operators::ADD => collected(&mut call.args).is_none(),
-        name => matches!(name, "quote" | "strings.quote"),
-    }
-}
-
-/// Makes a function pay for its operands, if it looks at all of them.
-fn pay_for_reading(call: &mut CallExpr) {
-    let reads = match call.func_name.as_str() {
-        operators::EQUALS
-        | operators::NOT_EQUALS
-        | operators::LESS
-        | operators::LESS_EQUALS
-        | operators::GREATER
-        | operators::GREATER_EQUALS
-        | operators::IN => READ,
-        // Of a list, it is known.
-        "size" => READ_TEXT,
-        name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => READ,
-        _ => return,
-    };
-    let operands = call.target.iter_mut().map(|target| &mut **target);
-    for operand in operands.chain(&mut call.args) {
-        let is_constant = match &operand.expr {
-            Expr::Literal(_) => true,
-            // The `sets` of `sets.contains`.
-            Expr::Ident(name) => library::has_name(name),
-            _ => false,
-        };
-        if !is_constant {
-            wrap(operand, reads);
-        }
-    }
-}
-
-/// What stands below the payment, if there is one.
-pub(super) fn unpaid(expression: &IdedExpr) -> &IdedExpr {
-    match &expression.expr {
-        Expr::Call(call)
-            if matches!(
-                call.func_name.as_str(),
-                READ | READ_TEXT | WEIGHED | EACH_WITH_EACH
-            ) =>
-        {
-            call.args.first().map_or(expression, unpaid)
-        }
-        _ => expression,
-    }
-}
-
-/// Guards one step. The shapes are those that macros make; what a step comes to when the budget is
-/// used up ends the comprehension, or does nothing until it ends.
-fn guard(step: &mut IdedExpr) {
-    let Expr::Call(call) = &mut step.expr else {
-        return;
-    };
-    match (call.func_name.as_str(), call.args.as_mut_slice()) {
-        (operators::LOGICAL_AND, [_, predicate]) => ask(predicate, false),
-        (operators::LOGICAL_OR, [_, predicate]) => ask(predicate, true),
-        (operators::CONDITIONAL, [condition, taken, _]) => {
-            ask(condition, false);
-            if let Expr::Call(call) = &mut taken.expr {
-                collected(&mut call.args).into_iter().for_each(weigh_first);
-            }
-        }
-        (operators::ADD, args) => {
-            if let Some(element) = collected(args) {
-                weigh_first(element);
-                ask(element, false);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// What `@result + [e]` adds to the result.
-fn collected(args: &mut [IdedExpr]) -> Option<&mut IdedExpr> {
-    match args {
-        [
-            _,
-            IdedExpr {
-                expr: Expr::List(list),
-                ..
-            },
-        ] => list.elements.first_mut(),
-        _ => None,
-    }
-}
-
-/// `e` as `@step() ? e : otherwise`.
-fn ask(expression: &mut IdedExpr, otherwise: bool) {
-    let asked = node(expression.id, call(STEP, vec![]));
-    let otherwise = node(
-        expression.id,
-        Expr::Literal(LiteralValue::Boolean(otherwise.into())),
-    );
-    let id = expression.id;
-    let inner = std::mem::take(expression);
-    *expression = node(
-        id,
-        call(operators::CONDITIONAL, vec![asked, inner, otherwise]),
-    );
-}
-
-fn weigh_first(expression: &mut IdedExpr) {
-    wrap(expression, WEIGHED);
-}
-
-/// `e` as `function(e)`.
-fn wrap(expression: &mut IdedExpr, function: &str) {
-    let id = expression.id;
-    let inner = std::mem::take(expression);
-    *expression = node(id, call(function, vec![inner]));
-}
-
-fn node(id: u64, expr: Expr) -> IdedExpr {
-    IdedExpr { id, expr }
-}
-
-fn call(function: &str, args: Vec<IdedExpr>) -> Expr {
-    Expr::Call(CallExpr {
-        func_name: function.to_owned(),
-        target: None,
-        args,
-    })
 }

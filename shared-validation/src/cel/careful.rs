@@ -4,16 +4,15 @@
 //! `cel` crate knows no failed values, so where the data holds one, expressions are evaluated in a
 //! form that looks at every value that it reaches for.
 
-use ::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
-};
+use ::cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
 use ::cel::common::traits::Sizer;
 use ::cel::common::types::{CelBool, CelOptional, DYN_TYPE, Kind, STRING_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::budget::unpaid;
-use crate::cel::value::Broken;
+use crate::cel::ast::{call, each, wrap};
+use crate::cel::payment::unpaid;
+use crate::cel::untyped::Broken;
 
 const SOUND: &str = "@sound";
 const HAS: &str = "@has";
@@ -125,67 +124,6 @@ fn equality(operands: &[IdedExpr]) -> &'static str {
 fn is_internal(operand: Option<&IdedExpr>) -> bool {
     operand
         .is_some_and(|operand| matches!(&operand.expr, Expr::Ident(name) if name.starts_with('@')))
-}
-
-fn wrap(node: &mut IdedExpr, function: &str) {
-    let id = node.id;
-    let inner = std::mem::take(node);
-    *node = IdedExpr {
-        id,
-        expr: call(function, vec![inner]),
-    };
-}
-
-fn call(function: &str, args: Vec<IdedExpr>) -> Expr {
-    Expr::Call(CallExpr {
-        func_name: function.to_owned(),
-        target: None,
-        args,
-    })
-}
-
-/// Visits every node, those within first.
-pub(super) fn each(node: &mut IdedExpr, visit: &mut dyn FnMut(&mut IdedExpr)) {
-    match &mut node.expr {
-        Expr::Call(call) => {
-            if let Some(target) = &mut call.target {
-                each(target, visit);
-            }
-            call.args
-                .iter_mut()
-                .for_each(|argument| each(argument, visit));
-        }
-        Expr::Comprehension(comprehension) => {
-            let ComprehensionExpr {
-                iter_range,
-                accu_init,
-                loop_cond,
-                loop_step,
-                result,
-                ..
-            } = &mut **comprehension;
-            for part in [iter_range, accu_init, loop_cond, loop_step, result] {
-                each(part, visit);
-            }
-        }
-        Expr::List(list) => list
-            .elements
-            .iter_mut()
-            .for_each(|element| each(element, visit)),
-        Expr::Map(map) => map
-            .entries
-            .iter_mut()
-            .for_each(|entry| match &mut entry.expr {
-                EntryExpr::MapEntry(entry) => {
-                    each(&mut entry.key, visit);
-                    each(&mut entry.value, visit);
-                }
-                EntryExpr::StructField(field) => each(&mut field.value, visit),
-            }),
-        Expr::Select(select) => each(&mut select.operand, visit),
-        Expr::Struct(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
-    }
-    visit(node);
 }
 
 fn sound<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {

@@ -1,10 +1,10 @@
 //! What can be said of an expression before it is ever asked: that its names are known, that its
 //! patterns compile, and that it is not too large to be walked.
 
-use ::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use ::cel::common::ast::{Expr, IdedExpr, LiteralValue};
 
+use crate::cel::ast;
 use crate::cel::library;
-use crate::cel::value;
 use crate::schema::Schema;
 
 /// The API server takes a hundred thousand characters; no rule comes near, and a walk must be able to
@@ -97,12 +97,7 @@ impl<'a> Walk<'a> {
                         library::compile_regex(pattern.inner())?;
                     }
                 }
-                call.target
-                    .iter()
-                    .try_for_each(|target| self.node(target))?;
-                call.args
-                    .iter()
-                    .try_for_each(|argument| self.node(argument))
+                self.children(expression)
             }
             Expr::Comprehension(comprehension) => {
                 self.node(&comprehension.iter_range)?;
@@ -116,24 +111,18 @@ impl<'a> Walk<'a> {
                 self.variables.truncate(known);
                 Ok(())
             }
-            Expr::List(list) => list
-                .elements
-                .iter()
-                .try_for_each(|element| self.node(element)),
-            Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
-                EntryExpr::MapEntry(entry) => {
-                    self.node(&entry.key)?;
-                    self.node(&entry.value)
-                }
-                EntryExpr::StructField(field) => self.node(&field.value),
-            }),
-            Expr::Select(select) => {
-                self.node(&select.operand)?;
+            Expr::Select(_) => {
+                self.children(expression)?;
                 self.field(expression)
             }
             Expr::Struct(_) => Err("messages are not supported".to_owned()),
-            Expr::Literal(_) | Expr::Unspecified => Ok(()),
+            _ => self.children(expression),
         }
+    }
+
+    fn children(&mut self, expression: &'a IdedExpr) -> Result<(), String> {
+        let mut children = ast::children(expression).into_iter();
+        children.try_for_each(|child| self.node(child))
     }
 
     /// Checks a field against the schema, where the expression names it by a plain path.
@@ -157,11 +146,12 @@ impl<'a> Walk<'a> {
             if own && matches!(*name, "apiVersion" | "kind" | "metadata") {
                 return Ok(());
             }
-            let field = value::unescape(name);
-            match node.field(&field) {
+            let mut fields = node.properties.values();
+            let known = fields.find(|field| field.identifier.as_deref() == Some(*name));
+            match known.or_else(|| node.additional()) {
                 Some(child) => node = child,
                 None if node.int_or_string => return Ok(()),
-                None => return Err(format!("undefined field `{field}`")),
+                None => return Err(format!("undefined field `{name}`")),
             }
         }
         Ok(())

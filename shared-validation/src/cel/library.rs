@@ -7,7 +7,7 @@ mod formatting;
 mod ip;
 mod lists;
 mod macros;
-mod opaque;
+pub(super) mod opaque;
 mod quantity;
 mod regex;
 mod semver;
@@ -287,6 +287,7 @@ const NAMES: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cel::payment;
     use ::cel::{Context, Value};
 
     /// What an expression comes to, in the environment of rules.
@@ -295,7 +296,7 @@ mod tests {
             .parser()
             .parse(source)
             .map_err(|error| error.to_string())?;
-        budget::instrument(&mut expression);
+        payment::instrument(&mut expression);
         let context = Context::with_env(environment());
         let outcome = budget::Budget::new().spend(|| Value::resolve(&expression, &context));
         outcome

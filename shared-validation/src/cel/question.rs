@@ -25,15 +25,16 @@ pub(super) struct Question<'a> {
 /// `self` and `oldSelf`.
 pub(super) struct Variables<'a> {
     pub(super) context: Context<'a, 'a>,
-    /// Whether `self` holds data that has no CEL value, and whether `oldSelf` does.
-    broken: (bool, bool),
+    /// Whether `self` holds data that has no CEL value.
+    is_broken: bool,
+    /// Whether `oldSelf` does.
+    is_old_broken: bool,
 }
 
 impl Variables<'_> {
     /// Whether a rule may meet data that has no CEL value.
     pub(super) fn are_broken_for(&self, rule: &CelRule) -> bool {
-        let (own, old) = self.broken;
-        own || (old && rule.sees_old_self())
+        self.is_broken || (self.is_old_broken && rule.sees_old_self())
     }
 }
 
@@ -86,7 +87,8 @@ impl<'a> Question<'a> {
         }
         Variables {
             context,
-            broken: (conversion.met_broken(), before.met_broken()),
+            is_broken: conversion.met_broken(),
+            is_old_broken: before.met_broken(),
         }
     }
 

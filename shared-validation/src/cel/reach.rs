@@ -1,6 +1,8 @@
 //! Which part of a value its rules look at: the rest need not be made a CEL value at all.
 
-use ::cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
+use ::cel::common::ast::{Expr, IdedExpr};
+
+use crate::cel::ast::children;
 
 /// What expressions look at of `self` and `oldSelf`.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,33 +36,11 @@ impl Reach {
                 Expr::Ident(name) if is_value(name) => self.add_field(&select.field),
                 _ => self.add(&select.operand),
             },
-            Expr::Call(call) => {
-                call.target.iter().for_each(|target| self.add(target));
-                call.args.iter().for_each(|argument| self.add(argument));
-            }
-            Expr::Comprehension(comprehension) => {
-                let ComprehensionExpr {
-                    iter_range,
-                    accu_init,
-                    loop_cond,
-                    loop_step,
-                    result,
-                    ..
-                } = &**comprehension;
-                for part in [iter_range, accu_init, loop_cond, loop_step, result] {
-                    self.add(part);
+            _ => {
+                for child in children(expression) {
+                    self.add(child);
                 }
             }
-            Expr::List(list) => list.elements.iter().for_each(|element| self.add(element)),
-            Expr::Map(map) => map
-                .entries
-                .iter()
-                .for_each(|entry| self.add_entry(&entry.expr)),
-            Expr::Struct(fields) => fields
-                .entries
-                .iter()
-                .for_each(|entry| self.add_entry(&entry.expr)),
-            Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
         }
     }
 
@@ -69,16 +49,6 @@ impl Reach {
         match other {
             Self::Fields(names) => names.iter().for_each(|name| self.add_field(name)),
             Self::Whole => *self = Self::Whole,
-        }
-    }
-
-    fn add_entry(&mut self, entry: &EntryExpr) {
-        match entry {
-            EntryExpr::MapEntry(entry) => {
-                self.add(&entry.key);
-                self.add(&entry.value);
-            }
-            EntryExpr::StructField(field) => self.add(&field.value),
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::cel::budget::Budget;
 use crate::cel::question::Question;
 use crate::cel::reach::Reach;
-use crate::cel::{budget, careful, check, field_path, library, plain};
+use crate::cel::{careful, check, field_path, library, payment, plain};
 use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
 use crate::ruleset::CompileError;
@@ -304,7 +304,7 @@ fn sized_expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, S
     let depth = check::expression(&expression, scope)?;
     let mut reach = Reach::default();
     reach.add(&expression);
-    budget::instrument(&mut expression);
+    payment::instrument(&mut expression);
     plain::make_plain(&mut expression);
     Ok(Checked {
         tree: expression,

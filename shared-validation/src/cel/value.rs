@@ -1,20 +1,19 @@
 //! JSON as CEL values, typed by the schema, as the API server types it.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use ::cel::ExecutionError;
-use ::cel::common::traits::{Adder, Container, Indexer, Iterable, Sizer};
 use ::cel::common::types::{
     CelBool, CelBytes, CelDouble, CelDuration, CelInt, CelList, CelMap, CelMapKey, CelNull,
-    CelString, CelTimestamp, LIST_TYPE, Type,
+    CelString, CelTimestamp,
 };
-use ::cel::common::value::{CowVal, StaticVal, Val};
+use ::cel::common::value::Val;
 use base64::Engine;
 use serde_json::{Map, Number, Value};
 
+use crate::cel::keyed::Keyed;
 use crate::cel::reach::Reach;
+use crate::cel::untyped::{Broken, Preserved};
 use crate::format::{Format, time};
 use crate::go;
 use crate::schema::{JsonType, ListType, Schema};
@@ -65,7 +64,7 @@ impl Conversion {
         }
         let expected = match (schema.json_type, value) {
             (Some(JsonType::Object), Value::Object(fields)) => {
-                return Box::new(self.object(schema, fields, &Reach::Whole));
+                return Box::new(CelMap::from(self.fields(schema, fields, &Reach::Whole)));
             }
             (Some(JsonType::Array), Value::Array(items)) => {
                 return match &schema.items {
@@ -109,7 +108,7 @@ impl Conversion {
     ) -> Box<dyn Val + 'v> {
         match (schema.json_type, value) {
             (Some(JsonType::Object), Value::Object(fields)) if !schema.int_or_string => {
-                Box::new(self.object(schema, fields, reach))
+                Box::new(CelMap::from(self.fields(schema, fields, reach)))
             }
             _ => self.of(schema, value),
         }
@@ -123,7 +122,7 @@ impl Conversion {
     ) -> Box<dyn Val + 'v> {
         match value {
             Value::Object(fields) => {
-                let mut entries = self.entries(schema, fields, &Reach::Whole);
+                let mut entries = self.fields(schema, fields, &Reach::Whole);
                 add_identity(&mut entries, fields);
                 Box::new(CelMap::from(entries))
             }
@@ -156,20 +155,8 @@ impl Conversion {
         read.unwrap_or_else(|| self.broken(format!("Invalid formatted string {text}")))
     }
 
-    fn object<'v>(
-        &self,
-        schema: &'v Schema,
-        fields: &'v Map<String, Value>,
-        reach: &Reach,
-    ) -> CelMap<'v> {
-        let mut entries = self.entries(schema, fields, reach);
-        if schema.embedded {
-            add_identity(&mut entries, fields);
-        }
-        CelMap::from(entries)
-    }
-
-    fn entries<'v>(
+    /// The fields of an object, by what expressions call them.
+    fn fields<'v>(
         &self,
         schema: &'v Schema,
         fields: &'v Map<String, Value>,
@@ -181,13 +168,25 @@ impl Conversion {
         };
         let mut entries = HashMap::with_capacity(most);
         if let Some(child) = schema.additional().filter(|_| schema.properties.is_empty()) {
-            for (name, field) in fields {
-                if reach.has(name) {
-                    entries.insert(CelMapKey::from(name.as_str()), self.of(child, field));
-                }
+            for (name, field) in fields.iter().filter(|(name, _)| reach.has(name)) {
+                entries.insert(CelMapKey::from(name.as_str()), self.of(child, field));
             }
-            return entries;
+        } else {
+            self.known_fields(schema, fields, reach, &mut entries);
         }
+        if schema.embedded {
+            add_identity(&mut entries, fields);
+        }
+        entries
+    }
+
+    fn known_fields<'v>(
+        &self,
+        schema: &'v Schema,
+        fields: &'v Map<String, Value>,
+        reach: &Reach,
+        entries: &mut Entries<'v>,
+    ) {
         let mut unknown = Map::new();
         let mut nulls = 0;
         for (name, field) in fields {
@@ -195,8 +194,8 @@ impl Conversion {
                 // A null field counts as absent.
                 Some(_) if field.is_null() => nulls += 1,
                 Some(child) => {
-                    if let Some(name) = escape(name).filter(|name| reach.has(name)) {
-                        entries.insert(key(name), self.of(child, field));
+                    if let Some(name) = child.identifier.as_deref().filter(|name| reach.has(name)) {
+                        entries.insert(CelMapKey::from(name), self.of(child, field));
                     }
                 }
                 None if *reach == Reach::Whole => {
@@ -206,18 +205,15 @@ impl Conversion {
             }
         }
         if *reach != Reach::Whole {
-            return entries;
+            return;
         }
         if nulls > 0 {
             entries.insert(CelMapKey::from(NULLS), Box::new(CelInt::from(nulls)));
         }
         if !unknown.is_empty() {
-            entries.insert(
-                CelMapKey::from(UNKNOWN),
-                Box::new(Preserved(Value::Object(unknown))),
-            );
+            let unknown = Preserved(Value::Object(unknown));
+            entries.insert(CelMapKey::from(UNKNOWN), Box::new(unknown));
         }
-        entries
     }
 
     fn list<'v>(
@@ -235,10 +231,11 @@ impl Conversion {
             ListType::Atomic => Box::new(list),
             ListType::Set => Box::new(Keyed { list, keys: None }),
             ListType::Map(keys) => {
-                let keys = keys
+                let fields = keys
                     .iter()
-                    .filter_map(|name| escape(name).map(key))
-                    .collect();
+                    .filter_map(|name| item_schema.properties.get(name));
+                let keys = fields.filter_map(|field| field.identifier.as_deref());
+                let keys = keys.map(CelMapKey::from).collect();
                 Box::new(Keyed {
                     list,
                     keys: Some(keys),
@@ -270,254 +267,5 @@ fn add_identity<'v>(entries: &mut Entries<'v>, fields: &'v Map<String, Value>) {
         });
         let names: Entries<'v> = names.collect();
         entries.insert(CelMapKey::from("metadata"), Box::new(CelMap::from(names)));
-    }
-}
-
-/// A property's name as a CEL identifier; some names have none.
-/// <https://kubernetes.io/docs/reference/using-api/cel/#escaping>
-fn escape(name: &str) -> Option<Cow<'_, str>> {
-    if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() {
-        return None;
-    }
-    if RESERVED.contains(&name) {
-        return Some(format!("__{name}__").into());
-    }
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    if name.bytes().all(plain) && !name.contains("__") {
-        return Some(name.into());
-    }
-    if !name
-        .bytes()
-        .all(|b| plain(b) || matches!(b, b'.' | b'-' | b'/'))
-    {
-        return None;
-    }
-    let escaped = name
-        .replace("__", "__underscores__")
-        .replace('.', "__dot__")
-        .replace('-', "__dash__")
-        .replace('/', "__slash__");
-    Some(escaped.into())
-}
-
-fn key(name: Cow<'_, str>) -> CelMapKey<'_> {
-    match name {
-        Cow::Borrowed(name) => CelMapKey::from(name),
-        Cow::Owned(name) => CelMapKey::from(name),
-    }
-}
-
-/// The property that an identifier stands for.
-pub(super) fn unescape(identifier: &str) -> String {
-    let inner = identifier
-        .strip_prefix("__")
-        .and_then(|rest| rest.strip_suffix("__"));
-    if let Some(name) = inner.filter(|name| RESERVED.contains(name)) {
-        return name.to_owned();
-    }
-    identifier
-        .replace("__dot__", ".")
-        .replace("__dash__", "-")
-        .replace("__slash__", "/")
-        .replace("__underscores__", "__")
-}
-
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-];
-
-/// Data that has no CEL value, and why: every operation on it fails.
-#[derive(Clone, Debug)]
-pub(super) struct Broken(pub(super) String);
-
-impl Val for Broken {
-    fn get_type(&self) -> &Type {
-        <Self as Val>::cel_type()
-    }
-
-    fn cel_type() -> &'static Type {
-        static TYPE: Type = Type::new_unspecified_type("@broken");
-        &TYPE
-    }
-
-    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
-        Box::new(self.clone())
-    }
-
-    fn as_any(&self) -> Option<&dyn std::any::Any> {
-        Some(self)
-    }
-}
-
-impl StaticVal for Broken {}
-
-/// Data that the schema does not describe: it can be compared, and nothing else.
-#[derive(Clone, Debug, PartialEq)]
-struct Preserved(Value);
-
-impl Val for Preserved {
-    fn get_type(&self) -> &Type {
-        <Self as Val>::cel_type()
-    }
-
-    fn cel_type() -> &'static Type {
-        static TYPE: Type = Type::new_unspecified_type("@preserved");
-        &TYPE
-    }
-
-    fn equals(&self, other: &dyn Val) -> bool {
-        other.downcast_ref::<Self>() == Some(self)
-    }
-
-    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
-        Box::new(self.clone())
-    }
-
-    fn as_any(&self) -> Option<&dyn std::any::Any> {
-        Some(self)
-    }
-}
-
-impl StaticVal for Preserved {}
-
-/// A list whose items have identities: a set, or a map by keys. Order does not count when it is
-/// compared, and `+` is a union.
-#[derive(Debug)]
-struct Keyed<'v> {
-    list: CelList<'v>,
-    /// The fields that identify an item; none for a set.
-    keys: Option<Vec<CelMapKey<'v>>>,
-}
-
-impl Keyed<'_> {
-    fn is_same(&self, a: &dyn Val, b: &dyn Val) -> bool {
-        let Some(keys) = &self.keys else {
-            return a.equals(b);
-        };
-        keys.iter().all(|key| match (part(a, key), part(b, key)) {
-            (Some(a), Some(b)) => a.equals(b.as_ref()),
-            (None, None) => true,
-            _ => false,
-        })
-    }
-}
-
-fn part<'b, 'v>(value: &'b (dyn Val + 'v), key: &CelMapKey<'_>) -> Option<CowVal<'b, 'v>> {
-    value.as_indexer()?.get(key.inner()).ok()
-}
-
-impl Val for Keyed<'_> {
-    fn get_type(&self) -> &Type {
-        <Self as Val>::cel_type()
-    }
-
-    fn cel_type() -> &'static Type {
-        &LIST_TYPE
-    }
-
-    fn as_adder<'b, 'w>(&'b self) -> Option<&'b (dyn Adder + 'w)>
-    where
-        Self: 'w,
-    {
-        Some(self)
-    }
-
-    fn as_container(&self) -> Option<&dyn Container> {
-        self.list.as_container()
-    }
-
-    fn as_indexer<'b, 'w>(&'b self) -> Option<&'b (dyn Indexer + 'w)>
-    where
-        Self: 'w,
-    {
-        self.list.as_indexer()
-    }
-
-    fn as_iterable<'b, 'w>(&'b self) -> Option<&'b (dyn Iterable + 'w)>
-    where
-        Self: 'w,
-    {
-        self.list.as_iterable()
-    }
-
-    fn as_sizer(&self) -> Option<&dyn Sizer> {
-        self.list.as_sizer()
-    }
-
-    fn equals(&self, other: &dyn Val) -> bool {
-        let Some(iterable) = other.as_iterable() else {
-            return false;
-        };
-        let mut others = iterable.iter();
-        let mut count = 0;
-        while let Some(other) = others.next() {
-            count += 1;
-            let own = self
-                .list
-                .inner()
-                .iter()
-                .find(|own| self.is_same(own.as_ref(), other));
-            if !own.is_some_and(|own| self.keys.is_none() || own.equals(other)) {
-                return false;
-            }
-        }
-        count == self.list.inner().len()
-    }
-
-    fn clone_as_boxed<'w>(&self) -> Box<dyn Val + 'w>
-    where
-        Self: 'w,
-    {
-        Box::new(Keyed {
-            list: self.list.clone(),
-            keys: self.keys.clone(),
-        })
-    }
-}
-
-impl Adder for Keyed<'_> {
-    fn add<'b, 'w>(&'b self, rhs: &(dyn Val + 'w)) -> Result<CowVal<'b, 'w>, ExecutionError>
-    where
-        Self: 'w,
-    {
-        let mut others = rhs
-            .as_iterable()
-            .ok_or_else(|| ExecutionError::function_error("_+_", "no such overload"))?
-            .iter();
-        let mut sum: Vec<Box<dyn Val + 'w>> = self
-            .list
-            .inner()
-            .iter()
-            .map(|item| item.clone_as_boxed())
-            .collect();
-        while let Some(other) = others.next() {
-            let place = sum.iter().position(|own| self.is_same(own.as_ref(), other));
-            match place {
-                Some(place) => sum[place] = other.clone_as_boxed(),
-                None => sum.push(other.clone_as_boxed()),
-            }
-        }
-        let keys = self.keys.clone();
-        Ok(CowVal::owned(Keyed {
-            list: CelList::from(sum),
-            keys,
-        }))
     }
 }

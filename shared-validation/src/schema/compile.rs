@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::cel::CelRule;
+use crate::cel::{self, CelRule};
 use crate::format::Format;
 use crate::re2;
 use crate::ruleset::CompileError;
@@ -97,7 +97,8 @@ impl Schema {
             "items" => self.items = Some(Box::new(Self::compile(value, &format!("{at}[]"))?)),
             "properties" => {
                 for (name, property) in value.as_object().into_iter().flatten() {
-                    let child = Self::compile(property, &join(at, name))?;
+                    let mut child = Self::compile(property, &join(at, name))?;
+                    child.identifier = cel::escape(name);
                     self.properties.insert(name.clone(), child);
                 }
             }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 /// What is written, for as long as its text is there.
 #[derive(Debug, PartialEq)]
@@ -58,50 +58,6 @@ impl Tree<'_> {
         let mut names = names.into_iter();
         names.try_fold(self, Self::field).is_some()
     }
-
-    /// Whether there is a null in it.
-    fn has_nulls(&self) -> bool {
-        match self {
-            Self::Null => true,
-            Self::List(items) => items.iter().any(Self::has_nulls),
-            Self::Object(fields) => fields.iter().any(|(_, value)| value.has_nulls()),
-            _ => false,
-        }
-    }
-
-    /// A copy with no more of the closed fields of the object than is open. None where a null may
-    /// have to be dropped from one.
-    pub(crate) fn to_value_but(&self, closed: &[Closed]) -> Option<Value> {
-        let Self::Object(fields) = self else {
-            return Some(self.to_value());
-        };
-        let mut copied = Map::new();
-        for (name, value) in fields {
-            let closed = closed.iter().find(|closed| closed.name == name);
-            let value = match (closed, value) {
-                (Some(closed), value) if closed.drops_nulls && value.has_nulls() => return None,
-                (Some(closed), Self::Object(fields)) => {
-                    let fields = fields.iter();
-                    fields
-                        .filter(|(name, _)| closed.open.iter().any(|open| open == name))
-                        .map(|(name, value)| (name.as_ref(), value.to_value()))
-                        .collect()
-                }
-                (_, value) => value.to_value(),
-            };
-            copied.insert(name.as_ref().to_owned(), value);
-        }
-        Some(Value::Object(copied))
-    }
-}
-
-/// A field of an object of which little is looked at.
-pub(crate) struct Closed {
-    pub(crate) name: &'static str,
-    /// What is, within it.
-    pub(crate) open: Vec<String>,
-    /// Whether nulls within it may be dropped.
-    pub(crate) drops_nulls: bool,
 }
 
 /// Reads all but who has written which field of an object: no rule asks for that, and it is often the

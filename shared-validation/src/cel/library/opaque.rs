@@ -33,4 +33,4 @@ macro_rules! opaque {
     };
 }
 
-pub(super) use opaque;
+pub(in crate::cel) use opaque;

@@ -1,0 +1,137 @@
+//! How much of an object its CRD speaks of when it is written: the rest need not be looked at.
+
+use serde_json::{Map, Value};
+
+use crate::schema::{ListType, Schema};
+use crate::written::Tree;
+
+/// What to leave out of an object, compiled once.
+pub(crate) struct Brief {
+    closed: Vec<Closed>,
+}
+
+/// A field of an object of which little or nothing is judged.
+struct Closed {
+    name: &'static str,
+    /// What is, within it.
+    open: Vec<String>,
+    /// Whether nulls within it may be dropped.
+    drops_nulls: bool,
+}
+
+impl Brief {
+    /// For the object that is written.
+    pub(crate) fn of_object(schema: &Schema, has_own_status: bool) -> Self {
+        Self::new(schema, has_own_status, |node| {
+            // Lists whose items have identities, and embedded objects, are judged wherever they stand.
+            node.has_identities || node.has_embedded
+        })
+    }
+
+    /// For the object that it replaces, of which still less is judged.
+    pub(crate) fn of_replaced(schema: &Schema, has_own_status: bool) -> Self {
+        Self::new(schema, has_own_status, |_| false)
+    }
+
+    fn new(
+        schema: &Schema,
+        has_own_status: bool,
+        is_judged: impl Fn(&Schema) -> bool + Copy,
+    ) -> Self {
+        let mut closed = Vec::new();
+        if !schema.speaks_of_fields_only() {
+            return Self { closed };
+        }
+        let metadata = schema.properties.get("metadata");
+        if metadata.is_none_or(Schema::speaks_of_nothing) {
+            closed.push(Closed {
+                name: "metadata",
+                open: Vec::new(),
+                drops_nulls: false,
+            });
+        }
+        let status = schema.properties.get("status");
+        if has_own_status
+            && status.is_none_or(|status| {
+                status.list_type == ListType::Atomic
+                    && !status.embedded
+                    && !status.additional().is_some_and(is_judged)
+            })
+        {
+            let fields = status.into_iter().flat_map(|status| &status.properties);
+            let open = fields.filter(|(_, node)| is_judged(node));
+            closed.push(Closed {
+                name: "status",
+                open: open.map(|(name, _)| name.clone()).collect(),
+                drops_nulls: true,
+            });
+        }
+        Self { closed }
+    }
+
+    /// A copy of an object without what is left out. None where a null may have to be dropped from that.
+    pub(crate) fn copy(&self, object: &Tree<'_>) -> Option<Value> {
+        let Tree::Object(fields) = object else {
+            return Some(object.to_value());
+        };
+        let mut copied = Map::new();
+        for (name, value) in fields {
+            let closed = self.closed.iter().find(|closed| closed.name == name);
+            let value = match (closed, value) {
+                (Some(closed), value) if closed.drops_nulls && has_nulls(value) => return None,
+                (Some(closed), Tree::Object(fields)) => {
+                    let fields = fields.iter();
+                    fields
+                        .filter(|(name, _)| closed.open.iter().any(|open| open == name))
+                        .map(|(name, value)| (name.as_ref(), value.to_value()))
+                        .collect()
+                }
+                (_, value) => value.to_value(),
+            };
+            copied.insert(name.as_ref().to_owned(), value);
+        }
+        Some(Value::Object(copied))
+    }
+}
+
+fn has_nulls(tree: &Tree<'_>) -> bool {
+    match tree {
+        Tree::Null => true,
+        Tree::List(items) => items.iter().any(has_nulls),
+        Tree::Object(fields) => fields.iter().any(|(_, value)| has_nulls(value)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::written::Written;
+
+    #[test]
+    fn of_what_is_closed_only_what_is_open_is_copied() {
+        let closed = ["spec", "more"].map(|name| Closed {
+            name,
+            open: vec!["b".to_owned()],
+            drops_nulls: name == "spec",
+        });
+        let brief = Brief {
+            closed: closed.into(),
+        };
+        let copy = |text: &str| {
+            let written: Written<'_> = serde_json::from_str(text).expect("JSON");
+            brief.copy(written.tree())
+        };
+        assert_eq!(
+            copy(r#"{"spec": {"a": 1, "b": [2]}, "more": {"a": null}, "other": {"a": null}}"#),
+            Some(json!({"spec": {"b": [2]}, "more": {}, "other": {"a": null}}))
+        );
+        assert_eq!(copy(r#"{"spec": {"a": [{"b": null}]}}"#), None);
+        for text in ["null", "[1]", r#""a""#] {
+            let plain: Value = serde_json::from_str(text).expect("JSON");
+            assert_eq!(copy(text), Some(plain));
+        }
+    }
+}

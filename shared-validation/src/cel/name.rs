@@ -1,0 +1,49 @@
+//! What expressions call the fields of an object.
+
+/// A property's name as a CEL identifier; some names have none.
+/// <https://kubernetes.io/docs/reference/using-api/cel/#escaping>
+pub(crate) fn escape(name: &str) -> Option<String> {
+    if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() {
+        return None;
+    }
+    if RESERVED.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    if name.bytes().all(plain) && !name.contains("__") {
+        return Some(name.to_owned());
+    }
+    if !name
+        .bytes()
+        .all(|b| plain(b) || matches!(b, b'.' | b'-' | b'/'))
+    {
+        return None;
+    }
+    let escaped = name
+        .replace("__", "__underscores__")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__");
+    Some(escaped)
+}
+
+const RESERVED: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+];

@@ -1,0 +1,171 @@
+//! Expressions that pay for what they do.
+
+use ::cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
+
+use crate::cel::ast::{call, children_mut, replace, truth, wrap};
+use crate::cel::budget::{EACH_WITH_EACH, READ, READ_TEXT, STEP, WEIGHED};
+use crate::cel::library::{
+    self, BOUNDED_JOIN, BOUNDED_REPLACE, COUNTED, DURATION, IN_UTC, PRINTED, SPELLED, TIMESTAMP,
+};
+
+/// Makes every comprehension of an expression ask before each step, every function within one pay for
+/// what it reads, and what can grow pay for what it makes. Calls of functions that differ here reach
+/// ours.
+pub(super) fn instrument(expression: &mut IdedExpr) {
+    walk(expression, false);
+}
+
+fn walk(expression: &mut IdedExpr, repeated: bool) {
+    if let Expr::Comprehension(comprehension) = &mut expression.expr {
+        let comprehension = &mut **comprehension;
+        walk(&mut comprehension.iter_range, repeated);
+        walk(&mut comprehension.accu_init, repeated);
+        walk(&mut comprehension.result, repeated);
+        walk(&mut comprehension.loop_cond, true);
+        walk(&mut comprehension.loop_step, true);
+        guard(&mut comprehension.loop_step);
+        return;
+    }
+    for child in children_mut(expression) {
+        walk(child, repeated);
+    }
+    let Expr::Call(call) = &mut expression.expr else {
+        return;
+    };
+    reach_ours(call);
+    // Once, a function reads no more than the object holds.
+    if repeated {
+        pay_for_reading(call);
+    }
+    if grows(call) {
+        wrap(expression, WEIGHED);
+    }
+}
+
+/// Makes a call of a function that differs here reach ours.
+fn reach_ours(call: &mut CallExpr) {
+    match (
+        call.func_name.as_str(),
+        call.target.as_deref_mut(),
+        call.args.as_mut_slice(),
+    ) {
+        ("join", Some(_), _) => BOUNDED_JOIN.clone_into(&mut call.func_name),
+        ("replace", Some(_), _) => BOUNDED_REPLACE.clone_into(&mut call.func_name),
+        ("timestamp", None, _) => TIMESTAMP.clone_into(&mut call.func_name),
+        ("duration", None, _) => DURATION.clone_into(&mut call.func_name),
+        ("string", None, [value]) => wrap(value, PRINTED),
+        ("int", None, [value]) => wrap(value, COUNTED),
+        ("distinct", Some(list), []) => wrap(list, EACH_WITH_EACH),
+        (getter, Some(moment), []) if getter.starts_with("get") => wrap(moment, IN_UTC),
+        ("format", Some(text), [arguments]) => {
+            library::prepare_format(text, arguments);
+            wrap(arguments, SPELLED);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a call makes more of what it is given, so that a chain of them, as long as an expression may
+/// be, makes any amount.
+fn grows(call: &mut CallExpr) -> bool {
+    match call.func_name.as_str() {
+        // What a step collects is weighed by itself.
+        operators::ADD => collected(&mut call.args).is_none(),
+        name => matches!(name, "quote" | "strings.quote"),
+    }
+}
+
+/// Makes a function pay for its operands, if it looks at all of them.
+fn pay_for_reading(call: &mut CallExpr) {
+    let reads = match call.func_name.as_str() {
+        operators::EQUALS
+        | operators::NOT_EQUALS
+        | operators::LESS
+        | operators::LESS_EQUALS
+        | operators::GREATER
+        | operators::GREATER_EQUALS
+        | operators::IN => READ,
+        // Of a list, it is known.
+        "size" => READ_TEXT,
+        name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => READ,
+        _ => return,
+    };
+    let operands = call.target.iter_mut().map(|target| &mut **target);
+    for operand in operands.chain(&mut call.args) {
+        let is_constant = match &operand.expr {
+            Expr::Literal(_) => true,
+            // The `sets` of `sets.contains`.
+            Expr::Ident(name) => library::has_name(name),
+            _ => false,
+        };
+        if !is_constant {
+            wrap(operand, reads);
+        }
+    }
+}
+
+/// What stands below the payment, if there is one.
+pub(super) fn unpaid(expression: &IdedExpr) -> &IdedExpr {
+    match &expression.expr {
+        Expr::Call(call)
+            if matches!(
+                call.func_name.as_str(),
+                READ | READ_TEXT | WEIGHED | EACH_WITH_EACH
+            ) =>
+        {
+            call.args.first().map_or(expression, unpaid)
+        }
+        _ => expression,
+    }
+}
+
+/// Guards one step. The shapes are those that macros make; what a step comes to when the budget is
+/// used up ends the comprehension, or does nothing until it ends.
+fn guard(step: &mut IdedExpr) {
+    let Expr::Call(call) = &mut step.expr else {
+        return;
+    };
+    match (call.func_name.as_str(), call.args.as_mut_slice()) {
+        (operators::LOGICAL_AND, [_, predicate]) => ask(predicate, false),
+        (operators::LOGICAL_OR, [_, predicate]) => ask(predicate, true),
+        (operators::CONDITIONAL, [condition, taken, _]) => {
+            ask(condition, false);
+            if let Expr::Call(call) = &mut taken.expr
+                && let Some(element) = collected(&mut call.args)
+            {
+                wrap(element, WEIGHED);
+            }
+        }
+        (operators::ADD, args) => {
+            if let Some(element) = collected(args) {
+                wrap(element, WEIGHED);
+                ask(element, false);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What `@result + [e]` adds to the result.
+fn collected(args: &mut [IdedExpr]) -> Option<&mut IdedExpr> {
+    match args {
+        [
+            _,
+            IdedExpr {
+                expr: Expr::List(list),
+                ..
+            },
+        ] => list.elements.first_mut(),
+        _ => None,
+    }
+}
+
+/// `e` as `@step() ? e : otherwise`.
+fn ask(expression: &mut IdedExpr, otherwise: bool) {
+    replace(expression, |inner| {
+        let id = inner.id;
+        let of = |expr| IdedExpr { id, expr };
+        let (asked, otherwise) = (of(call(STEP, vec![])), of(truth(otherwise)));
+        call(operators::CONDITIONAL, vec![asked, inner, otherwise])
+    });
+}
