@@ -25,6 +25,8 @@ mod rule;
 mod untyped;
 mod value;
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
 use crate::accepted::fingerprint;
@@ -151,6 +153,7 @@ impl<'a> Walk<'a, '_, '_> {
         }
         let is_resource = matches!(at, Cursor::Root);
         let question = Question::new(place.schema, place.value, place.before, is_resource);
+        let inputs = OnceCell::new();
         for rule in &place.schema.rules {
             let (error, may_be_inherited) = match rule.ask(&question, at, &mut self.budget) {
                 Answer::Holds => continue,
@@ -166,7 +169,8 @@ impl<'a> Walk<'a, '_, '_> {
                 layer: Layer::Cel,
                 at: error.path.clone(),
                 error,
-                inputs: may_be_inherited.then(|| fingerprint([place.value])),
+                inputs: may_be_inherited
+                    .then(|| *inputs.get_or_init(|| fingerprint([place.value]))),
             };
             let inherited = may_be_inherited && place.ratchet.is_unchanged();
             self.report.add(violation, inherited);

@@ -72,12 +72,13 @@ struct Scenario {
 }
 
 const SCENARIOS: [Scenario; 7] = [
+    // Side by side: they are compared with each other.
     Scenario::standing(Review::Small, 32),
+    Scenario::standing(Review::Refused, 32),
     Scenario::standing(Review::Typical, 1),
     Scenario::standing(Review::Typical, 32),
     Scenario::standing(Review::Typical, 256),
     Scenario::standing(Review::Large, 32),
-    Scenario::standing(Review::Refused, 32),
     Scenario {
         new_connections: true,
         ..Scenario::standing(Review::Typical, 8)

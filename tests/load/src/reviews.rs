@@ -87,9 +87,8 @@ fn broken() -> Value {
     object["spec"]["storage"] =
         json!({"type": "io2", "sizeGib": 20, "maxSizeGib": 21, "throughputMibps": 1});
     object["spec"]["credentials"]["username"] = json!("user");
-    object["spec"]["backup"] = json!({"retentionDays": 99, "window": "02:00-02:10"});
+    object["spec"]["backup"]["window"] = json!("02:00-02:10");
     object["spec"]["maintenanceWindow"] = json!("sun:02:05-sun:02:15");
-    object["spec"]["port"] = json!(80);
     object
 }
 
