@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 
-/// A review makes and drops hundreds of small values; the C library's allocator takes a tenth of it.
+/// A review makes and drops hundreds of small values, at which the C library's is slow.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

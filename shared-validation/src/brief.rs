@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::schema::{ListType, Schema};
 use crate::written::Tree;
 
-/// What to leave out of an object, compiled once.
+/// Tells which parts of an object are to be looked at, compiled once.
 pub(crate) struct Brief {
     closed: Vec<Closed>,
 }

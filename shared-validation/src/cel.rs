@@ -17,6 +17,7 @@ mod keyed;
 )]
 mod library;
 mod name;
+mod opaque;
 mod payment;
 mod plain;
 mod question;
@@ -40,7 +41,7 @@ use crate::schema::Schema;
 use crate::transition::{Correlation, Counterparts, Ratchet};
 use crate::verdict::Violation;
 
-pub(crate) use name::escape;
+pub(crate) use name::identifier;
 pub(crate) use reach::Reach;
 pub(crate) use rule::CelRule;
 

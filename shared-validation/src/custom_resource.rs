@@ -34,8 +34,9 @@ pub struct CustomResource {
     has_status_subresource: bool,
     pub(crate) scale: Option<Scale>,
     no_fields: BTreeSet<String>,
+    /// How much of an object is judged by what the CRD says.
     brief: Brief,
-    /// Of what an object replaces.
+    /// The same for the object that it replaces.
     brief_before: Brief,
     pub(crate) schema: Schema,
 }

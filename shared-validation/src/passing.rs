@@ -26,9 +26,8 @@ pub(crate) fn is_as_accepted(
     if !has_all(old, defaults) {
         return false;
     }
-    let accepted = old.get(["status", "accepted"]);
-    match accepted.and_then(|accepted| Accepted::deserialize(accepted).ok()) {
-        Some(accepted) => {
+    match old.get(["status", "accepted"]).map(Accepted::deserialize) {
+        Some(Ok(accepted)) => {
             let mut names = transition_fields.iter();
             accepted.inherited.is_empty()
                 && names.all(|name| {
@@ -36,6 +35,8 @@ pub(crate) fn is_as_accepted(
                     accepted.values.get(name) == value.as_ref()
                 })
         }
+        // What cannot be read here may be read otherwise.
+        Some(Err(_)) => false,
         None => {
             let conditions = old.get(["status", "conditions"]).map(Tree::to_value);
             Accepted::of_status(&json!({ "conditions": conditions })).is_none()
@@ -46,4 +47,52 @@ pub(crate) fn is_as_accepted(
 fn has_all(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
     let mut fields = defaults.iter().map(|default| default.field);
     fields.all(|name| object.get(name.split('.')).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::written::Written;
+
+    #[test]
+    fn only_what_was_accepted_as_it_stands_is_taken_for_it() {
+        let fields = ["spec.size".to_owned()].into();
+        let stands = |status: &str| {
+            let text = format!(r#"{{"spec": {{"size": 100}}, "status": {status}}}"#);
+            let old: Written<'_> = serde_json::from_str(&text).expect("JSON");
+            is_as_accepted(old.tree(), &[], &fields)
+        };
+        let invalid = r#"{"conditions": [{"type": "Valid", "status": "False"}]}"#;
+        for (status, expected) in [
+            ("null", true),
+            ("{}", true),
+            (invalid, false),
+            (
+                r#"{"accepted": {"generation": 1, "values": {"spec.size": 100}}}"#,
+                true,
+            ),
+            (
+                r#"{"accepted": {"generation": 1, "values": {"spec.size": 100}, "inherited": []}}"#,
+                true,
+            ),
+            (
+                r#"{"accepted": {"generation": 1, "values": {"spec.size": 50}}}"#,
+                false,
+            ),
+            (r#"{"accepted": {"generation": 1}}"#, false),
+            // Unreadable, or read otherwise than here: for the judgement to tell.
+            (r#"{"accepted": {"values": {"spec.size": 100}}}"#, false),
+            (
+                r#"{"accepted": {"generation": 1, "generation": 1, "values": {"spec.size": 50}}}"#,
+                false,
+            ),
+            (
+                r#"{"accepted": {"generation": 1, "values": {"spec.size": 100},
+                "inherited": [{"rule": "a", "at": "spec", "inputs": "1"}]}}"#,
+                false,
+            ),
+        ] {
+            assert_eq!(stands(status), expected, "{status}");
+        }
+    }
 }

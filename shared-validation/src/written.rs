@@ -36,6 +36,13 @@ impl<'a> Written<'a> {
     }
 }
 
+/// In place of what was read.
+impl From<Written<'_>> for Value {
+    fn from(written: Written<'_>) -> Self {
+        written.to_value()
+    }
+}
+
 impl<'de> Deserialize<'de> for Written<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Reader::Object.deserialize(deserializer).map(Self)

@@ -1,6 +1,7 @@
 //! Review → candidate → verdict → response.
 
 use axum::http::StatusCode;
+use serde_json::Value;
 use shared_validation::{
     Accepted, Candidate, ClusterCrd, CurrentPolicy, Rulesets, Verdict, Written,
 };
@@ -96,10 +97,7 @@ impl Bench {
             }
             return Ok(Review::pass(&request.uid));
         }
-        let values = (object.to_value(), old.as_ref().map(Written::to_value));
-        // What was read makes room for what is judged.
-        drop((object, old));
-        let (object, old) = values;
+        let (object, old) = (Value::from(object), old.map(Value::from));
         let accepted = old.as_ref().and_then(Accepted::read);
         let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
         let policy = self.policy.get();

@@ -212,3 +212,37 @@ fn warning(violation: &Violation) -> String {
     cut.push('…');
     cut
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use shared_validation::{Candidate, CustomResource, Judge};
+
+    use super::*;
+    use crate::review;
+
+    #[test]
+    fn the_message_of_a_refusal_names_every_cause_as_the_desk_does() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "integer"}, "b": {"type": "integer", "maximum": 3},
+        }});
+        let crd = json!({"spec": {
+            "group": "example.com",
+            "names": {"kind": "Trap", "plural": "traps"},
+            "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+        }});
+        let kind = CustomResource::compile(&crd, "v1").expect("it compiles");
+        let verdict = kind.check(&Candidate::create(&json!({"a": "x", "b": 7})));
+        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u", "operation": "CREATE", "name": "one",
+            "kind": {"group": "example.com", "version": "v1", "kind": "Trap"},
+        }});
+        let body = body.to_string();
+        let request = review::read(body.as_bytes()).expect("a review");
+        let status = Review::verdict(&request, &verdict).response.status;
+        let status = status.expect("a refusal");
+        let expected = format!("Trap.example.com \"one\" is invalid: {}", verdict.message());
+        assert_eq!(status.message, expected);
+        assert_eq!(status.details.map(|details| details.causes.len()), Some(2));
+    }
+}

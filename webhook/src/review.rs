@@ -13,9 +13,8 @@ pub(crate) struct Request<T> {
     pub(crate) uid: String,
     pub(crate) kind: GroupVersionKind,
     /// What kind the user has written, which may be another version's.
-    #[serde(default, rename = "requestKind")]
+    #[serde(rename = "requestKind")]
     written_as: Option<GroupVersionKind>,
-    #[serde(default)]
     pub(crate) sub_resource: Option<String>,
     #[serde(default)]
     pub(crate) name: String,

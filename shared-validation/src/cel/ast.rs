@@ -1,6 +1,8 @@
-//! The nodes of an expression: the one way to what stands within them, and how new ones are made.
+//! The nodes of an expression: what stands within them, and how new ones are made.
 
-use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
+use ::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, StructExpr,
+};
 
 /// Makes a walk's next step, over what may be changed or over what may not.
 macro_rules! children {
@@ -27,8 +29,8 @@ macro_rules! children {
                     children.extend([iter_range, accu_init, loop_cond, loop_step, result]);
                 }
                 Expr::List(list) => children.extend(&$($mutable)? list.elements),
-                Expr::Map(map) => {
-                    for entry in &$($mutable)? map.entries {
+                Expr::Map(MapExpr { entries }) | Expr::Struct(StructExpr { entries, .. }) => {
+                    for entry in entries {
                         match &$($mutable)? entry.expr {
                             EntryExpr::MapEntry(entry) => {
                                 children.push(&$($mutable)? entry.key);
@@ -39,8 +41,7 @@ macro_rules! children {
                     }
                 }
                 Expr::Select(select) => children.push(&$($mutable)? select.operand),
-                // No expression that is taken makes a message.
-                Expr::Struct(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+                Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
             }
             children
         }

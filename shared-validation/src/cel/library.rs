@@ -7,8 +7,8 @@ mod formatting;
 mod ip;
 mod lists;
 mod macros;
-pub(super) mod opaque;
 mod quantity;
+mod redirect;
 mod regex;
 mod semver;
 mod sets;
@@ -20,10 +20,8 @@ use std::sync::{Arc, LazyLock};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
-pub(super) use conversions::{COUNTED, DURATION, IN_UTC, PRINTED, TIMESTAMP};
-pub(super) use formatting::prepare as prepare_format;
+pub(super) use redirect::redirect;
 pub(super) use regex::compile as compile_regex;
-pub(super) use strings::{BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED};
 
 use crate::cel::{budget, careful};
 

@@ -2,7 +2,7 @@
 
 /// A property's name as a CEL identifier; some names have none.
 /// <https://kubernetes.io/docs/reference/using-api/cel/#escaping>
-pub(crate) fn escape(name: &str) -> Option<String> {
+pub(crate) fn identifier(name: &str) -> Option<String> {
     if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() {
         return None;
     }
@@ -27,6 +27,7 @@ pub(crate) fn escape(name: &str) -> Option<String> {
     Some(escaped)
 }
 
+/// As in <https://github.com/kubernetes/apiserver/blob/master/pkg/cel/escaping.go>.
 const RESERVED: &[&str] = &[
     "true",
     "false",
@@ -46,4 +47,29 @@ const RESERVED: &[&str] = &[
     "package",
     "namespace",
     "return",
+    "var",
+    "void",
+    "while",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_as_the_api_server_escapes_them() {
+        for (name, expected) in [
+            ("plain_1", Some("plain_1")),
+            ("while", Some("__while__")),
+            ("namespace", Some("__namespace__")),
+            ("a-b.c/d", Some("a__dash__b__dot__c__slash__d")),
+            ("a__b", Some("a__underscores__b")),
+            ("a__dash__b", Some("a__underscores__dash__underscores__b")),
+            ("1a", None),
+            ("", None),
+            ("a b", None),
+        ] {
+            assert_eq!(identifier(name).as_deref(), expected, "{name}");
+        }
+    }
+}

@@ -4,9 +4,7 @@ use ::cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 
 use crate::cel::ast::{call, children_mut, replace, truth, wrap};
 use crate::cel::budget::{EACH_WITH_EACH, READ, READ_TEXT, STEP, WEIGHED};
-use crate::cel::library::{
-    self, BOUNDED_JOIN, BOUNDED_REPLACE, COUNTED, DURATION, IN_UTC, PRINTED, SPELLED, TIMESTAMP,
-};
+use crate::cel::library;
 
 /// Makes every comprehension of an expression ask before each step, every function within one pay for
 /// what it reads, and what can grow pay for what it makes. Calls of functions that differ here reach
@@ -32,36 +30,13 @@ fn walk(expression: &mut IdedExpr, repeated: bool) {
     let Expr::Call(call) = &mut expression.expr else {
         return;
     };
-    reach_ours(call);
+    library::redirect(call);
     // Once, a function reads no more than the object holds.
     if repeated {
         pay_for_reading(call);
     }
     if grows(call) {
         wrap(expression, WEIGHED);
-    }
-}
-
-/// Makes a call of a function that differs here reach ours.
-fn reach_ours(call: &mut CallExpr) {
-    match (
-        call.func_name.as_str(),
-        call.target.as_deref_mut(),
-        call.args.as_mut_slice(),
-    ) {
-        ("join", Some(_), _) => BOUNDED_JOIN.clone_into(&mut call.func_name),
-        ("replace", Some(_), _) => BOUNDED_REPLACE.clone_into(&mut call.func_name),
-        ("timestamp", None, _) => TIMESTAMP.clone_into(&mut call.func_name),
-        ("duration", None, _) => DURATION.clone_into(&mut call.func_name),
-        ("string", None, [value]) => wrap(value, PRINTED),
-        ("int", None, [value]) => wrap(value, COUNTED),
-        ("distinct", Some(list), []) => wrap(list, EACH_WITH_EACH),
-        (getter, Some(moment), []) if getter.starts_with("get") => wrap(moment, IN_UTC),
-        ("format", Some(text), [arguments]) => {
-            library::prepare_format(text, arguments);
-            wrap(arguments, SPELLED);
-        }
-        _ => {}
     }
 }
 

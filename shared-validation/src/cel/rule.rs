@@ -382,7 +382,8 @@ mod tests {
     fn problem(rule: &Value) -> String {
         let schema = json!({
             "type": "object",
-            "properties": {"a": {"type": "integer"}, "b": {"type": "object", "additionalProperties": {"type": "string"}}},
+            "properties": {"a": {"type": "integer"}, "b": {"type": "object", "additionalProperties": {"type": "string"}},
+                "namespace": {"type": "string"}, "a__dash__b": {"type": "string"}},
         });
         let schema = Schema::compile(&schema, "spec").expect("valid");
         CelRule::compile(rule, &schema, "spec", 0)
@@ -412,6 +413,10 @@ mod tests {
             (json!({"rule": "self =="}), "CEL rule at spec"),
             (json!({"rule": "self.c == 1"}), "undefined field `c`"),
             (
+                json!({"rule": "self.namespace == ''"}),
+                "undefined field `namespace`",
+            ),
+            (
                 json!({"rule": "other == 1"}),
                 "undeclared reference to `other`",
             ),
@@ -435,9 +440,11 @@ mod tests {
             let problem = problem(&rule);
             assert!(problem.contains(expected), "{rule}: {problem}");
         }
-        assert_eq!(
-            problem(&json!({"rule": "self.a == 1 && self.b.all(k, self.b[k].startsWith('x'))"})),
-            ""
-        );
+        for rule in [
+            "self.a == 1 && self.b.all(k, self.b[k].startsWith('x'))",
+            "self.__namespace__ == self.a__underscores__dash__underscores__b",
+        ] {
+            assert_eq!(problem(&json!({"rule": rule})), "");
+        }
     }
 }

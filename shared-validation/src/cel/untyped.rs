@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use crate::cel::library::opaque::opaque;
+use crate::cel::opaque::opaque;
 
 /// Data that has no CEL value, and why: every operation on it fails.
 #[derive(Clone, Debug)]
 pub(super) struct Broken(pub(super) String);
 
+/// It is equal to nothing, as it is no value.
 impl PartialEq for Broken {
     fn eq(&self, _: &Self) -> bool {
         false

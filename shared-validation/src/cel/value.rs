@@ -64,7 +64,7 @@ impl Conversion {
         }
         let expected = match (schema.json_type, value) {
             (Some(JsonType::Object), Value::Object(fields)) => {
-                return Box::new(CelMap::from(self.fields(schema, fields, &Reach::Whole)));
+                return Box::new(CelMap::from(self.entries(schema, fields, &Reach::Whole)));
             }
             (Some(JsonType::Array), Value::Array(items)) => {
                 return match &schema.items {
@@ -108,7 +108,7 @@ impl Conversion {
     ) -> Box<dyn Val + 'v> {
         match (schema.json_type, value) {
             (Some(JsonType::Object), Value::Object(fields)) if !schema.int_or_string => {
-                Box::new(CelMap::from(self.fields(schema, fields, reach)))
+                Box::new(CelMap::from(self.entries(schema, fields, reach)))
             }
             _ => self.of(schema, value),
         }
@@ -122,7 +122,7 @@ impl Conversion {
     ) -> Box<dyn Val + 'v> {
         match value {
             Value::Object(fields) => {
-                let mut entries = self.fields(schema, fields, &Reach::Whole);
+                let mut entries = self.entries(schema, fields, &Reach::Whole);
                 add_identity(&mut entries, fields);
                 Box::new(CelMap::from(entries))
             }
@@ -156,7 +156,7 @@ impl Conversion {
     }
 
     /// The fields of an object, by what expressions call them.
-    fn fields<'v>(
+    fn entries<'v>(
         &self,
         schema: &'v Schema,
         fields: &'v Map<String, Value>,
@@ -172,7 +172,7 @@ impl Conversion {
                 entries.insert(CelMapKey::from(name.as_str()), self.of(child, field));
             }
         } else {
-            self.known_fields(schema, fields, reach, &mut entries);
+            self.add_properties(schema, fields, reach, &mut entries);
         }
         if schema.embedded {
             add_identity(&mut entries, fields);
@@ -180,7 +180,7 @@ impl Conversion {
         entries
     }
 
-    fn known_fields<'v>(
+    fn add_properties<'v>(
         &self,
         schema: &'v Schema,
         fields: &'v Map<String, Value>,

@@ -46,6 +46,7 @@ impl Schema {
             }
         }
         schema.exclusive(fields);
+        schema.keys_are_properties().map_err(fail)?;
         schema.read_format(fields).map_err(fail)?;
         let rules = fields
             .get("x-kubernetes-validations")
@@ -70,6 +71,24 @@ impl Schema {
         schema.has_identities = has_identities;
         schema.has_embedded = has_embedded;
         Ok(schema)
+    }
+
+    /// Refuses keys of a list that its items do not have, as the API server does.
+    fn keys_are_properties(&self) -> Result<(), String> {
+        let ListType::Map(keys) = &self.list_type else {
+            return Ok(());
+        };
+        if keys.is_empty() {
+            return Err("a list of type map needs `x-kubernetes-list-map-keys`".to_owned());
+        }
+        let has = |key: &String| {
+            let items = self.items.as_ref();
+            items.is_some_and(|items| items.properties.contains_key(key))
+        };
+        match keys.iter().find(|key| !has(key)) {
+            Some(key) => Err(format!("the list key `{key}` is no property of the items")),
+            None => Ok(()),
+        }
     }
 
     /// What the value is made of.
@@ -98,7 +117,7 @@ impl Schema {
             "properties" => {
                 for (name, property) in value.as_object().into_iter().flatten() {
                     let mut child = Self::compile(property, &join(at, name))?;
-                    child.identifier = cel::escape(name);
+                    child.identifier = cel::identifier(name);
                     self.properties.insert(name.clone(), child);
                 }
             }
@@ -113,7 +132,12 @@ impl Schema {
             "x-kubernetes-list-type" => {
                 self.list_type = match value.as_str() {
                     Some("set") => ListType::Set,
-                    Some("map") => ListType::Map(strings(&fields["x-kubernetes-list-map-keys"])),
+                    Some("map") => ListType::Map(
+                        fields
+                            .get("x-kubernetes-list-map-keys")
+                            .map(strings)
+                            .unwrap_or_default(),
+                    ),
                     _ => ListType::Atomic,
                 };
             }
@@ -273,4 +297,40 @@ fn strings(value: &Value) -> Vec<String> {
         .flatten()
         .filter_map(|item| item.as_str().map(String::from))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_keys_of_a_list_are_properties_of_its_items() {
+        let problem = |keys: Value, items: Value| {
+            let schema = json!({
+                "type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": keys, "items": items,
+            });
+            let compiled = Schema::compile(&schema, "spec.list");
+            compiled
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default()
+        };
+        let items = || json!({"type": "object", "properties": {"name": {"type": "string"}}});
+        assert_eq!(problem(json!(["name"]), items()), "");
+        assert_eq!(
+            problem(json!(["name", "port"]), items()),
+            "schema at spec.list: the list key `port` is no property of the items"
+        );
+        for keys in [json!([]), Value::Null] {
+            assert_eq!(
+                problem(keys, items()),
+                "schema at spec.list: a list of type map needs `x-kubernetes-list-map-keys`"
+            );
+        }
+        let any = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        assert!(problem(json!(["name"]), any).contains("no property"));
+    }
 }

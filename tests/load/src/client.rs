@@ -31,9 +31,9 @@ pub(crate) struct Args {
     /// The review.
     #[arg(long)]
     body: PathBuf,
-    /// What has to be answered.
-    #[arg(long, action = clap::ArgAction::Set)]
-    allowed: bool,
+    /// For how many reasons it has to be refused, if it has to.
+    #[arg(long)]
+    causes: usize,
     /// How many ask at the same time.
     #[arg(long)]
     connections: usize,
@@ -59,7 +59,7 @@ struct Asking {
     server: SocketAddr,
     connector: TlsConnector,
     body: Bytes,
-    allowed: bool,
+    causes: usize,
     new_connections: bool,
     from: Instant,
     until: Instant,
@@ -83,7 +83,7 @@ async fn measure(args: &Args) -> anyhow::Result<Measured> {
         body: fs::read(&args.body)
             .with_context(|| args.body.display().to_string())?
             .into(),
-        allowed: args.allowed,
+        causes: args.causes,
         new_connections: args.new_connections,
         from,
         until: from + Duration::from_millis(args.measure_ms),
@@ -168,8 +168,10 @@ impl Asking {
 
     fn check(&self, answer: &[u8]) -> anyhow::Result<()> {
         let answer: Value = serde_json::from_slice(answer)?;
+        let causes = answer.pointer("/response/status/details/causes");
+        let causes = causes.and_then(Value::as_array).map_or(0, Vec::len);
         ensure!(
-            answer["response"]["allowed"] == self.allowed,
+            answer["response"]["allowed"] == (self.causes == 0) && causes == self.causes,
             "another answer than expected: {answer}"
         );
         Ok(())

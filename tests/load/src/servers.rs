@@ -24,6 +24,8 @@ pub(crate) struct Program {
     arguments: fn(u16, &Path) -> Vec<String>,
     /// Whether it judges, and not only answers.
     judges: bool,
+    /// For how many reasons it refuses what is wrong in every layer.
+    pub(crate) causes: usize,
     /// Whether somebody vouches for the CRD while it runs.
     is_vouched_for: bool,
 }
@@ -51,6 +53,7 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
             ]
         },
         judges: true,
+        causes: 10,
         is_vouched_for: false,
     })
 }
@@ -77,6 +80,7 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
             ]
         },
         judges: true,
+        causes: 4,
         is_vouched_for: false,
     })
 }
@@ -94,6 +98,7 @@ pub(crate) fn floor() -> anyhow::Result<Program> {
             ]
         },
         judges: false,
+        causes: 0,
         is_vouched_for: false,
     })
 }

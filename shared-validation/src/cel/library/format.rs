@@ -4,7 +4,7 @@ use ::cel::common::types::{CelList, CelOptional, CelString};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env};
 
-use crate::cel::library::opaque::opaque;
+use crate::cel::opaque::opaque;
 use crate::format::{self, name};
 
 /// A format that a text may have.

@@ -1,10 +1,11 @@
 //! `format` where cel-go prints numbers otherwise than the `cel` crate: for people who read English.
 
-use ::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
+use ::cel::common::ast::{Expr, IdedExpr, LiteralValue};
 use ::cel::common::types::{CelDouble, CelInt, CelString, DYN_TYPE, INT_TYPE, Kind};
 use ::cel::common::value::CowVal;
 use ::cel::{DeclarationError, Env, ExecutionError};
 
+use crate::cel::ast;
 use crate::cel::library::conversions::PRINTED;
 use crate::cel::library::{argument, failed};
 
@@ -67,22 +68,15 @@ pub(in crate::cel) fn prepare(target: &mut IdedExpr, arguments: &mut IdedExpr) {
 }
 
 fn wrap(element: &mut IdedExpr, function: &str, digits: i64) {
-    let id = element.id;
-    let mut args = vec![std::mem::take(element)];
-    if function != PRINTED {
-        args.push(IdedExpr {
-            id,
+    ast::replace(element, |inner| {
+        let digits = IdedExpr {
+            id: inner.id,
             expr: Expr::Literal(LiteralValue::Int(CelInt::from(digits))),
-        });
-    }
-    *element = IdedExpr {
-        id,
-        expr: Expr::Call(CallExpr {
-            func_name: function.to_owned(),
-            target: None,
-            args,
-        }),
-    };
+        };
+        let mut args = vec![inner];
+        args.extend((function != PRINTED).then_some(digits));
+        ast::call(function, args)
+    });
 }
 
 fn fixed<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {

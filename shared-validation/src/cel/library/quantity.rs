@@ -8,7 +8,7 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use num_bigint::{BigInt, Sign};
 
 use crate::cel::library::failed;
-use crate::cel::library::opaque::opaque;
+use crate::cel::opaque::opaque;
 
 const FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";

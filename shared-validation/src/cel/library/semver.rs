@@ -5,7 +5,7 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use semver::Version;
 
 use crate::cel::library::failed;
-use crate::cel::library::opaque::opaque;
+use crate::cel::opaque::opaque;
 
 /// A version; build metadata does not tell versions apart.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use ::cel::common::value::Val;
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::library::failed;
-use crate::cel::library::opaque::opaque;
+use crate::cel::opaque::opaque;
 use crate::format::url::Url;
 use crate::go;
 

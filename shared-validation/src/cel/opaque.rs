@@ -33,4 +33,4 @@ macro_rules! opaque {
     };
 }
 
-pub(in crate::cel) use opaque;
+pub(super) use opaque;
