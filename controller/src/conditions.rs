@@ -42,6 +42,14 @@ pub(crate) fn set(
     status["conditions"] = serde_json::to_value(conditions).expect("conditions are JSON");
 }
 
+/// Removes a condition, if it is there.
+pub(crate) fn remove(status: &mut Value, type_: &str) {
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    if let Some(conditions) = conditions {
+        conditions.retain(|condition| condition["type"] != type_);
+    }
+}
+
 /// The conditions of a status; unreadable ones count as absent.
 pub(crate) fn read(status: &Value) -> Vec<Condition> {
     let conditions = status["conditions"].as_array().into_iter().flatten();
@@ -85,5 +93,8 @@ mod tests {
         assert_eq!(read(&status).remove(0).last_transition_time.0, at(30));
         set(&mut status, "Valid", true, "Valid", "", 2, at(40));
         assert_eq!(read(&status).len(), 2);
+        remove(&mut status, "Ready");
+        remove(&mut status, "Ready");
+        assert_eq!(read(&status).remove(0).type_, "Valid");
     }
 }

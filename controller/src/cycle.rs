@@ -9,7 +9,6 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use kube::runtime::controller::Action;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use shared_validation::{Accepted, Candidate, CurrentPolicy, Judge, Verdict, aggregate, decode};
@@ -17,11 +16,22 @@ use shared_validation::{Accepted, Candidate, CurrentPolicy, Judge, Verdict, aggr
 use crate::announce::{self, Announcer};
 use crate::backoff::{Backoffs, LONGEST_WHILE_DELETING};
 use crate::metrics::{Metrics, ViolationLabels};
+use crate::pause;
 use crate::reconcile::{Deleted, Finalized, Progress, Reconcile, ReconcileError};
 use crate::status::Status;
 
 const VALID: &str = "Valid";
 const READY: &str = "Ready";
+const PAUSED: &str = "Paused";
+
+/// When an object is looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Not before it changes.
+    OnChange,
+    /// After this time, if it does not change before.
+    After(Duration),
+}
 
 /// Everything that a round needs.
 pub(crate) struct Cycle<R> {
@@ -36,6 +46,11 @@ pub(crate) struct Cycle<R> {
 }
 
 impl<R> Cycle<R> {
+    /// What the loop of this kind is called.
+    pub(crate) fn controller(&self) -> String {
+        self.ruleset.kind().to_lowercase()
+    }
+
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, uid: &str) {
         self.backoffs.reset(uid);
@@ -59,7 +74,7 @@ struct Round<'a, R> {
 
 impl<R: Reconcile> Cycle<R> {
     /// Runs one round for an object. An error is the API server's; everything else ends in the status.
-    pub(crate) async fn run(&self, stored: &DynamicObject) -> Result<Action, kube::Error> {
+    pub(crate) async fn run(&self, stored: &DynamicObject) -> Result<Next, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace().unwrap_or_default();
         let round = Round {
@@ -72,7 +87,9 @@ impl<R: Reconcile> Cycle<R> {
             accepted: Accepted::read(&object),
             object,
         };
-        if stored.metadata.deletion_timestamp.is_some() {
+        if pause::is_paused(stored) {
+            round.pause().await
+        } else if stored.metadata.deletion_timestamp.is_some() {
             round.delete().await
         } else {
             round.keep().await
@@ -81,7 +98,26 @@ impl<R: Reconcile> Cycle<R> {
 }
 
 impl<R: Reconcile> Round<'_, R> {
-    async fn delete(&self) -> Result<Action, kube::Error> {
+    /// Leaves everything as it is, and says so.
+    async fn pause(&self) -> Result<Next, kube::Error> {
+        let mut status = self.status();
+        let message = format!(
+            "nothing is changed, nor deleted, while the annotation `{}` is \"true\"",
+            pause::ANNOTATION
+        );
+        status.condition(PAUSED, true, "Annotated", &message);
+        status.write(&self.api, &self.name).await?;
+        Ok(Next::OnChange)
+    }
+
+    /// The status as it stands, of an object that is not left alone any more.
+    fn status(&self) -> Status {
+        let mut status = Status::of(&self.object);
+        status.no_condition(PAUSED);
+        status
+    }
+
+    async fn delete(&self) -> Result<Next, kube::Error> {
         let finalizer = self.cycle.reconciler.finalizer();
         let finalizers = self
             .object
@@ -90,7 +126,7 @@ impl<R: Reconcile> Round<'_, R> {
         let Some(at) = finalizers.and_then(|all| all.iter().position(|name| name == finalizer))
         else {
             self.forget();
-            return Ok(Action::await_change());
+            return Ok(Next::OnChange);
         };
         let deleted = Deleted {
             object: &self.object,
@@ -107,15 +143,13 @@ impl<R: Reconcile> Round<'_, R> {
                     .await;
                 self.release(at).await
             }
-            Ok(Finalized::Waiting(progress)) => {
-                self.progressed(Status::of(&self.object), progress).await
-            }
-            Err(error) => self.failed(Status::of(&self.object), &error, true).await,
+            Ok(Finalized::Waiting(progress)) => self.progressed(self.status(), progress).await,
+            Err(error) => self.failed(self.status(), &error, true).await,
         }
     }
 
     /// Removes our finalizer, which stands at that place of the list.
-    async fn release(&self, at: usize) -> Result<Action, kube::Error> {
+    async fn release(&self, at: usize) -> Result<Next, kube::Error> {
         let place = pointer(&["metadata", "finalizers", &at.to_string()]);
         // The test makes sure that it is ours.
         let test = PatchOperation::Test(TestOperation {
@@ -126,7 +160,7 @@ impl<R: Reconcile> Round<'_, R> {
         self.patch(vec![test, remove]).await?;
         tracing::info!("the finalizer is removed");
         self.forget();
-        Ok(Action::await_change())
+        Ok(Next::OnChange)
     }
 
     async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
@@ -136,17 +170,17 @@ impl<R: Reconcile> Round<'_, R> {
             .await
     }
 
-    async fn keep(&self) -> Result<Action, kube::Error> {
+    async fn keep(&self) -> Result<Next, kube::Error> {
         let verdict = self.check();
         let kind = self.cycle.ruleset.kind();
         self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
-        let mut status = Status::of(&self.object);
+        let mut status = self.status();
         if !verdict.is_valid() {
             return self
                 .invalid(
                     status,
                     &verdict.message(),
-                    Action::requeue(announce::RENEW_AFTER),
+                    Next::After(announce::RENEW_AFTER),
                 )
                 .await;
         }
@@ -155,7 +189,7 @@ impl<R: Reconcile> Round<'_, R> {
             Err(error) => {
                 let message = format!("cannot be read: {error}");
                 return self
-                    .invalid(status, &message, Action::requeue(announce::RENEW_AFTER))
+                    .invalid(status, &message, Next::After(announce::RENEW_AFTER))
                     .await;
             }
         };
@@ -163,7 +197,7 @@ impl<R: Reconcile> Round<'_, R> {
             match self.patch(operations).await {
                 // The watch brings the next round with the object as it then is.
                 Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
-                    return Ok(Action::await_change());
+                    return Ok(Next::OnChange);
                 }
                 // The cluster's CRD, of another release, drops what was added: no event will come, and
                 // the defaults hold in memory.
@@ -202,7 +236,7 @@ impl<R: Reconcile> Round<'_, R> {
                     .cycle
                     .backoffs
                     .after_failure(&self.uid, self.generation, false);
-                self.invalid(status, &aggregate(&errors), Action::requeue(after))
+                self.invalid(status, &aggregate(&errors), Next::After(after))
                     .await
             }
             Err(error) => self.failed(status, &error, false).await,
@@ -257,8 +291,8 @@ impl<R: Reconcile> Round<'_, R> {
         &self,
         mut status: Status,
         message: &str,
-        action: Action,
-    ) -> Result<Action, kube::Error> {
+        next: Next,
+    ) -> Result<Next, kube::Error> {
         status.condition(VALID, false, "Invalid", message);
         status.condition(
             READY,
@@ -275,14 +309,14 @@ impl<R: Reconcile> Round<'_, R> {
             tracing::warn!(message, "the object is invalid");
             self.count_violations();
         }
-        Ok(action)
+        Ok(next)
     }
 
     async fn progressed(
         &self,
         mut status: Status,
         progress: Progress,
-    ) -> Result<Action, kube::Error> {
+    ) -> Result<Next, kube::Error> {
         let Progress {
             status: fields,
             readiness,
@@ -299,7 +333,7 @@ impl<R: Reconcile> Round<'_, R> {
                 .tell(&self.reference, readiness.reason, &readiness.message)
                 .await;
         }
-        Ok(Action::requeue(requeue_after))
+        Ok(Next::After(requeue_after))
     }
 
     async fn failed(
@@ -307,15 +341,15 @@ impl<R: Reconcile> Round<'_, R> {
         mut status: Status,
         error: &ReconcileError,
         deleting: bool,
-    ) -> Result<Action, kube::Error> {
+    ) -> Result<Next, kube::Error> {
         let message = error.to_string();
-        let (reason, action) = match error {
+        let (reason, next) = match error {
             // Looked at again all the same: the change may be made outside, where no watch sees it.
             ReconcileError::Permanent { reason, .. } if deleting => {
-                (*reason, Action::requeue(LONGEST_WHILE_DELETING))
+                (*reason, Next::After(LONGEST_WHILE_DELETING))
             }
             ReconcileError::Permanent { reason, .. } => {
-                (*reason, Action::requeue(announce::RENEW_AFTER))
+                (*reason, Next::After(announce::RENEW_AFTER))
             }
             ReconcileError::Transient { reason, .. } => (*reason, self.backoff(deleting)),
             ReconcileError::Invalid(_) => ("Invalid", self.backoff(deleting)),
@@ -327,11 +361,11 @@ impl<R: Reconcile> Round<'_, R> {
             .announcer
             .warn(&self.reference, reason, &message)
             .await;
-        Ok(action)
+        Ok(next)
     }
 
-    fn backoff(&self, deleting: bool) -> Action {
-        Action::requeue(
+    fn backoff(&self, deleting: bool) -> Next {
+        Next::After(
             self.cycle
                 .backoffs
                 .after_failure(&self.uid, self.generation, deleting),
@@ -355,8 +389,8 @@ impl<R: Reconcile> Round<'_, R> {
     }
 }
 
-/// The delay before a round is repeated that the API server did not let finish.
-pub(crate) fn api_failure<R>(cycle: &Cycle<R>, object: &DynamicObject) -> Duration {
+/// The delay before a round is repeated that did not come to its end.
+pub(crate) fn failure<R>(cycle: &Cycle<R>, object: &DynamicObject) -> Duration {
     let deleting = object.metadata.deletion_timestamp.is_some();
     let generation = object.metadata.generation.unwrap_or_default();
     cycle

@@ -1,7 +1,10 @@
 //! What the loop counts, under controller-runtime's names where it has one.
 
+mod queues;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -11,11 +14,17 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use shared_validation::Verdict;
 
+pub(crate) use queues::QueueMetrics;
+use queues::Queues;
+
 /// The loop's metrics.
 #[derive(Clone)]
 pub struct Metrics {
-    pub(crate) reconciles: Family<ResultLabels, Counter>,
-    pub(crate) duration: Family<ControllerLabels, Histogram>,
+    reconciles: Family<ResultLabels, Counter>,
+    panics: Family<ControllerLabels, Counter>,
+    duration: Family<ControllerLabels, Histogram>,
+    watch_failures: Family<ControllerLabels, Counter>,
+    queues: Queues,
     pub(crate) violations: Family<ViolationLabels, Counter>,
     pub(crate) standing: Standing,
 }
@@ -79,14 +88,14 @@ impl Standing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct ResultLabels {
-    pub(crate) controller: String,
-    pub(crate) result: &'static str,
+struct ResultLabels {
+    controller: String,
+    result: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct ControllerLabels {
-    pub(crate) controller: String,
+struct ControllerLabels {
+    controller: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -103,7 +112,10 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             reconciles: Family::default(),
+            panics: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(BUCKETS_SECONDS)),
+            watch_failures: Family::default(),
+            queues: Queues::register(registry),
             violations: Family::default(),
             standing: Standing::default(),
         };
@@ -118,6 +130,16 @@ impl Metrics {
             metrics.reconciles.clone(),
         );
         registry.register(
+            "controller_runtime_reconcile_panics",
+            "Reconciles that panicked",
+            metrics.panics.clone(),
+        );
+        registry.register(
+            "lockstep_watch_failures",
+            "How often a watch broke off or could not begin",
+            metrics.watch_failures.clone(),
+        );
+        registry.register(
             "controller_runtime_reconcile_time_seconds",
             "Time that a reconcile takes",
             metrics.duration.clone(),
@@ -128,5 +150,38 @@ impl Metrics {
             metrics.violations.clone(),
         );
         metrics
+    }
+
+    /// Those of one controller's queue.
+    pub(crate) fn queue(&self, controller: &str) -> QueueMetrics {
+        self.queues.of(controller)
+    }
+
+    /// Counts a round.
+    pub(crate) fn round(&self, controller: &str, result: &'static str, took: Duration) {
+        let labels = ResultLabels {
+            controller: controller.to_owned(),
+            result,
+        };
+        self.reconciles.get_or_create(&labels).inc();
+        let duration = self.duration.get_or_create_owned(&labels_of(controller));
+        duration.observe(took.as_secs_f64());
+    }
+
+    /// Counts a round that panicked.
+    pub(crate) fn panicked(&self, controller: &str) {
+        self.panics.get_or_create(&labels_of(controller)).inc();
+    }
+
+    /// Counts a failure of a watch.
+    pub(crate) fn watch_failed(&self, controller: &str) {
+        let failures = &self.watch_failures;
+        failures.get_or_create(&labels_of(controller)).inc();
+    }
+}
+
+fn labels_of(controller: &str) -> ControllerLabels {
+    ControllerLabels {
+        controller: controller.to_owned(),
     }
 }

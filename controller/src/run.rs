@@ -1,33 +1,37 @@
 //! The watch that drives the cycle.
 
-use std::collections::HashSet;
-use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use futures::{StreamExt, TryStreamExt};
-use kube::Client;
-use kube::ResourceExt;
+use futures::FutureExt;
+use futures::future::join_all;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
-use kube::runtime::controller::{Action, Config};
-use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::{Controller, Predicate, PredicateConfig, WatchStreamExt, predicates, watcher};
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
 use shared_validation::{CurrentPolicy, Judge};
 use tokio::sync::watch;
 use tracing::Instrument;
 
 use crate::announce::Announcer;
 use crate::backoff::Backoffs;
-use crate::cycle::{self, Cycle};
-use crate::known::Known;
-use crate::metrics::{ControllerLabels, Metrics, ResultLabels};
+use crate::cycle::{self, Cycle, Next};
+use crate::metrics::Metrics;
+use crate::pause;
+use crate::predicate::{Change, generation_or_finalizers};
+use crate::queue::{Priority, Queue};
 use crate::reconcile::Reconcile;
+use crate::watches::{self, Seen};
 
 /// How many objects are reconciled at once. External calls are slow, and AWS limits their rate.
-const CONCURRENCY: u16 = 8;
+const CONCURRENCY: usize = 8;
+
+/// By how much of itself a delay is lengthened at most.
+const JITTER: f64 = 0.1;
 
 /// The loop of one kind.
 pub struct Loop<R> {
@@ -79,95 +83,133 @@ impl<R: Reconcile> Loop<R> {
 #[async_trait]
 impl<R: Reconcile> Run for Loop<R> {
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
-        let cycle = Arc::new(self.cycle);
-        let mut known = Known::default();
-        let watched = Arc::clone(&cycle);
-        let api: Api<DynamicObject> = Api::all_with(cycle.client.clone(), &cycle.resource);
+        let cycle = &self.cycle;
+        let controller = cycle.controller();
+        let queue = Queue::new(cycle.metrics.queue(&controller));
         let writer = Writer::new(cycle.resource.clone());
-        let reader = writer.as_reader();
-        let stored = reader.clone();
-        let resource = cycle.resource.clone();
-        // Without our own status writes: they change neither.
-        let changes = predicates::generation.combine(predicates::finalizers);
-        let stream = watcher(api, watcher::Config::default())
+        let worker = Worker {
+            cycle,
+            controller: &controller,
+            store: writer.as_reader(),
+            queue: &queue,
+        };
+        let api: Api<DynamicObject> = Api::all_with(cycle.client.clone(), &cycle.resource);
+        let events = watcher(api, watcher::Config::default())
             .default_backoff()
-            .inspect_err(|error| tracing::warn!(%error, "the watch failed; trying again"))
-            .reflect(writer)
-            .inspect_ok(move |event| {
-                for uid in known.gone(event, || uids(&stored)) {
-                    watched.forget(&uid);
-                }
-            })
-            .applied_objects()
-            .predicate_filter(changes, PredicateConfig::default());
-        Controller::for_stream_with(stream, reader, resource)
-            .with_config(Config::default().concurrency(CONCURRENCY))
-            .graceful_shutdown_on(async move {
+            // No round looks at them, and they are often the larger part.
+            .modify(|object| object.metadata.managed_fields = None);
+        let fail = |error: &watcher::Error| {
+            tracing::warn!(%error, controller, "the watch failed; trying again");
+            cycle.metrics.watch_failed(&controller);
+        };
+        let watch = watches::follow(
+            events,
+            &cycle.resource,
+            writer,
+            |seen| worker.saw(&seen),
+            fail,
+        );
+        let until_stopped = async {
+            tokio::select! {
                 // An error means that nobody can tell any more.
-                let _ = stop.wait_for(|stop| *stop).await;
-            })
-            .run(
-                reconcile,
-                |_, error: &Infallible, _| match *error {},
-                Arc::clone(&cycle),
-            )
-            .for_each(|result| {
-                if let Err(error) = result {
-                    tracing::debug!(%error, "the queue");
-                }
-                std::future::ready(())
-            })
-            .await;
+                _ = stop.wait_for(|stop| *stop) => {}
+                () = watch => {}
+            }
+            queue.close();
+        };
+        let workers = (0..CONCURRENCY).map(|_| worker.work());
+        tokio::join!(until_stopped, join_all(workers));
         // Whoever leads next tells how the objects stand.
         cycle.metrics.standing.clear();
     }
 }
 
-/// The objects of a store.
-pub(crate) fn uids(store: &Store<DynamicObject>) -> HashSet<String> {
-    let objects = store.state();
-    objects
-        .iter()
-        .filter_map(|object| object.metadata.uid.clone())
-        .collect()
+/// An object by its namespace and name.
+type Key = (String, String);
+
+/// One of those that take objects from the queue.
+struct Worker<'a, R> {
+    cycle: &'a Cycle<R>,
+    controller: &'a str,
+    store: Store<DynamicObject>,
+    queue: &'a Queue<Key>,
 }
 
-/// One round, with its failure turned into a backoff.
-async fn reconcile<R: Reconcile>(
-    object: Arc<DynamicObject>,
-    cycle: Arc<Cycle<R>>,
-) -> Result<Action, Infallible> {
-    let started = Instant::now();
-    let controller = cycle.ruleset.kind().to_lowercase();
-    let span = tracing::info_span!(
-        "reconcile",
-        controller,
-        namespace = object.namespace().unwrap_or_default(),
-        name = object.name_any(),
-        generation = object.metadata.generation,
-    );
-    let (action, result) = match cycle.run(&object).instrument(span.clone()).await {
-        Ok(action) => (action, "success"),
-        // Gone in the meantime: a deletion has nothing left to wait for.
-        Err(kube::Error::Api(status)) if status.code == 404 => (Action::await_change(), "success"),
-        Err(error) => {
-            let after = cycle::api_failure(&cycle, &object);
-            span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));
-            (Action::requeue(after), "error")
+impl<R: Reconcile> Worker<'_, R> {
+    /// Takes note of what a watch has brought.
+    fn saw(&self, seen: &Seen<'_>) {
+        let Change { before, after } = seen.change;
+        if let Some(before) = before
+            && after.is_none_or(|after| after.metadata.uid != before.metadata.uid)
+        {
+            self.cycle
+                .forget(before.metadata.uid.as_deref().unwrap_or_default());
         }
-    };
-    cycle
-        .metrics
-        .reconciles
-        .get_or_create(&ResultLabels {
-            controller: controller.clone(),
-            result,
-        })
-        .inc();
-    cycle
-        .metrics
-        .duration
-        .get_or_create(&ControllerLabels { controller })
-        .observe(started.elapsed().as_secs_f64());
-    Ok(action)
+        // Without our own status writes.
+        let is_worth_a_round =
+            generation_or_finalizers(&seen.change) || pause::begins_or_ends(&seen.change);
+        let Some(object) = after.filter(|_| is_worth_a_round) else {
+            return;
+        };
+        let key = (object.namespace().unwrap_or_default(), object.name_any());
+        let priority = if seen.is_news {
+            Priority::Change
+        } else {
+            Priority::Start
+        };
+        self.queue.add(key, priority, Duration::ZERO);
+    }
+
+    /// Works until the queue is closed.
+    async fn work(&self) {
+        while let Some(key) = self.queue.next().await {
+            let next = match self.stored(&key) {
+                Some(object) => self.reconcile(&object).await,
+                None => Next::OnChange,
+            };
+            let again_after = match next {
+                Next::OnChange => None,
+                // What was done together is not asked for together for ever.
+                Next::After(time) => Some(time.mul_f64(1.0 + JITTER * fastrand::f64())),
+            };
+            self.queue.done(&key, again_after);
+        }
+    }
+
+    fn stored(&self, (namespace, name): &Key) -> Option<Arc<DynamicObject>> {
+        let reference = ObjectRef::new_with(name, self.cycle.resource.clone());
+        self.store.get(&reference.within(namespace))
+    }
+
+    /// One round, with its failure turned into a backoff.
+    async fn reconcile(&self, object: &DynamicObject) -> Next {
+        let started = Instant::now();
+        let span = tracing::info_span!(
+            "reconcile",
+            controller = self.controller,
+            namespace = object.namespace().unwrap_or_default(),
+            name = object.name_any(),
+            generation = object.metadata.generation,
+        );
+        let round = AssertUnwindSafe(self.cycle.run(object).instrument(span.clone()));
+        let (next, result) = match round.catch_unwind().await {
+            Ok(Ok(next)) => (next, "success"),
+            // Gone in the meantime: a deletion has nothing left to wait for.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => (Next::OnChange, "success"),
+            Ok(Err(error)) => {
+                let after = cycle::failure(self.cycle, object);
+                span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));
+                (Next::After(after), "error")
+            }
+            Err(_) => {
+                let after = cycle::failure(self.cycle, object);
+                span.in_scope(|| tracing::error!(?after, "the round panicked"));
+                self.cycle.metrics.panicked(self.controller);
+                (Next::After(after), "error")
+            }
+        };
+        let elapsed = started.elapsed();
+        self.cycle.metrics.round(self.controller, result, elapsed);
+        next
+    }
 }

@@ -49,6 +49,10 @@ impl Status {
         );
     }
 
+    pub(crate) fn no_condition(&mut self, type_: &str) {
+        conditions::remove(&mut self.after, type_);
+    }
+
     /// Sets the operator's own fields; a null removes one.
     pub(crate) fn fields(&mut self, fields: Map<String, Value>) {
         let Some(status) = self.after.as_object_mut() else {

@@ -22,6 +22,7 @@ mod hostile;
 mod install;
 mod key_sources;
 mod leader;
+mod pause;
 mod policy;
 mod protocol;
 mod proxy;

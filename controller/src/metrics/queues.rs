@@ -1,0 +1,99 @@
+//! What queues count, under client-go's names.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// The metrics of every queue.
+#[derive(Clone)]
+pub(super) struct Queues {
+    depth: Family<Labels, Gauge>,
+    adds: Family<Labels, Counter>,
+    retries: Family<Labels, Counter>,
+    waited: Family<Labels, Histogram>,
+    worked: Family<Labels, Histogram>,
+}
+
+/// Those of one queue.
+#[derive(Clone)]
+pub(crate) struct QueueMetrics {
+    pub(crate) depth: Gauge,
+    pub(crate) adds: Counter,
+    pub(crate) retries: Counter,
+    pub(crate) waited: Histogram,
+    pub(crate) worked: Histogram,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    name: String,
+}
+
+/// From a queue that nobody waits for to one that is an hour behind.
+const BUCKETS_SECONDS: [f64; 8] = [0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0];
+
+fn histogram() -> Histogram {
+    Histogram::new(BUCKETS_SECONDS)
+}
+
+impl Queues {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let queues = Self {
+            depth: Family::default(),
+            adds: Family::default(),
+            retries: Family::default(),
+            waited: Family::new_with_constructor(histogram),
+            worked: Family::new_with_constructor(histogram),
+        };
+        registry.register(
+            "workqueue_depth",
+            "How many objects wait to be reconciled now",
+            queues.depth.clone(),
+        );
+        registry.register(
+            "workqueue_adds",
+            "How often an object was added",
+            queues.adds.clone(),
+        );
+        registry.register(
+            "workqueue_retries",
+            "How often a round asked for another one",
+            queues.retries.clone(),
+        );
+        registry.register(
+            "workqueue_queue_duration_seconds",
+            "How long an object waits before it is reconciled",
+            queues.waited.clone(),
+        );
+        registry.register(
+            "workqueue_work_duration_seconds",
+            "How long an object is worked on",
+            queues.worked.clone(),
+        );
+        queues
+    }
+
+    /// The metrics of the queue of this name.
+    pub(super) fn of(&self, name: &str) -> QueueMetrics {
+        let labels = Labels {
+            name: name.to_owned(),
+        };
+        QueueMetrics {
+            depth: self.depth.get_or_create_owned(&labels),
+            adds: self.adds.get_or_create_owned(&labels),
+            retries: self.retries.get_or_create_owned(&labels),
+            waited: self.waited.get_or_create_owned(&labels),
+            worked: self.worked.get_or_create_owned(&labels),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Default for QueueMetrics {
+    fn default() -> Self {
+        Queues::register(&mut Registry::default()).of("test")
+    }
+}

@@ -1,0 +1,19 @@
+//! Objects that somebody wants left alone for a while.
+
+use kube::Resource;
+
+use crate::predicate::Change;
+
+/// The annotation that makes an object one, with the value `true`.
+pub(crate) const ANNOTATION: &str = "lockstep.dev/paused";
+
+/// Whether an object is to be left alone.
+pub(crate) fn is_paused(object: &impl Resource) -> bool {
+    let annotations = object.meta().annotations.as_ref();
+    annotations.is_some_and(|all| all.get(ANNOTATION).is_some_and(|value| value == "true"))
+}
+
+/// Whether somebody has just asked for that, or for its end.
+pub(crate) fn begins_or_ends<T: Resource>(change: &Change<'_, T>) -> bool {
+    change.differs(|object| is_paused(object))
+}

@@ -1,0 +1,328 @@
+//! What waits to be looked at: each object once, the most urgent first, and never twice at the same time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::metrics::QueueMetrics;
+
+/// Why an object is looked at: what somebody waits for goes before what can wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Priority {
+    /// Something has changed.
+    Change,
+    /// The time that the last round asked for has come.
+    Due,
+    /// It stood when the watch began.
+    Start,
+}
+
+/// A queue of keys.
+///
+/// # Guarantees
+///
+/// A key is handed out to one worker at a time. What is added while it is worked on is handed out once
+/// more after that; what is added twice before is handed out once.
+pub(crate) struct Queue<K> {
+    state: Mutex<State<K>>,
+    changed: Notify,
+    metrics: QueueMetrics,
+}
+
+struct State<K> {
+    /// In order of urgency, then of arrival.
+    ready: BTreeMap<(Priority, u64), K>,
+    /// In order of time.
+    due: BTreeMap<(Instant, u64), (K, Priority)>,
+    entries: HashMap<K, Entry>,
+    arrivals: u64,
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Entry {
+    ready: Option<(Priority, u64)>,
+    due: Option<(Instant, u64)>,
+    /// Since when it could have been handed out.
+    waits_since: Option<Instant>,
+    works_since: Option<Instant>,
+    /// What came while it was worked on.
+    again: Option<Priority>,
+}
+
+impl<K: Clone + Debug + Eq + Hash> Queue<K> {
+    pub(crate) fn new(metrics: QueueMetrics) -> Self {
+        Self {
+            state: Mutex::new(State {
+                ready: BTreeMap::new(),
+                due: BTreeMap::new(),
+                entries: HashMap::new(),
+                arrivals: 0,
+                is_closed: false,
+            }),
+            changed: Notify::new(),
+            metrics,
+        }
+    }
+
+    /// Adds a key, to be handed out after a time. An earlier time that it already waits for stands.
+    pub(crate) fn add(&self, key: K, priority: Priority, after: Duration) {
+        let mut state = self.state();
+        self.metrics.adds.inc();
+        state.add(key, priority, after);
+        self.tell(state);
+    }
+
+    /// Hands out the next key once there is one. None when the queue is closed.
+    pub(crate) async fn next(&self) -> Option<K> {
+        loop {
+            // Whatever happens after this is noticed by it.
+            let changed = self.changed.notified();
+            let first_due = {
+                let mut state = self.state();
+                if state.is_closed {
+                    // The others as well.
+                    self.changed.notify_one();
+                    return None;
+                }
+                let now = Instant::now();
+                state.promote(now);
+                if let Some((key, waited)) = state.take(now) {
+                    self.metrics.waited.observe(waited.as_secs_f64());
+                    self.tell(state);
+                    return Some(key);
+                }
+                state.due.keys().next().map(|(at, _)| *at)
+            };
+            match first_due {
+                Some(at) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = sleep_until(at) => {}
+                    }
+                }
+                None => changed.await,
+            }
+        }
+    }
+
+    /// Takes a key back, to be handed out again after a time, if any: at once where something came in
+    /// the meantime.
+    pub(crate) fn done(&self, key: &K, again_after: Option<Duration>) {
+        let mut state = self.state();
+        let Some(mut entry) = state.entries.remove(key) else {
+            return;
+        };
+        if let Some(since) = entry.works_since.take() {
+            self.metrics.worked.observe(since.elapsed().as_secs_f64());
+        }
+        match (entry.again, again_after) {
+            (Some(priority), _) => state.add(key.clone(), priority, Duration::ZERO),
+            (None, Some(after)) => {
+                self.metrics.retries.inc();
+                state.add(key.clone(), Priority::Due, after);
+            }
+            (None, None) => {}
+        }
+        self.tell(state);
+    }
+
+    /// Hands out nothing any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        state.ready.clear();
+        state.due.clear();
+        self.tell(state);
+    }
+
+    /// Wakes one worker, who wakes the next one if there is more to do.
+    fn tell(&self, state: MutexGuard<'_, State<K>>) {
+        let depth = i64::try_from(state.ready.len()).unwrap_or(i64::MAX);
+        self.metrics.depth.set(depth);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    fn add(&mut self, key: K, priority: Priority, after: Duration) {
+        if self.is_closed {
+            return;
+        }
+        let now = Instant::now();
+        self.arrivals += 1;
+        let arrival = self.arrivals;
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.works_since.is_some() {
+            entry.again = Some(entry.again.map_or(priority, |other| other.min(priority)));
+            return;
+        }
+        if let Some(place) = entry.ready {
+            if priority < place.0 {
+                self.ready.remove(&place);
+                // Among the urgent ones it is as old as it is.
+                let place = (priority, place.1);
+                entry.ready = Some(place);
+                self.ready.insert(place, key);
+            }
+            return;
+        }
+        let at = now + after;
+        if let Some(place) = entry.due {
+            if place.0 <= at {
+                return;
+            }
+            self.due.remove(&place);
+            entry.due = None;
+        }
+        if after.is_zero() {
+            entry.waits_since = Some(now);
+            entry.ready = Some((priority, arrival));
+            self.ready.insert((priority, arrival), key);
+        } else {
+            entry.due = Some((at, arrival));
+            self.due.insert((at, arrival), (key, priority));
+        }
+    }
+
+    /// Makes ready what has waited long enough.
+    fn promote(&mut self, now: Instant) {
+        while let Some(first) = self.due.first_entry() {
+            let (at, arrival) = *first.key();
+            if at > now {
+                return;
+            }
+            let (key, priority) = first.remove();
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.due = None;
+                entry.waits_since = Some(at);
+                entry.ready = Some((priority, arrival));
+                self.ready.insert((priority, arrival), key);
+            }
+        }
+    }
+
+    /// The most urgent key, and how long it has waited.
+    fn take(&mut self, now: Instant) -> Option<(K, Duration)> {
+        let (_, key) = self.ready.pop_first()?;
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.ready = None;
+        entry.works_since = Some(now);
+        let since = entry.waits_since.take();
+        Some((key, since.map_or(Duration::ZERO, |since| now - since)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn queue() -> Queue<&'static str> {
+        Queue::new(QueueMetrics::default())
+    }
+
+    /// What is handed out without waiting.
+    fn at_once(queue: &Queue<&'static str>) -> Option<&'static str> {
+        queue.next().now_or_never().flatten()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_urgent_goes_first_and_the_older_before_the_newer() {
+        let queue = queue();
+        for (key, priority) in [
+            ("start 1", Priority::Start),
+            ("start 2", Priority::Start),
+            ("due", Priority::Due),
+            ("change 1", Priority::Change),
+            ("start 2", Priority::Change),
+            ("change 2", Priority::Change),
+        ] {
+            queue.add(key, priority, NOW);
+        }
+        let mut order = Vec::new();
+        while let Some(key) = at_once(&queue) {
+            order.push(key);
+        }
+        assert_eq!(order, ["start 2", "change 1", "change 2", "due", "start 1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_is_worked_on_by_one_and_once_more_for_what_comes_meanwhile() {
+        let queue = queue();
+        queue.add("a", Priority::Change, NOW);
+        queue.add("a", Priority::Change, NOW);
+        assert_eq!(at_once(&queue), Some("a"));
+        queue.add("a", Priority::Change, NOW);
+        queue.add("a", Priority::Start, NOW);
+        assert_eq!(at_once(&queue), None);
+        queue.done(&"a", Some(Duration::from_hours(1)));
+        assert_eq!(at_once(&queue), Some("a"));
+        queue.done(&"a", None);
+        assert_eq!(at_once(&queue), None);
+        assert!(queue.state().entries.is_empty(), "nothing is kept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earlier_of_two_times_counts_and_a_change_does_not_wait_for_either() {
+        let queue = queue();
+        let begun = Instant::now();
+        for seconds in [30, 10, 20] {
+            queue.add("a", Priority::Due, Duration::from_secs(seconds));
+        }
+        assert_eq!(queue.next().await, Some("a"));
+        assert_eq!(begun.elapsed().as_secs(), 10);
+        queue.done(&"a", Some(Duration::from_mins(1)));
+        queue.add("a", Priority::Change, NOW);
+        assert_eq!(at_once(&queue), Some("a"));
+        queue.done(&"a", None);
+        assert!(queue.state().due.is_empty(), "it has been looked at");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_waiting_worker_is_told_of_what_comes_and_of_the_end() {
+        let queue = Arc::new(queue());
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                tokio::spawn(async move {
+                    let mut done = Vec::new();
+                    while let Some(key) = queue.next().await {
+                        tokio::task::yield_now().await;
+                        queue.done(&key, None);
+                        done.push(key);
+                    }
+                    done
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        for key in ["a", "b", "c", "d"] {
+            queue.add(key, Priority::Change, NOW);
+        }
+        while !queue.state().entries.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        queue.close();
+        queue.add("late", Priority::Change, NOW);
+        let done = futures::future::join_all(workers).await;
+        let mut done: Vec<_> = done.into_iter().flatten().flatten().collect();
+        done.sort_unstable();
+        assert_eq!(done, ["a", "b", "c", "d"]);
+    }
+}

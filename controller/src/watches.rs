@@ -1,0 +1,179 @@
+//! What a watch brings, as changes of single objects.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt};
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher::{Error, Event};
+
+use crate::predicate::Change;
+
+/// What happened, and whether it is news: what stands when the watch begins is not.
+pub(crate) struct Seen<'a> {
+    pub(crate) change: Change<'a, DynamicObject>,
+    pub(crate) is_news: bool,
+}
+
+type Objects = HashMap<ObjectRef<DynamicObject>, Arc<DynamicObject>>;
+
+/// Keeps a store up to date and tells of every change, once the store has it. Ends with the stream.
+///
+/// # Guarantees
+///
+/// A change is told however it came about: before our eyes, or while the watch was interrupted. What is
+/// told of such a time is what has become of each object, and not what happened to it on the way.
+pub(crate) async fn follow(
+    events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
+    resource: &ApiResource,
+    mut writer: Writer<DynamicObject>,
+    mut tell: impl FnMut(Seen<'_>),
+    mut fail: impl FnMut(&Error),
+) {
+    let store = writer.as_reader();
+    let mut is_first = true;
+    let mut events = pin!(events);
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                fail(&error);
+                continue;
+            }
+        };
+        match &event {
+            Event::Apply(object) | Event::Delete(object) => {
+                let before = store.get(&ObjectRef::from_obj_with(object, resource.clone()));
+                writer.apply_watcher_event(&event);
+                let is_gone = matches!(event, Event::Delete(_));
+                let change = Change {
+                    before: before.as_deref().or(is_gone.then_some(object)),
+                    after: (!is_gone).then_some(object),
+                };
+                let is_news = true;
+                tell(Seen { change, is_news });
+            }
+            Event::Init | Event::InitApply(_) => writer.apply_watcher_event(&event),
+            Event::InitDone => {
+                let before = objects(&store, resource);
+                writer.apply_watcher_event(&event);
+                let after = objects(&store, resource);
+                let is_news = !std::mem::take(&mut is_first);
+                for (reference, object) in &after {
+                    let before = before.get(reference).map(|object| &**object);
+                    let after = Some(&**object);
+                    let change = Change { before, after };
+                    tell(Seen { change, is_news });
+                }
+                for (_, object) in before.iter().filter(|(key, _)| !after.contains_key(*key)) {
+                    let before = Some(&**object);
+                    let after = None;
+                    let change = Change { before, after };
+                    tell(Seen { change, is_news });
+                }
+            }
+        }
+    }
+}
+
+fn objects(store: &Store<DynamicObject>, resource: &ApiResource) -> Objects {
+    let objects = store.state().into_iter();
+    objects
+        .map(|object| {
+            let reference = ObjectRef::from_obj_with(&*object, resource.clone());
+            (reference, object)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+    use kube::core::GroupVersionKind;
+
+    use super::*;
+
+    fn resource() -> ApiResource {
+        ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"))
+    }
+
+    fn object(name: &str, version: i64) -> DynamicObject {
+        let mut object = DynamicObject::new(name, &resource());
+        object.metadata.generation = Some(version);
+        object
+    }
+
+    /// What is told of these events: name, generation before and after, and whether it is news.
+    async fn told(events: Vec<Event<DynamicObject>>) -> Vec<String> {
+        let mut told = Vec::new();
+        let writer = Writer::new(resource());
+        let store = writer.as_reader();
+        let of = |object: Option<&DynamicObject>| {
+            let generation = object.and_then(|object| object.metadata.generation);
+            generation.map_or("-".to_owned(), |generation| generation.to_string())
+        };
+        let failures = vec![Err(Error::NoResourceVersion)];
+        let events = stream::iter(failures).chain(stream::iter(events.into_iter().map(Ok)));
+        let mut failed = 0;
+        let tell = |seen: Seen<'_>| {
+            let Change { before, after } = seen.change;
+            let name = after
+                .or(before)
+                .and_then(|object| object.metadata.name.clone());
+            let name = name.unwrap_or_default();
+            let stored = store.get(&ObjectRef::new_with(&name, resource()));
+            assert_eq!(stored.as_deref(), after, "the store has it");
+            let news = if seen.is_news { "" } else { " at the start" };
+            told.push(format!("{name} {}>{}{news}", of(before), of(after)));
+        };
+        follow(events, &resource(), writer, tell, |_| failed += 1).await;
+        assert_eq!(failed, 1);
+        told.sort_unstable();
+        told
+    }
+
+    #[tokio::test]
+    async fn every_change_is_told_with_what_was_before() {
+        let told = told(vec![
+            Event::Init,
+            Event::InitApply(object("a", 1)),
+            Event::InitDone,
+            Event::Apply(object("a", 2)),
+            Event::Apply(object("b", 1)),
+            Event::Delete(object("b", 1)),
+        ])
+        .await;
+        let expected = ["a 1>2", "a ->1 at the start", "b ->1", "b 1>-"];
+        let mut expected = expected.map(String::from);
+        expected.sort_unstable();
+        assert_eq!(told, expected);
+    }
+
+    #[tokio::test]
+    async fn what_happened_during_an_interruption_is_told_after_it() {
+        let told = told(vec![
+            Event::Init,
+            Event::InitApply(object("a", 1)),
+            Event::InitApply(object("b", 1)),
+            Event::InitDone,
+            Event::Init,
+            Event::InitApply(object("b", 2)),
+            Event::InitApply(object("c", 1)),
+            Event::InitDone,
+        ])
+        .await;
+        let expected = [
+            "a ->1 at the start",
+            "b ->1 at the start",
+            "a 1>-",
+            "b 1>2",
+            "c ->1",
+        ];
+        let mut expected = expected.map(String::from);
+        expected.sort_unstable();
+        assert_eq!(told, expected);
+    }
+}
