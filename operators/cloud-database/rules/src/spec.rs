@@ -100,7 +100,7 @@ pub struct CloudDatabaseSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 40), schema_with = "crate::crd::tags")]
     #[x_kube(
-        validation = Rule::new("self.all(k, size(k) >= 1 && size(k) <= 128)")
+        validation = Rule::new("self.all(k, k.matches('(?s)^.{1,128}$'))")
             .message("a key must have 1 to 128 characters [tag-key-length]"),
         validation = Rule::new("self.all(k, !k.matches('^(aws:|rds:|database[.]example[.]com/)'))")
             .message("a key must not start with 'aws:', 'rds:' or 'database.example.com/': these are reserved [tag-key-reserved]")
@@ -115,14 +115,14 @@ pub struct CloudDatabaseSpec {
     validation = Rule::new("!has(self.maxSizeGib) || self.maxSizeGib * 10 >= self.sizeGib * 11")
         .message("must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]")
         .field_path(".maxSizeGib"),
-    validation = Rule::new("!(self.type in ['io1', 'io2']) || has(self.iops)")
+    validation = Rule::new("!self.type.startsWith('io') || has(self.iops)")
         .message("io1 and io2 need `iops` [provisioned-iops-required]")
         .reason(Reason::FieldValueRequired)
         .field_path(".iops"),
-    validation = Rule::new("!(self.type in ['io1', 'io2']) || self.sizeGib >= 100")
+    validation = Rule::new("!self.type.startsWith('io') || self.sizeGib >= 100")
         .message("must be at least 100 for io1 and io2 [provisioned-size-minimum]")
         .field_path(".sizeGib"),
-    validation = Rule::new("!has(self.iops) || self.type in ['io1', 'io2'] || (self.type == 'gp3' && self.sizeGib >= 400)")
+    validation = Rule::new("!has(self.iops) || self.type.startsWith('io') || (self.type == 'gp3' && self.sizeGib >= 400)")
         .message("may be set for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]")
         .reason(Reason::FieldValueForbidden)
         .field_path(".iops"),
