@@ -213,3 +213,102 @@ impl<R: Reconcile> Worker<'_, R> {
         next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::client::Body;
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+    use shared_validation::{Kind, Rule, Ruleset};
+
+    use super::*;
+    use crate::reconcile::{Deleted, Finalized, Progress, ReconcileError};
+
+    #[derive(Deserialize)]
+    struct Trap {}
+
+    impl Kind for Trap {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Trap";
+
+        fn crd() -> Value {
+            json!({"spec": {
+                "group": "example.com",
+                "names": {"kind": "Trap", "plural": "traps"},
+                "versions": [{"name": "v1", "served": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            }})
+        }
+
+        fn example() -> Value {
+            json!({})
+        }
+
+        fn rules() -> Vec<Rule<Self>> {
+            Vec::new()
+        }
+    }
+
+    struct Panics;
+
+    #[async_trait]
+    impl Reconcile for Panics {
+        type Kind = Trap;
+
+        fn finalizer(&self) -> &'static str {
+            panic!("on purpose")
+        }
+
+        async fn reconcile(&self, _: &Trap) -> Result<Progress, ReconcileError> {
+            panic!("on purpose")
+        }
+
+        async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+            panic!("on purpose")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_round_that_panics_is_counted_and_tried_again() {
+        let server = tower::service_fn(|_: http::Request<Body>| async {
+            Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
+        });
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let ruleset = Ruleset::<Trap>::compile().expect("it compiles");
+        let Loop { cycle } = Loop::new(
+            Client::new(server, "default"),
+            Arc::new(ruleset),
+            Panics,
+            metrics.clone(),
+            CurrentPolicy::default(),
+        );
+        let worker = Worker {
+            cycle: &cycle,
+            controller: "trap",
+            store: Writer::new(cycle.resource.clone()).as_reader(),
+            queue: &Queue::new(metrics.queue("trap")),
+        };
+        let mut object = DynamicObject::new("a", &cycle.resource);
+        object.metadata.uid = Some("1".to_owned());
+        let first = worker.reconcile(&object).await;
+        let second = worker.reconcile(&object).await;
+        let after = |next| match next {
+            Next::After(time) => time,
+            Next::OnChange => Duration::ZERO,
+        };
+        assert!(after(first) > Duration::ZERO);
+        assert!(after(second) > after(first), "{first:?}, {second:?}");
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("metrics");
+        for line in [
+            "controller_runtime_reconcile_panics_total{controller=\"trap\"} 2",
+            "controller_runtime_reconcile_total{controller=\"trap\",result=\"error\"} 2",
+        ] {
+            assert!(text.contains(line), "{line} is missing in {text}");
+        }
+    }
+}
