@@ -100,7 +100,8 @@ impl<R: Reconcile> Cycle<R> {
 impl<R: Reconcile> Round<'_, R> {
     /// Leaves everything as it is, and says so.
     async fn pause(&self) -> Result<Next, kube::Error> {
-        let mut status = self.status();
+        // With the condition that stands: since when it does is its own to tell.
+        let mut status = Status::of(&self.object);
         let message = format!(
             "nothing is changed, nor deleted, while the annotation `{}` is \"true\"",
             pause::ANNOTATION

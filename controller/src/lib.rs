@@ -25,6 +25,5 @@ pub use arming::{AnyListens, Arming, ArmingMetrics};
 pub use leadership::Candidate;
 pub use lookout::{Lookout, LookoutMetrics};
 pub use metrics::Metrics;
-pub use predicate::{Change, Predicate, annotations, generation_or_finalizers, labels};
 pub use reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
 pub use run::{Loop, Run};

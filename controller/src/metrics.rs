@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use shared_validation::Verdict;
 
 pub(crate) use queues::QueueMetrics;
@@ -110,46 +110,48 @@ const BUCKETS_SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            reconciles: Family::default(),
-            panics: Family::default(),
-            duration: Family::new_with_constructor(|| Histogram::new(BUCKETS_SECONDS)),
-            watch_failures: Family::default(),
-            queues: Queues::register(registry),
-            violations: Family::default(),
-            standing: Standing::default(),
-        };
-        registry.register(
+        let standing = Standing::default();
+        registered(
+            registry,
             "lockstep_rule_broken_objects",
             "Stored objects that break a rule, whatever its policy does about it",
-            metrics.standing.broken.clone(),
+            standing.broken.clone(),
         );
-        registry.register(
-            "controller_runtime_reconcile",
-            "Reconciles by result",
-            metrics.reconciles.clone(),
-        );
-        registry.register(
-            "controller_runtime_reconcile_panics",
-            "Reconciles that panicked",
-            metrics.panics.clone(),
-        );
-        registry.register(
-            "lockstep_watch_failures",
-            "How often a watch broke off or could not begin",
-            metrics.watch_failures.clone(),
-        );
-        registry.register(
-            "controller_runtime_reconcile_time_seconds",
-            "Time that a reconcile takes",
-            metrics.duration.clone(),
-        );
-        registry.register(
-            "lockstep_rule_violations",
-            "Broken rules by kind, rule and place",
-            metrics.violations.clone(),
-        );
-        metrics
+        let histogram = || Histogram::new(BUCKETS_SECONDS);
+        Self {
+            reconciles: registered(
+                registry,
+                "controller_runtime_reconcile",
+                "Reconciles by result",
+                Family::default(),
+            ),
+            panics: registered(
+                registry,
+                "controller_runtime_reconcile_panics",
+                "Reconciles that panicked",
+                Family::default(),
+            ),
+            watch_failures: registered(
+                registry,
+                "lockstep_watch_failures",
+                "How often a watch broke off or could not begin",
+                Family::default(),
+            ),
+            duration: registered(
+                registry,
+                "controller_runtime_reconcile_time_seconds",
+                "Time that a reconcile takes",
+                Family::new_with_constructor(histogram as fn() -> Histogram),
+            ),
+            violations: registered(
+                registry,
+                "lockstep_rule_violations",
+                "Broken rules by kind, rule and place",
+                Family::default(),
+            ),
+            queues: Queues::register(registry),
+            standing,
+        }
     }
 
     /// Those of one controller's queue.
@@ -178,6 +180,17 @@ impl Metrics {
         let failures = &self.watch_failures;
         failures.get_or_create(&labels_of(controller)).inc();
     }
+}
+
+/// A metric that is registered.
+fn registered<M: Metric + Clone>(
+    registry: &mut Registry,
+    name: &'static str,
+    help: &'static str,
+    metric: M,
+) -> M {
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 fn labels_of(controller: &str) -> ControllerLabels {

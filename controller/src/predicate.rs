@@ -1,25 +1,16 @@
 //! Which changes of an object are worth a round.
 
-use std::sync::Arc;
-
 use kube::Resource;
 
 /// An object before and after something happened to it. One that is new has no before, one that is gone
 /// no after.
 #[derive(Debug)]
-pub struct Change<'a, T> {
+pub(crate) struct Change<'a, T> {
     /// As it was last seen.
-    pub before: Option<&'a T>,
+    pub(crate) before: Option<&'a T>,
     /// As it is now.
-    pub after: Option<&'a T>,
+    pub(crate) after: Option<&'a T>,
 }
-
-/// Tells whether a change is worth a round.
-///
-/// # Caveats
-///
-/// What is not worth a round is not repeated: a predicate must let through whatever the round looks at.
-pub type Predicate<T> = Arc<dyn Fn(&Change<'_, T>) -> bool + Send + Sync>;
 
 impl<T: Resource> Change<'_, T> {
     /// Whether it came, went, or differs in what is looked at.
@@ -33,7 +24,7 @@ impl<T: Resource> Change<'_, T> {
 
 /// Every change but those of a status that is a subresource, and of metadata other than finalizers: what
 /// an author asks for, the begin of a deletion, and how far it got.
-pub fn generation_or_finalizers<T: Resource>(change: &Change<'_, T>) -> bool {
+pub(crate) fn generation_or_finalizers<T: Resource>(change: &Change<'_, T>) -> bool {
     change.differs(|object| {
         let meta = object.meta();
         (
@@ -43,16 +34,6 @@ pub fn generation_or_finalizers<T: Resource>(change: &Change<'_, T>) -> bool {
             meta.finalizers.clone(),
         )
     })
-}
-
-/// Changes of annotations.
-pub fn annotations<T: Resource>(change: &Change<'_, T>) -> bool {
-    change.differs(|object| object.meta().annotations.clone())
-}
-
-/// Changes of labels.
-pub fn labels<T: Resource>(change: &Change<'_, T>) -> bool {
-    change.differs(|object| object.meta().labels.clone())
 }
 
 #[cfg(test)]
@@ -104,16 +85,6 @@ mod tests {
                 "{name} {printed}"
             );
         }
-    }
-
-    #[test]
-    fn labels_and_annotations_are_looked_at_by_themselves() {
-        let labelled = || json!({"labels": {"a": "b"}});
-        let annotated = || json!({"annotations": {"a": "b"}});
-        assert!(passes(labels, labelled(), json!({})));
-        assert!(!passes(labels, annotated(), json!({})));
-        assert!(passes(annotations, annotated(), json!({})));
-        assert!(!passes(annotations, labelled(), json!({})));
     }
 
     #[test]

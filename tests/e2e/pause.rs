@@ -1,6 +1,7 @@
 //! An object that is left alone for a while.
 
 use control_plane::eventually;
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::world::{World, condition, database};
@@ -27,7 +28,12 @@ async fn a_paused_object_is_left_alone_and_taken_up_again() {
     assert!(condition(&stored, "Paused").is_none());
 
     pause("true");
-    world.condition("orders", "Paused", "True").await;
+    let since = world.condition("orders", "Paused", "True").await;
+    let since = since.last_transition_time.0;
+    let later = eventually("another second", async || {
+        (Timestamp::now().as_second() > since.as_second() + 1).then_some(())
+    });
+    later.await.expect("time goes by");
     let calls = proxy.calls().len();
     orders["spec"]["storage"]["sizeGib"] = json!(120);
     world.kubectl_apply(&orders).expect("stored");
@@ -36,7 +42,8 @@ async fn a_paused_object_is_left_alone_and_taken_up_again() {
         .kubectl(&["delete", "cdb/orders", "--wait=false"])
         .expect("deletion begins");
     // The condition tells of the generation that a deletion makes.
-    world.condition("orders", "Paused", "True").await;
+    let paused = world.condition("orders", "Paused", "True").await;
+    assert_eq!(paused.last_transition_time.0, since, "it has not moved");
     assert_eq!(world.instances().await.len(), 1);
     assert_eq!(proxy.calls().len(), calls, "{:?}", proxy.calls());
 

@@ -7,6 +7,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::registered;
+
 /// The metrics of every queue.
 #[derive(Clone)]
 pub(super) struct Queues {
@@ -41,39 +43,39 @@ fn histogram() -> Histogram {
 
 impl Queues {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let queues = Self {
-            depth: Family::default(),
-            adds: Family::default(),
-            retries: Family::default(),
-            waited: Family::new_with_constructor(histogram),
-            worked: Family::new_with_constructor(histogram),
-        };
-        registry.register(
-            "workqueue_depth",
-            "How many objects wait to be reconciled now",
-            queues.depth.clone(),
-        );
-        registry.register(
-            "workqueue_adds",
-            "How often an object was added",
-            queues.adds.clone(),
-        );
-        registry.register(
-            "workqueue_retries",
-            "How often a round asked for another one",
-            queues.retries.clone(),
-        );
-        registry.register(
-            "workqueue_queue_duration_seconds",
-            "How long an object waits before it is reconciled",
-            queues.waited.clone(),
-        );
-        registry.register(
-            "workqueue_work_duration_seconds",
-            "How long an object is worked on",
-            queues.worked.clone(),
-        );
-        queues
+        let histograms = || Family::new_with_constructor(histogram as fn() -> Histogram);
+        Self {
+            depth: registered(
+                registry,
+                "workqueue_depth",
+                "How many objects wait to be reconciled now",
+                Family::default(),
+            ),
+            adds: registered(
+                registry,
+                "workqueue_adds",
+                "How often an object was added",
+                Family::default(),
+            ),
+            retries: registered(
+                registry,
+                "workqueue_retries",
+                "How often a round asked for another one",
+                Family::default(),
+            ),
+            waited: registered(
+                registry,
+                "workqueue_queue_duration_seconds",
+                "How long an object waits before it is reconciled",
+                histograms(),
+            ),
+            worked: registered(
+                registry,
+                "workqueue_work_duration_seconds",
+                "How long an object is worked on",
+                histograms(),
+            ),
+        }
     }
 
     /// The metrics of the queue of this name.
