@@ -132,6 +132,13 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.tell(state);
     }
 
+    /// Drops a key that nobody has to look at any more.
+    pub(crate) fn remove(&self, key: &K) {
+        let mut state = self.state();
+        state.remove(key);
+        self.tell(state);
+    }
+
     /// Hands out nothing any more.
     pub(crate) fn close(&self) {
         let mut state = self.state();
@@ -192,6 +199,22 @@ impl<K: Clone + Eq + Hash> State<K> {
         } else {
             entry.due = Some((at, arrival));
             self.due.insert((at, arrival), (key, priority));
+        }
+    }
+
+    fn remove(&mut self, key: &K) {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
+        entry.again = None;
+        if let Some(place) = entry.ready.take() {
+            self.ready.remove(&place);
+        }
+        if let Some(place) = entry.due.take() {
+            self.due.remove(&place);
+        }
+        if entry.works_since.is_none() {
+            self.entries.remove(key);
         }
     }
 
@@ -292,6 +315,23 @@ mod tests {
         assert_eq!(at_once(&queue), Some("a"));
         queue.done(&"a", None);
         assert!(queue.state().due.is_empty(), "it has been looked at");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_dropped_is_not_handed_out_and_leaves_nothing_behind() {
+        let queue = queue();
+        queue.add("worked on", Priority::Change, NOW);
+        assert_eq!(at_once(&queue), Some("worked on"));
+        queue.add("worked on", Priority::Change, NOW);
+        queue.add("ready", Priority::Change, NOW);
+        queue.add("due", Priority::Due, Duration::from_hours(6));
+        for key in ["worked on", "ready", "due", "unknown"] {
+            queue.remove(&key);
+        }
+        queue.done(&"worked on", None);
+        assert_eq!(at_once(&queue), None);
+        let state = queue.state();
+        assert!(state.entries.is_empty() && state.ready.is_empty() && state.due.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -148,10 +148,13 @@ impl<R: Reconcile> Worker<'_, R> {
         // Without our own status writes.
         let is_worth_a_round =
             generation_or_finalizers(&seen.change) || pause::begins_or_ends(&seen.change);
-        let Some(object) = after.filter(|_| is_worth_a_round) else {
+        let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
             return;
         };
         let key = (object.namespace().unwrap_or_default(), object.name_any());
+        if after.is_none() {
+            return self.queue.remove(&key);
+        }
         let priority = if seen.is_news {
             Priority::Change
         } else {
