@@ -1,12 +1,12 @@
 //! The one way through the loop, the same for every kind.
 //!
-//! fetch → being deleted? finalize → default → check → initialize → reconcile → status → requeue
+//! fetch → being deleted? finalize → default → check → initialize → reconcile → children → status → requeue
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
+use json_patch::{AddOperation, PatchOperation};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
@@ -15,14 +15,20 @@ use shared_validation::{Accepted, Candidate, CurrentPolicy, Judge, Verdict, aggr
 
 use crate::announce::{self, Announcer};
 use crate::backoff::{Backoffs, LONGEST_WHILE_DELETING};
+use crate::children::{ChildType, ChildWriter, Children, Failure, Observed, Owner};
+use crate::finalizers;
 use crate::metrics::{Metrics, ViolationLabels};
 use crate::pause;
 use crate::reconcile::{Deleted, Finalized, Progress, Reconcile, ReconcileError};
+use crate::request::{Observation, SyncRequest};
 use crate::status::Status;
 
 const VALID: &str = "Valid";
 const READY: &str = "Ready";
 const PAUSED: &str = "Paused";
+
+/// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
+const ORPHAN: &str = "orphan";
 
 /// When an object is looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +45,10 @@ pub(crate) struct Cycle<R> {
     pub(crate) resource: ApiResource,
     pub(crate) ruleset: Arc<dyn Judge>,
     pub(crate) reconciler: R,
+    pub(crate) child_types: Vec<ChildType>,
+    pub(crate) children: Observed,
+    /// What keeps an object until what it stands for is gone, if anything has to.
+    pub(crate) finalizer: Option<String>,
     pub(crate) announcer: Announcer,
     pub(crate) backoffs: Backoffs,
     pub(crate) metrics: Metrics,
@@ -67,22 +77,36 @@ struct Round<'a, R> {
     reference: ObjectReference,
     uid: String,
     generation: i64,
+    /// None for an object of a kind that lives in no namespace.
+    namespace: Option<String>,
+    finalizers: Vec<String>,
     /// The object as stored.
     object: Value,
     accepted: Option<Accepted>,
+    children: Children,
+    controller: String,
 }
 
 impl<R: Reconcile> Cycle<R> {
     /// Runs one round for an object. An error is the API server's; everything else ends in the status.
     pub(crate) async fn run(&self, stored: &DynamicObject) -> Result<Next, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
-        let namespace = stored.namespace().unwrap_or_default();
+        let namespace = stored.namespace();
+        let client = self.client.clone();
+        let uid = stored.uid().unwrap_or_default();
         let round = Round {
             cycle: self,
-            api: Api::namespaced_with(self.client.clone(), &namespace, &self.resource),
+            api: match &namespace {
+                Some(namespace) => Api::namespaced_with(client, namespace, &self.resource),
+                None => Api::all_with(client, &self.resource),
+            },
+            controller: self.controller(),
+            namespace,
+            finalizers: stored.finalizers().to_vec(),
+            children: self.children.of(&uid),
             name: stored.name_any(),
             reference: stored.object_ref(&self.resource),
-            uid: stored.uid().unwrap_or_default(),
+            uid,
             generation: stored.metadata.generation.unwrap_or_default(),
             accepted: Accepted::read(&object),
             object,
@@ -119,13 +143,12 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     async fn delete(&self) -> Result<Next, kube::Error> {
-        let finalizer = self.cycle.reconciler.finalizer();
-        let finalizers = self
-            .object
-            .pointer("/metadata/finalizers")
-            .and_then(Value::as_array);
-        let Some(at) = finalizers.and_then(|all| all.iter().position(|name| name == finalizer))
-        else {
+        let removal = self
+            .cycle
+            .finalizer
+            .as_deref()
+            .and_then(|finalizer| finalizers::removal(&self.finalizers, finalizer));
+        let Some(removal) = removal else {
             self.forget();
             return Ok(Next::OnChange);
         };
@@ -133,35 +156,58 @@ impl<R: Reconcile> Round<'_, R> {
             object: &self.object,
             accepted: self.accepted.as_ref(),
             valid: self.check().is_valid(),
+            children: self.observation(),
         };
         match self.cycle.reconciler.finalize(&deleted).await {
-            Ok(Finalized::Gone) => self.release(at).await,
+            Ok(Finalized::Gone) => self.release(&removal).await,
             Ok(Finalized::Kept(what)) => {
                 tracing::warn!(what, "the object goes and what it stood for stays");
                 self.cycle
                     .announcer
                     .tell(&self.reference, "Kept", &what)
                     .await;
-                self.release(at).await
+                self.release(&removal).await
             }
             Ok(Finalized::Waiting(progress)) => self.progressed(self.status(), progress).await,
             Err(error) => self.failed(self.status(), &error, true).await,
         }
     }
 
-    /// Removes our finalizer, which stands at that place of the list.
-    async fn release(&self, at: usize) -> Result<Next, kube::Error> {
-        let place = pointer(&["metadata", "finalizers", &at.to_string()]);
-        // The test makes sure that it is ours.
-        let test = PatchOperation::Test(TestOperation {
-            path: place.clone(),
-            value: self.cycle.reconciler.finalizer().into(),
-        });
-        let remove = PatchOperation::Remove(RemoveOperation { path: place });
-        self.patch(vec![test, remove]).await?;
+    /// Lets the object go: first its children, then the object itself.
+    async fn release(&self, removal: &Patch<()>) -> Result<Next, kube::Error> {
+        let keeps_all = self.finalizers.iter().any(|name| name == ORPHAN);
+        if !self.writer().release(&self.children, keeps_all).await? {
+            // Their watches tell when they are gone.
+            return Ok(Next::After(LONGEST_WHILE_DELETING));
+        }
+        self.api
+            .patch(&self.name, &PatchParams::default(), removal)
+            .await?;
         tracing::info!("the finalizer is removed");
         self.forget();
         Ok(Next::OnChange)
+    }
+
+    fn observation(&self) -> Observation<'_> {
+        Observation {
+            children: &self.children,
+        }
+    }
+
+    fn writer(&self) -> ChildWriter<'_> {
+        ChildWriter {
+            client: &self.cycle.client,
+            owner: Owner {
+                resource: &self.cycle.resource,
+                controller: &self.controller,
+                finalizer: self.cycle.finalizer.as_deref(),
+                namespace: self.namespace.as_deref(),
+                name: &self.name,
+                uid: &self.uid,
+            },
+            types: &self.cycle.child_types,
+            writes: &self.cycle.metrics.child_writes,
+        }
     }
 
     async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
@@ -229,8 +275,13 @@ impl<R: Reconcile> Round<'_, R> {
         if status.memory_differs() {
             status.write(&self.api, &self.name).await?;
         }
-        match self.cycle.reconciler.reconcile(&object).await {
-            Ok(progress) => self.progressed(status, progress).await,
+        let request = SyncRequest {
+            parent: &object,
+            raw: &verdict.object,
+            children: self.observation(),
+        };
+        match self.cycle.reconciler.reconcile(&request).await {
+            Ok(progress) => self.settle(status, progress).await,
             Err(ReconcileError::Invalid(errors)) => {
                 // The object itself stands; what it names does not.
                 let after = self
@@ -241,6 +292,31 @@ impl<R: Reconcile> Round<'_, R> {
                     .await
             }
             Err(error) => self.failed(status, &error, false).await,
+        }
+    }
+
+    /// Makes the children as they are to be, and reports how far all of it got.
+    async fn settle(
+        &self,
+        mut status: Status,
+        mut progress: Progress,
+    ) -> Result<Next, kube::Error> {
+        let children = std::mem::take(&mut progress.children);
+        match self.writer().settle(children, &self.children).await {
+            Ok(()) => self.progressed(status, progress).await,
+            Err(Failure::Step(error)) => {
+                status.fields(progress.status);
+                self.failed(status, &error, false).await
+            }
+            Err(Failure::Api(kube::Error::Api(answer))) => {
+                status.fields(progress.status);
+                let error = ReconcileError::Transient {
+                    reason: "ChildNotWritten",
+                    message: format!("a child cannot be written: {}", answer.message),
+                };
+                self.failed(status, &error, false).await
+            }
+            Err(Failure::Api(error)) => Err(error),
         }
     }
 
@@ -262,16 +338,16 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// One patch with the defaults to persist and our finalizer, if any of it is missing.
     fn initialization(&self, verdict: &Verdict) -> Option<Vec<PatchOperation>> {
-        let finalizer = self.cycle.reconciler.finalizer();
         let mut operations = verdict.additions.0.clone();
-        match self
-            .object
-            .pointer("/metadata/finalizers")
-            .and_then(Value::as_array)
+        if let Some(finalizer) = &self.cycle.finalizer
+            && !self.finalizers.contains(finalizer)
         {
-            Some(all) if all.iter().any(|name| name == finalizer) => {}
-            Some(_) => operations.push(add(&["metadata", "finalizers", "-"], json!(finalizer))),
-            None => operations.push(add(&["metadata", "finalizers"], json!([finalizer]))),
+            let (place, value): (&[_], _) = if self.finalizers.is_empty() {
+                (&["metadata", "finalizers"], json!([finalizer]))
+            } else {
+                (&["metadata", "finalizers", "-"], json!(finalizer))
+            };
+            operations.push(add(place, value));
         }
         if operations.is_empty() {
             return None;
@@ -322,6 +398,7 @@ impl<R: Reconcile> Round<'_, R> {
             status: fields,
             readiness,
             requeue_after,
+            children: _,
         } = progress;
         let turned_ready = readiness.ready && !status.stood(READY, true);
         status.fields(fields);

@@ -1,14 +1,17 @@
 //! The loop: the reconcile cycle for any registered kind.
 //!
-//! An operator fills in two steps, [`Reconcile::reconcile`] and [`Reconcile::finalize`]; the cycle
-//! around them is the same for every kind: fetch, finalize, default, check, initialize, reconcile,
-//! status, requeue.
+//! An operator fills in two steps, [`Reconcile::reconcile`] and [`Reconcile::finalize`], or says what is to
+//! be in a [`Handler`]; the cycle around them is the same for every kind: fetch, finalize, default, check,
+//! initialize, reconcile, children, status, requeue.
 
 mod announce;
 mod arming;
 mod backoff;
+mod children;
 mod conditions;
 mod cycle;
+mod finalizers;
+mod handler;
 mod leadership;
 mod lookout;
 mod merge_patch;
@@ -17,13 +20,17 @@ mod pause;
 mod predicate;
 mod queue;
 mod reconcile;
+mod request;
 mod run;
 mod status;
 mod watches;
 
 pub use arming::{AnyListens, Arming, ArmingMetrics};
+pub use children::{ChildType, Strategy};
+pub use handler::{Handled, Handler, SyncResponse};
 pub use leadership::Candidate;
 pub use lookout::{Lookout, LookoutMetrics};
 pub use metrics::Metrics;
 pub use reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
+pub use request::{Observation, SyncRequest};
 pub use run::{Loop, Run};

@@ -1,5 +1,6 @@
 //! What the loop counts, under controller-runtime's names where it has one.
 
+mod child_writes;
 mod queues;
 
 use std::collections::{BTreeSet, HashMap};
@@ -14,6 +15,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 use shared_validation::Verdict;
 
+pub(crate) use child_writes::ChildWrites;
 pub(crate) use queues::QueueMetrics;
 use queues::Queues;
 
@@ -25,6 +27,7 @@ pub struct Metrics {
     duration: Family<ControllerLabels, Histogram>,
     watch_failures: Family<ControllerLabels, Counter>,
     queues: Queues,
+    pub(crate) child_writes: ChildWrites,
     pub(crate) violations: Family<ViolationLabels, Counter>,
     pub(crate) standing: Standing,
 }
@@ -150,6 +153,7 @@ impl Metrics {
                 Family::default(),
             ),
             queues: Queues::register(registry),
+            child_writes: ChildWrites::register(registry),
             standing,
         }
     }

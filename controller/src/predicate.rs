@@ -1,5 +1,7 @@
 //! Which changes of an object are worth a round.
 
+use std::sync::Arc;
+
 use kube::Resource;
 
 /// An object before and after something happened to it. One that is new has no before, one that is gone
@@ -7,9 +9,9 @@ use kube::Resource;
 #[derive(Debug)]
 pub(crate) struct Change<'a, T> {
     /// As it was last seen.
-    pub(crate) before: Option<&'a T>,
+    pub(crate) before: Option<&'a Arc<T>>,
     /// As it is now.
-    pub(crate) after: Option<&'a T>,
+    pub(crate) after: Option<&'a Arc<T>>,
 }
 
 impl<T: Resource> Change<'_, T> {
@@ -50,7 +52,7 @@ mod tests {
     }
 
     fn passes(predicate: fn(&Change<'_, Secret>) -> bool, before: Value, after: Value) -> bool {
-        let (before, after) = (secret(before), secret(after));
+        let (before, after) = (Arc::new(secret(before)), Arc::new(secret(after)));
         predicate(&Change {
             before: Some(&before),
             after: Some(&after),
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_comes_and_what_goes_is_always_worth_a_round() {
-        let object = secret(json!({}));
+        let object = Arc::new(secret(json!({})));
         for (before, after) in [(None, Some(&object)), (Some(&object), None)] {
             assert!(generation_or_finalizers(&Change { before, after }));
         }

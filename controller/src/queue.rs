@@ -148,6 +148,18 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.tell(state);
     }
 
+    /// Until nothing is handed out any more.
+    pub(crate) async fn closed(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.state().is_closed {
+                self.changed.notify_one();
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// Wakes one worker, who wakes the next one if there is more to do.
     fn tell(&self, state: MutexGuard<'_, State<K>>) {
         let depth = i64::try_from(state.ready.len()).unwrap_or(i64::MAX);

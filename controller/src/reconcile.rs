@@ -6,6 +6,9 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use shared_validation::{Accepted, FieldError, Kind};
 
+use crate::children::ChildType;
+use crate::request::{Observation, SyncRequest};
+
 /// The operator's own two steps for one kind.
 ///
 /// # Guarantees
@@ -22,8 +25,16 @@ pub trait Reconcile: Send + Sync + 'static {
     /// The kind, defaults filled.
     type Kind: Kind;
 
-    /// The finalizer that keeps an object until what it stands for is gone.
-    fn finalizer(&self) -> &'static str;
+    /// The finalizer that keeps an object until what it stands for is gone. One that is needed for the sake
+    /// of the children comes without asking.
+    fn finalizer(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The types of children that the operator makes.
+    fn children(&self) -> Vec<ChildType> {
+        Vec::new()
+    }
 
     /// Status fields that say where to look for what the object stands for. They are written before
     /// [`reconcile`](Reconcile::reconcile) is first called.
@@ -32,9 +43,12 @@ pub trait Reconcile: Send + Sync + 'static {
     }
 
     /// Brings the world to what the object says, and reports how far it got. Never writes the spec.
-    async fn reconcile(&self, object: &Self::Kind) -> Result<Progress, ReconcileError>;
+    async fn reconcile(
+        &self,
+        request: &SyncRequest<'_, Self::Kind>,
+    ) -> Result<Progress, ReconcileError>;
 
-    /// Removes what the object stands for. Called until it says [`Finalized::Gone`].
+    /// Removes what the object stands for, besides its children. Called until it says [`Finalized::Gone`].
     async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError>;
 }
 
@@ -47,6 +61,8 @@ pub struct Deleted<'a> {
     pub accepted: Option<&'a Accepted>,
     /// Whether the object keeps every rule of its kind.
     pub valid: bool,
+    /// Its children as they are.
+    pub children: Observation<'a>,
 }
 
 /// How far a reconcile step got.
@@ -58,6 +74,8 @@ pub struct Progress {
     pub readiness: Readiness,
     /// When to look again though nothing has changed in the cluster.
     pub requeue_after: Duration,
+    /// What the children are to be; those that are not named are deleted.
+    pub children: Vec<Value>,
 }
 
 /// The `Ready` condition.

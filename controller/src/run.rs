@@ -1,13 +1,14 @@
 //! The watch that drives the cycle.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use futures::FutureExt;
 use futures::future::join_all;
-use kube::api::{Api, ApiResource, DynamicObject};
+use futures::{FutureExt, Stream};
+use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
 use kube::core::GroupVersionKind;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -19,13 +20,14 @@ use tracing::Instrument;
 
 use crate::announce::Announcer;
 use crate::backoff::Backoffs;
+use crate::children::{self, CONTROLLER_LABEL, ChildType, Observed};
 use crate::cycle::{self, Cycle, Next};
 use crate::metrics::Metrics;
 use crate::pause;
 use crate::predicate::{Change, generation_or_finalizers};
 use crate::queue::{Priority, Queue};
 use crate::reconcile::Reconcile;
-use crate::watches::{self, Seen};
+use crate::watches::{self, Seen, Told};
 
 /// How many objects are reconciled at once. External calls are slow, and AWS limits their rate.
 const CONCURRENCY: usize = 8;
@@ -64,6 +66,8 @@ impl<R: Reconcile> Loop<R> {
             .as_str()
             .unwrap_or_default();
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+        let child_types = reconciler.children();
+        let finalizer = finalizer(&*ruleset, &reconciler, &child_types);
         let announcer = Announcer::new(client.clone(), "lockstep");
         let backoffs = Backoffs::default();
         let cycle = Cycle {
@@ -71,6 +75,9 @@ impl<R: Reconcile> Loop<R> {
             resource,
             ruleset,
             reconciler,
+            child_types,
+            children: Observed::default(),
+            finalizer,
             announcer,
             backoffs,
             metrics,
@@ -80,6 +87,20 @@ impl<R: Reconcile> Loop<R> {
     }
 }
 
+/// What keeps an object until what it stands for is gone: the operator's own, or one for the sake of children
+/// that nobody else would let go.
+fn finalizer<R: Reconcile>(
+    ruleset: &dyn Judge,
+    reconciler: &R,
+    child_types: &[ChildType],
+) -> Option<String> {
+    let is_namespaced = ruleset.crd()["spec"]["scope"] != "Cluster";
+    let mut types = child_types.iter();
+    let is_needed = types.any(|type_| type_.is_guarded || (is_namespaced && !type_.is_namespaced));
+    let own = reconciler.finalizer().map(String::from);
+    own.or_else(|| is_needed.then(|| format!("{}/finalizer", ruleset.group())))
+}
+
 #[async_trait]
 impl<R: Reconcile> Run for Loop<R> {
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
@@ -87,37 +108,28 @@ impl<R: Reconcile> Run for Loop<R> {
         let controller = cycle.controller();
         let queue = Queue::new(cycle.metrics.queue(&controller));
         let writer = Writer::new(cycle.resource.clone());
+        // How many watches have not yet told all that stands.
+        let (incomplete, completing) = watch::channel(1 + cycle.child_types.len());
         let worker = Worker {
             cycle,
             controller: &controller,
             store: writer.as_reader(),
             queue: &queue,
+            keys: Mutex::default(),
         };
-        let api: Api<DynamicObject> = Api::all_with(cycle.client.clone(), &cycle.resource);
-        let events = watcher(api, watcher::Config::default())
-            .default_backoff()
-            // No round looks at them, and they are often the larger part.
-            .modify(|object| object.metadata.managed_fields = None);
-        let fail = |error: &watcher::Error| {
-            tracing::warn!(%error, controller, "the watch failed; trying again");
-            cycle.metrics.watch_failed(&controller);
-        };
-        let watch = watches::follow(
-            events,
-            &cycle.resource,
-            writer,
-            |seen| worker.saw(&seen),
-            fail,
-        );
+        let complete = || incomplete.send_modify(|watches| *watches -= 1);
+        let parents = worker.watch_parents(writer, complete);
+        let children =
+            (0..cycle.child_types.len()).map(|type_| worker.watch_children(type_, complete));
         let until_stopped = async {
             tokio::select! {
                 // An error means that nobody can tell any more.
                 _ = stop.wait_for(|stop| *stop) => {}
-                () = watch => {}
+                _ = futures::future::join(parents, join_all(children)) => {}
             }
             queue.close();
         };
-        let workers = (0..CONCURRENCY).map(|_| worker.work());
+        let workers = (0..CONCURRENCY).map(|_| worker.work(completing.clone()));
         tokio::join!(until_stopped, join_all(workers));
         // Whoever leads next tells how the objects stand.
         cycle.metrics.standing.clear();
@@ -127,15 +139,81 @@ impl<R: Reconcile> Run for Loop<R> {
 /// An object by its namespace and name.
 type Key = (String, String);
 
+fn key_of(object: &DynamicObject) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Everything that happens to the objects of one kind.
+fn events(
+    client: &Client,
+    resource: &ApiResource,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<> {
+    let types = TypeMeta {
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+    };
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+    watcher(api, config)
+        .default_backoff()
+        .modify(move |object| {
+            // Items of a list come without.
+            object.types = Some(types.clone());
+            // No round looks at those of others, and they are often the larger part.
+            if let Some(entries) = &mut object.metadata.managed_fields {
+                entries.retain(children::is_ours);
+            }
+        })
+}
+
 /// One of those that take objects from the queue.
 struct Worker<'a, R> {
     cycle: &'a Cycle<R>,
     controller: &'a str,
     store: Store<DynamicObject>,
     queue: &'a Queue<Key>,
+    /// Where an object is, by its UID.
+    keys: Mutex<HashMap<String, Key>>,
 }
 
 impl<R: Reconcile> Worker<'_, R> {
+    /// Watches the objects that are reconciled.
+    async fn watch_parents(&self, writer: Writer<DynamicObject>, complete: impl Fn()) {
+        let resource = &self.cycle.resource;
+        let events = events(&self.cycle.client, resource, watcher::Config::default());
+        let tell = |seen: &Seen<'_>| self.saw(seen);
+        watches::follow(events, resource, writer, self.told(tell, complete)).await;
+    }
+
+    /// Watches the children of one type.
+    async fn watch_children(&self, type_: usize, complete: impl Fn()) {
+        let resource = &self.cycle.child_types[type_].resource;
+        let ours = format!("{CONTROLLER_LABEL}={}", self.controller);
+        let config = watcher::Config::default().labels(&ours);
+        let events = events(&self.cycle.client, resource, config);
+        let tell = |seen: &Seen<'_>| self.saw_child(type_, seen);
+        let writer = Writer::new(resource.clone());
+        watches::follow(events, resource, writer, self.told(tell, complete)).await;
+    }
+
+    /// Does what is the same for every watch.
+    fn told(&self, saw: impl Fn(&Seen<'_>), complete: impl Fn()) -> impl FnMut(Told<'_>) {
+        let mut is_complete = false;
+        move |news| match news {
+            Told::Seen(seen) => saw(&seen),
+            Told::Complete => {
+                if !std::mem::replace(&mut is_complete, true) {
+                    complete();
+                }
+            }
+            Told::Failed(error) => {
+                let controller = self.controller;
+                tracing::warn!(%error, controller, "the watch failed; trying again");
+                self.cycle.metrics.watch_failed(controller);
+            }
+        }
+    }
+
     /// Takes note of what a watch has brought.
     fn saw(&self, seen: &Seen<'_>) {
         let Change { before, after } = seen.change;
@@ -145,13 +223,14 @@ impl<R: Reconcile> Worker<'_, R> {
             self.cycle
                 .forget(before.metadata.uid.as_deref().unwrap_or_default());
         }
+        self.note_key(&seen.change);
         // Without our own status writes.
         let is_worth_a_round =
             generation_or_finalizers(&seen.change) || pause::begins_or_ends(&seen.change);
         let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
             return;
         };
-        let key = (object.namespace().unwrap_or_default(), object.name_any());
+        let key = key_of(object);
         if after.is_none() {
             return self.queue.remove(&key);
         }
@@ -163,8 +242,35 @@ impl<R: Reconcile> Worker<'_, R> {
         self.queue.add(key, priority, Duration::ZERO);
     }
 
-    /// Works until the queue is closed.
-    async fn work(&self) {
+    /// Takes note of what a watch has brought of a child: a round for whose it is.
+    fn saw_child(&self, type_: usize, seen: &Seen<'_>) {
+        let owners = self.cycle.children.saw(type_, &seen.change);
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that is not known yet gets its round when it comes.
+        for key in owners.iter().filter_map(|owner| keys.get(owner)) {
+            self.queue
+                .add(key.clone(), Priority::Change, Duration::ZERO);
+        }
+    }
+
+    fn note_key(&self, change: &Change<'_, DynamicObject>) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(uid) = change.before.and_then(|before| before.uid()) {
+            keys.remove(&uid);
+        }
+        if let Some(after) = change.after
+            && let Some(uid) = after.uid()
+        {
+            keys.insert(uid, key_of(after));
+        }
+    }
+
+    /// Works until the queue is closed, once all is known that there is.
+    async fn work(&self, mut incomplete: watch::Receiver<usize>) {
+        tokio::select! {
+            _ = incomplete.wait_for(|watches| *watches == 0) => {}
+            () = self.queue.closed() => {}
+        }
         while let Some(key) = self.queue.next().await {
             let next = match self.stored(&key) {
                 Some(object) => self.reconcile(&object).await,
@@ -228,6 +334,7 @@ mod tests {
 
     use super::*;
     use crate::reconcile::{Deleted, Finalized, Progress, ReconcileError};
+    use crate::request::SyncRequest;
 
     #[derive(Deserialize)]
     struct Trap {}
@@ -261,11 +368,11 @@ mod tests {
     impl Reconcile for Panics {
         type Kind = Trap;
 
-        fn finalizer(&self) -> &'static str {
+        fn identity(&self, _: &Trap) -> serde_json::Map<String, Value> {
             panic!("on purpose")
         }
 
-        async fn reconcile(&self, _: &Trap) -> Result<Progress, ReconcileError> {
+        async fn reconcile(&self, _: &SyncRequest<'_, Trap>) -> Result<Progress, ReconcileError> {
             panic!("on purpose")
         }
 
@@ -294,6 +401,7 @@ mod tests {
             controller: "trap",
             store: Writer::new(cycle.resource.clone()).as_reader(),
             queue: &Queue::new(metrics.queue("trap")),
+            keys: Mutex::default(),
         };
         let mut object = DynamicObject::new("a", &cycle.resource);
         object.metadata.uid = Some("1".to_owned());

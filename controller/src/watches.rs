@@ -12,6 +12,16 @@ use kube::runtime::watcher::{Error, Event};
 
 use crate::predicate::Change;
 
+/// What a watch has to tell.
+pub(crate) enum Told<'a> {
+    /// Something has happened to an object.
+    Seen(Seen<'a>),
+    /// All that stands has been told.
+    Complete,
+    /// The watch has broken off, or could not begin, and is begun again.
+    Failed(&'a Error),
+}
+
 /// What happened, and whether it is news: what stands when the watch begins is not.
 pub(crate) struct Seen<'a> {
     pub(crate) change: Change<'a, DynamicObject>,
@@ -30,8 +40,7 @@ pub(crate) async fn follow(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     resource: &ApiResource,
     mut writer: Writer<DynamicObject>,
-    mut tell: impl FnMut(Seen<'_>),
-    mut fail: impl FnMut(&Error),
+    mut tell: impl FnMut(Told<'_>),
 ) {
     let store = writer.as_reader();
     let mut is_first = true;
@@ -40,21 +49,25 @@ pub(crate) async fn follow(
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                fail(&error);
+                tell(Told::Failed(&error));
                 continue;
             }
         };
         match &event {
             Event::Apply(object) | Event::Delete(object) => {
-                let before = store.get(&ObjectRef::from_obj_with(object, resource.clone()));
+                let reference = ObjectRef::from_obj_with(object, resource.clone());
+                let mut before = store.get(&reference);
                 writer.apply_watcher_event(&event);
-                let is_gone = matches!(event, Event::Delete(_));
+                let after = store.get(&reference);
+                if after.is_none() && before.is_none() {
+                    before = Some(Arc::new(object.clone()));
+                }
                 let change = Change {
-                    before: before.as_deref().or(is_gone.then_some(object)),
-                    after: (!is_gone).then_some(object),
+                    before: before.as_ref(),
+                    after: after.as_ref(),
                 };
                 let is_news = true;
-                tell(Seen { change, is_news });
+                tell(Told::Seen(Seen { change, is_news }));
             }
             Event::Init | Event::InitApply(_) => writer.apply_watcher_event(&event),
             Event::InitDone => {
@@ -63,17 +76,18 @@ pub(crate) async fn follow(
                 let after = objects(&store, resource);
                 let is_news = !std::mem::take(&mut is_first);
                 for (reference, object) in &after {
-                    let before = before.get(reference).map(|object| &**object);
-                    let after = Some(&**object);
+                    let before = before.get(reference);
+                    let after = Some(object);
                     let change = Change { before, after };
-                    tell(Seen { change, is_news });
+                    tell(Told::Seen(Seen { change, is_news }));
                 }
                 for (_, object) in before.iter().filter(|(key, _)| !after.contains_key(*key)) {
-                    let before = Some(&**object);
+                    let before = Some(object);
                     let after = None;
                     let change = Change { before, after };
-                    tell(Seen { change, is_news });
+                    tell(Told::Seen(Seen { change, is_news }));
                 }
+                tell(Told::Complete);
             }
         }
     }
@@ -111,26 +125,34 @@ mod tests {
         let mut told = Vec::new();
         let writer = Writer::new(resource());
         let store = writer.as_reader();
-        let of = |object: Option<&DynamicObject>| {
+        let of = |object: Option<&Arc<DynamicObject>>| {
             let generation = object.and_then(|object| object.metadata.generation);
             generation.map_or("-".to_owned(), |generation| generation.to_string())
         };
+        let beginnings = events.iter().filter(|event| matches!(event, Event::Init));
+        let beginnings = beginnings.count();
         let failures = vec![Err(Error::NoResourceVersion)];
         let events = stream::iter(failures).chain(stream::iter(events.into_iter().map(Ok)));
         let mut failed = 0;
-        let tell = |seen: Seen<'_>| {
+        let mut completed = 0;
+        let tell = |news: Told<'_>| {
+            let seen = match news {
+                Told::Seen(seen) => seen,
+                Told::Complete => return completed += 1,
+                Told::Failed(_) => return failed += 1,
+            };
             let Change { before, after } = seen.change;
             let name = after
                 .or(before)
                 .and_then(|object| object.metadata.name.clone());
             let name = name.unwrap_or_default();
             let stored = store.get(&ObjectRef::new_with(&name, resource()));
-            assert_eq!(stored.as_deref(), after, "the store has it");
+            assert_eq!(stored.as_ref(), after, "the store has it");
             let news = if seen.is_news { "" } else { " at the start" };
             told.push(format!("{name} {}>{}{news}", of(before), of(after)));
         };
-        follow(events, &resource(), writer, tell, |_| failed += 1).await;
-        assert_eq!(failed, 1);
+        follow(events, &resource(), writer, tell).await;
+        assert_eq!((failed, completed), (1, beginnings));
         told.sort_unstable();
         told
     }

@@ -43,6 +43,8 @@ fn safety(policy: DeletionPolicy) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use controller::Observation;
+
     use super::*;
     use serde_json::json;
     use shared_validation::Accepted;
@@ -58,6 +60,7 @@ mod tests {
             object: &object,
             accepted: accepted.as_ref(),
             valid: false,
+            children: Observation::default(),
         })
     }
 
@@ -97,6 +100,7 @@ mod tests {
                 object: &object,
                 accepted: accepted.as_ref(),
                 valid: false,
+                children: Observation::default(),
             })
         };
         assert!(lifts(None, &json!(false)));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{CloudDatabase, DeletionPolicy, FINALIZER};
-use controller::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
+use controller::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, SyncRequest};
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
@@ -238,6 +238,7 @@ impl CloudDatabaseReconciler {
                 message,
             },
             requeue_after: self.timing.resync,
+            children: Vec::new(),
         }
     }
 
@@ -251,6 +252,7 @@ impl CloudDatabaseReconciler {
                 message,
             },
             requeue_after: self.timing.poll,
+            children: Vec::new(),
         }
     }
 
@@ -287,8 +289,8 @@ impl CloudDatabaseReconciler {
 impl Reconcile for CloudDatabaseReconciler {
     type Kind = CloudDatabase;
 
-    fn finalizer(&self) -> &'static str {
-        FINALIZER
+    fn finalizer(&self) -> Option<&'static str> {
+        Some(FINALIZER)
     }
 
     fn identity(&self, object: &CloudDatabase) -> Map<String, Value> {
@@ -298,7 +300,11 @@ impl Reconcile for CloudDatabaseReconciler {
             .collect()
     }
 
-    async fn reconcile(&self, object: &CloudDatabase) -> Result<Progress, ReconcileError> {
+    async fn reconcile(
+        &self,
+        request: &SyncRequest<'_, CloudDatabase>,
+    ) -> Result<Progress, ReconcileError> {
+        let object = request.parent();
         let uid = object.uid();
         let id = identifier(uid.as_deref())?;
         let Some(instance) = self.instances.describe(&id).await? else {

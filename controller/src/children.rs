@@ -1,0 +1,31 @@
+//! The objects that an operator makes for an object of its kind: its children.
+//!
+//! What they are to be (`desired`) is compared with what they are (`observed`), and only what differs is
+//! written (`settle`). Whose a field is, the API server knows (`owned_fields`).
+
+mod child_type;
+mod desired;
+mod observed;
+mod owned_fields;
+mod owner;
+mod settle;
+mod standing;
+
+pub use child_type::{ChildType, Strategy};
+pub(crate) use observed::{Children, Observed};
+pub(crate) use owned_fields::is_ours;
+pub(crate) use owner::Owner;
+pub(crate) use settle::{ChildWriter, Failure};
+pub(crate) use standing::unsettled;
+
+/// Who has written the fields of a child.
+pub(crate) const FIELD_MANAGER: &str = "lockstep";
+
+/// The label by which a loop finds its children.
+pub(crate) const CONTROLLER_LABEL: &str = "lockstep.dev/controller";
+
+/// The label that tells whose child it is, by UID.
+pub(crate) const OWNER_LABEL: &str = "lockstep.dev/owner";
+
+/// The annotation that tells what has been written, by a fingerprint.
+const APPLIED_ANNOTATION: &str = "lockstep.dev/applied";

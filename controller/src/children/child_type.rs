@@ -1,0 +1,89 @@
+//! What kinds of children an operator makes.
+
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kube::Resource;
+use kube::api::ApiResource;
+use kube::discovery::Scope;
+use serde_json::{Value, json};
+
+/// What happens to a child that is not as it is desired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// It is brought to what is desired, by server-side apply.
+    #[default]
+    Apply,
+    /// It is deleted and made again once it is gone: for what cannot be changed in place, such as a Job.
+    Recreate,
+    /// It stays as it is until somebody deletes it, and is then made as desired.
+    OnDelete,
+    /// Made where it is missing, and left alone from then on: for what would differ each time, such as a
+    /// generated password.
+    CreateOnly,
+}
+
+/// A type of children that an operator makes. It may make no others.
+#[derive(Clone, Debug)]
+pub struct ChildType {
+    pub(crate) resource: ApiResource,
+    pub(crate) is_namespaced: bool,
+    pub(crate) strategy: Strategy,
+    pub(crate) is_guarded: bool,
+}
+
+impl ChildType {
+    /// One that lives in a namespace.
+    pub fn namespaced<T>() -> Self
+    where
+        T: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Self::dynamic(ApiResource::erase::<T>(&()), &Scope::Namespaced)
+    }
+
+    /// One that lives in no namespace. A parent that lives in one cannot be its owner as the garbage
+    /// collector understands it: such a child is told by its labels, and the parent gets a finalizer so that
+    /// the child goes with it.
+    pub fn cluster_wide<T>() -> Self
+    where
+        T: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    {
+        Self::dynamic(ApiResource::erase::<T>(&()), &Scope::Cluster)
+    }
+
+    /// One that has no Rust type.
+    pub fn dynamic(resource: ApiResource, scope: &Scope) -> Self {
+        Self {
+            resource,
+            is_namespaced: *scope == Scope::Namespaced,
+            strategy: Strategy::default(),
+            is_guarded: false,
+        }
+    }
+
+    /// What happens to one that is not as it is desired.
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Keeps a child, once somebody deletes it, until its owner lets it go: for what cannot be made again
+    /// without a loss. Both the child and its owner get the owner's finalizer.
+    #[must_use]
+    pub fn guarded(mut self) -> Self {
+        self.is_guarded = true;
+        self
+    }
+
+    /// What the loop may have to do with them, as an RBAC rule.
+    pub fn access(&self) -> Value {
+        json!({
+            "apiGroups": [self.resource.group],
+            "resources": [self.resource.plural],
+            "verbs": ["create", "delete", "get", "list", "patch", "watch"],
+        })
+    }
+
+    pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
+        self.resource.api_version == api_version && self.resource.kind == kind
+    }
+}

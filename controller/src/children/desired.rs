@@ -1,0 +1,386 @@
+//! What children are to be, as an operator's author says it and as it is sent.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use fnv::FnvHasher;
+use serde_json::{Map, Value, json};
+use std::hash::Hasher;
+
+use super::observed::Place;
+use super::{APPLIED_ANNOTATION, CONTROLLER_LABEL, ChildType, OWNER_LABEL, Owner};
+use crate::reconcile::ReconcileError;
+
+/// What one child is to be.
+#[derive(Debug)]
+pub(crate) struct Desired {
+    /// As it is sent.
+    pub(crate) body: Value,
+    /// A fingerprint of what the author says of it.
+    pub(crate) fingerprint: String,
+    /// Whether only its name is given: it stays as it is.
+    pub(crate) is_minimal: bool,
+}
+
+/// What the API server alone sets.
+const NOT_TO_BE_DESIRED: &[&str] = &[
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+];
+
+/// What is to be sent for each child.
+///
+/// # Guarantees
+///
+/// All of them can be children of the owner, as far as that can be told from what they say; else it is an
+/// error, and none of them is sent.
+pub(crate) fn desired(
+    owner: &Owner<'_>,
+    types: &[ChildType],
+    children: Vec<Value>,
+) -> Result<BTreeMap<Place, Desired>, ReconcileError> {
+    let mut all = BTreeMap::new();
+    for mut child in children {
+        remove_nulls(&mut child);
+        let of = |pointer| child.pointer(pointer).and_then(Value::as_str);
+        let what = Named {
+            api_version: of("/apiVersion").unwrap_or_default().to_owned(),
+            kind: of("/kind").unwrap_or_default().to_owned(),
+            name: of("/metadata/name").unwrap_or_default().to_owned(),
+        };
+        if [&what.api_version, &what.kind, &what.name].contains(&&String::new()) {
+            return Err(what.refused(
+                "ChildUnnamed",
+                "needs `apiVersion`, `kind` and `metadata.name`",
+            ));
+        }
+        let at = types
+            .iter()
+            .position(|type_| type_.is(&what.api_version, &what.kind))
+            .ok_or_else(|| {
+                what.refused(
+                    "ChildTypeUndeclared",
+                    "is of a type that the operator does not declare; add a `ChildType` for it",
+                )
+            })?;
+        let namespace = namespace(owner, &types[at], &child, &what)?;
+        check(&child, &what)?;
+        let is_minimal = is_minimal(&child);
+        if what.api_version == "v1" && what.kind == "Secret" {
+            encode(&mut child);
+        }
+        if let (Some(namespace), Some(metadata)) = (&namespace, metadata(&mut child)) {
+            metadata.insert("namespace".to_owned(), json!(namespace));
+        }
+        let place = (at, namespace.unwrap_or_default(), what.name.clone());
+        let child = owned(owner, &types[at], child);
+        if all
+            .insert(
+                place,
+                Desired {
+                    is_minimal,
+                    ..child
+                },
+            )
+            .is_some()
+        {
+            return Err(what.refused("ChildTwice", "is desired twice"));
+        }
+    }
+    Ok(all)
+}
+
+/// A child as it is called in errors.
+pub(crate) struct Named {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+}
+
+impl Named {
+    pub(crate) fn refused(&self, reason: &'static str, why: &str) -> ReconcileError {
+        let Self {
+            api_version,
+            kind,
+            name,
+        } = self;
+        ReconcileError::Permanent {
+            reason,
+            message: format!("the child {kind} '{name}' ({api_version}) {why}"),
+        }
+    }
+}
+
+fn namespace(
+    owner: &Owner<'_>,
+    type_: &ChildType,
+    child: &Value,
+    what: &Named,
+) -> Result<Option<String>, ReconcileError> {
+    const REASON: &str = "ChildInOtherNamespace";
+    let given = child.pointer("/metadata/namespace").and_then(Value::as_str);
+    match (type_.is_namespaced, owner.namespace, given) {
+        (false, _, None) => Ok(None),
+        (false, _, Some(given)) => {
+            let why =
+                format!("names the namespace '{given}', and its type is in none; leave it out");
+            Err(what.refused(REASON, &why))
+        }
+        (true, Some(own), Some(given)) if own != given => {
+            let why = format!(
+                "is to be in the namespace '{given}', and its owner is in '{own}': children of an object in a namespace are in the same one"
+            );
+            Err(what.refused(REASON, &why))
+        }
+        (true, Some(own), _) => Ok(Some(own.to_owned())),
+        (true, None, Some(given)) => Ok(Some(given.to_owned())),
+        (true, None, None) => Err(what.refused(
+            REASON,
+            "needs `metadata.namespace`, since its owner is in none",
+        )),
+    }
+}
+
+fn check(child: &Value, what: &Named) -> Result<(), ReconcileError> {
+    if child.get("status").is_some() {
+        return Err(what.refused(
+            "ChildWithStatus",
+            "has a `status`: that is for the controller of its type to write; leave it out",
+        ));
+    }
+    let set = NOT_TO_BE_DESIRED
+        .iter()
+        .find(|name| child["metadata"].get(**name).is_some());
+    set.map_or(Ok(()), |name| {
+        let why = format!(
+            "has `metadata.{name}`, which the API server sets: say only what the child is to be, not what it was"
+        );
+        Err(what.refused("ChildAsObserved", &why))
+    })
+}
+
+fn is_minimal(child: &Value) -> bool {
+    let has_only = |value: &Value, names: &[&str]| {
+        let fields = value.as_object().into_iter().flatten();
+        fields
+            .into_iter()
+            .all(|(name, _)| names.contains(&name.as_str()))
+    };
+    has_only(child, &["apiVersion", "kind", "metadata"])
+        && has_only(&child["metadata"], &["name", "namespace"])
+}
+
+/// A child with all that tells whose it is.
+fn owned(owner: &Owner<'_>, type_: &ChildType, mut child: Value) -> Desired {
+    if let Some(metadata) = metadata(&mut child) {
+        let labels = object(metadata, "labels");
+        labels.insert(CONTROLLER_LABEL.to_owned(), json!(owner.controller));
+        labels.insert(OWNER_LABEL.to_owned(), json!(owner.uid));
+        if owner.can_be_named_by(type_) {
+            array(metadata, "ownerReferences").push(owner.reference());
+        }
+        if let Some(finalizer) = owner.finalizer.filter(|_| type_.is_guarded) {
+            array(metadata, "finalizers").push(json!(finalizer));
+        }
+    }
+    let mut hasher = FnvHasher::default();
+    hasher.write(child.to_string().as_bytes());
+    let fingerprint = format!("{:016x}", hasher.finish());
+    if let Some(metadata) = metadata(&mut child) {
+        let annotations = object(metadata, "annotations");
+        annotations.insert(APPLIED_ANNOTATION.to_owned(), json!(fingerprint));
+    }
+    Desired {
+        body: child,
+        fingerprint,
+        is_minimal: false,
+    }
+}
+
+fn metadata(child: &mut Value) -> Option<&mut Map<String, Value>> {
+    child.get_mut("metadata")?.as_object_mut()
+}
+
+fn object<'a>(parent: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+    let value = parent.entry(name).or_insert_with(|| json!({}));
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut().expect("it has just been made one")
+}
+
+fn array<'a>(parent: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
+    let value = parent.entry(name).or_insert_with(|| json!([]));
+    if !value.is_array() {
+        *value = json!([]);
+    }
+    value.as_array_mut().expect("it has just been made one")
+}
+
+/// A null stands for a field that is not there.
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
+}
+
+/// The texts of a Secret as the API server keeps them: `stringData` is for writing only, and could never be
+/// found again.
+fn encode(secret: &mut Value) {
+    let Some(secret) = secret.as_object_mut() else {
+        return;
+    };
+    let Some(Value::Object(texts)) = secret.remove("stringData") else {
+        return;
+    };
+    let data = object(secret, "data");
+    for (name, text) in texts {
+        let encoded = STANDARD.encode(text.as_str().unwrap_or_default());
+        data.insert(name, json!(encoded));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+    use kube::api::ApiResource;
+    use kube::core::GroupVersionKind;
+
+    use super::*;
+
+    fn types() -> [ChildType; 3] {
+        [
+            ChildType::namespaced::<ConfigMap>(),
+            ChildType::namespaced::<Secret>().guarded(),
+            ChildType::cluster_wide::<Namespace>(),
+        ]
+    }
+
+    fn desire(namespace: Option<&str>, child: Value) -> Result<Desired, String> {
+        let owner = Owner {
+            resource: &ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K")),
+            controller: "k",
+            finalizer: Some("g/finalizer"),
+            namespace,
+            name: "a",
+            uid: "1",
+        };
+        let desired = desired(&owner, &types(), vec![child]).map_err(|error| error.to_string())?;
+        Ok(desired.into_values().next().expect("one child"))
+    }
+
+    fn config_map(with: &[(&str, Value)]) -> Value {
+        let mut child = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+        for (name, value) in with {
+            match name.strip_prefix("metadata.") {
+                Some(name) => child["metadata"][name] = value.clone(),
+                None => child[*name] = value.clone(),
+            }
+        }
+        child
+    }
+
+    #[test]
+    fn a_child_tells_whose_it_is() {
+        let child = desire(Some("default"), config_map(&[("data", json!({"a": "b"}))]));
+        let Desired {
+            body, fingerprint, ..
+        } = child.expect("a child");
+        let reference = json!({
+            "apiVersion": "g/v1", "kind": "K", "name": "a", "uid": "1",
+            "controller": true, "blockOwnerDeletion": true,
+        });
+        let metadata = json!({
+            "name": "c",
+            "namespace": "default",
+            "labels": {"lockstep.dev/controller": "k", "lockstep.dev/owner": "1"},
+            "annotations": {"lockstep.dev/applied": fingerprint},
+            "ownerReferences": [reference],
+        });
+        let expected = config_map(&[("data", json!({"a": "b"})), ("metadata", metadata)]);
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn what_the_garbage_collector_cannot_understand_is_not_told_to_it() {
+        let child = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+        let child = desire(Some("default"), child).expect("a child");
+        assert_eq!(child.body.pointer("/metadata/ownerReferences"), None);
+        assert_eq!(child.body["metadata"]["labels"]["lockstep.dev/owner"], "1");
+        assert!(child.is_minimal);
+    }
+
+    #[test]
+    fn the_texts_of_a_secret_are_sent_as_they_are_kept_and_a_guarded_child_has_the_finalizer() {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+            "data": {"kept": "Zg=="}, "stringData": {"password": "hunter2"},
+        });
+        let secret = desire(Some("default"), secret).expect("a child").body;
+        assert_eq!(
+            secret["data"],
+            json!({"kept": "Zg==", "password": "aHVudGVyMg=="})
+        );
+        assert_eq!(secret.get("stringData"), None);
+        assert_eq!(secret["metadata"]["finalizers"], json!(["g/finalizer"]));
+    }
+
+    #[test]
+    fn nulls_are_what_is_not_there() {
+        let with = |value| config_map(&[("data", json!({"a": "b"})), ("immutable", value)]);
+        let plain = desire(Some("n"), config_map(&[("data", json!({"a": "b"}))])).expect("a child");
+        let null = desire(Some("n"), with(Value::Null)).expect("a child");
+        assert_eq!(null.fingerprint, plain.fingerprint);
+        let other = desire(Some("n"), with(json!(true))).expect("a child");
+        assert_ne!(other.fingerprint, plain.fingerprint);
+    }
+
+    #[test]
+    fn what_can_be_nobodys_child_is_refused_with_what_to_do() {
+        let named = |name: &str, value: Value| config_map(&[(name, value)]);
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+        let place = json!({"name": "n", "namespace": "default"});
+        let placed = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": place});
+        for (owner, child, expected) in [
+            (Some("a"), json!({}), "needs `apiVersion`"),
+            (
+                Some("a"),
+                json!({"apiVersion": "v1", "kind": "ConfigMap"}),
+                "`metadata.name`",
+            ),
+            (
+                Some("a"),
+                pod,
+                "child Pod 'p' (v1) is of a type that the operator does not declare",
+            ),
+            (Some("a"), named("status", json!({})), "has a `status`"),
+            (
+                Some("a"),
+                named("metadata.namespace", json!("b")),
+                "and its owner is in 'a'",
+            ),
+            (None, named("data", json!({})), "needs `metadata.namespace`"),
+            (Some("a"), placed, "leave it out"),
+            (
+                Some("a"),
+                named("metadata.uid", json!("1")),
+                "has `metadata.uid`",
+            ),
+        ] {
+            let printed = child.to_string();
+            let error = desire(owner, child).map(|_| ()).expect_err(&printed);
+            assert!(error.contains(expected), "{printed}: {error}");
+        }
+        assert!(desire(None, named("metadata.namespace", json!("b"))).is_ok());
+    }
+}

@@ -1,0 +1,222 @@
+//! Which fields of a child are ours, as the API server keeps account of it.
+//!
+//! Whoever changes the value of a field takes it over, and whoever removes one takes it away. A field that is
+//! still ours therefore still means what we last wrote, in whatever way the API server writes it down; that is
+//! more than a comparison of values could tell, which takes `1000m` for a change of `1`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use serde_json::{Map, Value};
+
+use super::FIELD_MANAGER;
+
+/// Whether an entry of `managedFields` is about what we have written.
+pub(crate) fn is_ours(entry: &ManagedFieldsEntry) -> bool {
+    entry.manager.as_deref() == Some(FIELD_MANAGER) && entry.subresource.is_none()
+}
+
+/// Whether everything that is desired is there and ours.
+pub(crate) fn all_ours(desired: &Value, live: &Value, entries: &[ManagedFieldsEntry]) -> bool {
+    let fields = entries
+        .iter()
+        .filter(|entry| is_ours(entry))
+        .filter_map(|entry| entry.fields_v1.as_ref());
+    let fields: Vec<_> = fields.map(|fields| &fields.0).collect();
+    let Some(desired) = desired.as_object() else {
+        return false;
+    };
+    desired.iter().all(|(name, desired)| match name.as_str() {
+        "apiVersion" | "kind" => true,
+        "metadata" => {
+            let fields = below(&fields, "f:metadata");
+            let parts = desired.as_object().into_iter().flatten();
+            parts
+                .filter(|(name, _)| !matches!(name.as_str(), "name" | "namespace"))
+                .all(|(name, desired)| {
+                    let live = live["metadata"].get(name);
+                    is_ours_at(desired, live, &below(&fields, &format!("f:{name}")))
+                })
+        }
+        _ => is_ours_at(
+            desired,
+            live.get(name),
+            &below(&fields, &format!("f:{name}")),
+        ),
+    })
+}
+
+/// Whether a value is ours, whose account is kept in these nodes: one for each entry that speaks of it.
+fn is_ours_at(desired: &Value, live: Option<&Value>, nodes: &[&Value]) -> bool {
+    if live.is_none() && is_empty(desired) {
+        // Many types do not keep what is empty.
+        return true;
+    }
+    if nodes.is_empty() {
+        return false;
+    }
+    match desired {
+        // No account is kept of what is in it: it is one thing, or it was empty.
+        _ if nodes.iter().any(|node| is_leaf(node)) => true,
+        Value::Object(fields) => fields.iter().all(|(name, desired)| {
+            let live = live.and_then(|live| live.get(name));
+            is_ours_at(desired, live, &below(nodes, &format!("f:{name}")))
+        }),
+        Value::Array(items) => {
+            let live = live
+                .and_then(Value::as_array)
+                .map_or(&[][..], Vec::as_slice);
+            items.iter().all(|item| is_item_ours(item, live, nodes))
+        }
+        _ => true,
+    }
+}
+
+/// Whether an item of a list is ours, found by its keys where the list is a map, else by its value.
+fn is_item_ours(desired: &Value, live: &[Value], nodes: &[&Value]) -> bool {
+    let accounts = nodes.iter().filter_map(|node| node.as_object()).flatten();
+    let mut of_item = Vec::new();
+    let mut of_live = None;
+    for (name, account) in accounts {
+        if let Some(value) = name.strip_prefix("v:") {
+            let value: Option<Value> = serde_json::from_str(value).ok();
+            if value.as_ref() == Some(desired) {
+                return true;
+            }
+        } else if let Some(keys) = name.strip_prefix("k:") {
+            let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+            // A key that is left out has the default that the API server knows.
+            let is_it = keys
+                .iter()
+                .all(|(name, key)| desired.get(name).is_none_or(|value| value == key));
+            if is_it {
+                of_item.push(account);
+                let has_keys =
+                    |item: &&Value| keys.iter().all(|(name, key)| item.get(name) == Some(key));
+                of_live = of_live.or(live.iter().find(has_keys));
+            }
+        }
+    }
+    is_ours_at(desired, of_live, &of_item)
+}
+
+fn below<'a>(nodes: &[&'a Value], name: &str) -> Vec<&'a Value> {
+    nodes.iter().filter_map(|node| node.get(name)).collect()
+}
+
+/// Whether no account is kept of what is below.
+fn is_leaf(node: &Value) -> bool {
+    node.as_object().is_some_and(Map::is_empty)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(value) => value.as_f64() == Some(0.0),
+        Value::String(value) => value.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_empty),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entries(fields: &[(&str, Value)]) -> Vec<ManagedFieldsEntry> {
+        let entries = fields.iter().map(|(manager, fields)| {
+            json!({"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields})
+        });
+        let entries = entries.map(|entry| serde_json::from_value(entry).expect("an entry"));
+        entries.collect()
+    }
+
+    /// What the API server keeps of a Deployment with two ports, a list that is one thing, and a finalizer.
+    fn account() -> Value {
+        json!({
+            "f:metadata": {"f:labels": {".": {}, "f:a": {}}, "f:finalizers": {".": {}, "v:\"x/y\"": {}}},
+            "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {
+                "k:{\"name\":\"main\"}": {
+                    ".": {}, "f:name": {}, "f:image": {}, "f:args": {},
+                    "f:ports": {
+                        "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}},
+                        "k:{\"containerPort\":81,\"protocol\":\"UDP\"}": {".": {}, "f:containerPort": {}, "f:protocol": {}},
+                    },
+                },
+            }}}},
+        })
+    }
+
+    fn desired() -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "d", "namespace": "n", "labels": {"a": "b"}, "finalizers": ["x/y"]},
+            "spec": {"replicas": 1, "template": {"spec": {"hostNetwork": false, "containers": [{
+                "name": "main", "image": "i", "args": ["a", "b"], "env": [],
+                "ports": [{"containerPort": 80}, {"containerPort": 81, "protocol": "UDP"}],
+            }]}}},
+        })
+    }
+
+    #[test]
+    fn what_is_ours_is_found_in_lists_by_the_keys_of_the_api_server() {
+        let live = json!({});
+        let ours = |desired: &Value, account: Value| {
+            all_ours(desired, &live, &entries(&[("lockstep", account)]))
+        };
+        assert!(ours(&desired(), account()));
+        for (taken, what) in [
+            ("/f:spec/f:replicas", "a field"),
+            ("/f:metadata/f:labels/f:a", "a label"),
+            ("/f:metadata/f:finalizers/v:\"x~1y\"", "an item of a set"),
+            (
+                "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"main\"}/f:args",
+                "a list that is one thing",
+            ),
+            (
+                "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"main\"}/f:ports/k:{\"containerPort\":81,\"protocol\":\"UDP\"}",
+                "an item of a list with keys",
+            ),
+        ] {
+            let mut less = account();
+            let (parent, name) = taken.rsplit_once('/').expect("a pointer");
+            let parent = less.pointer_mut(parent).and_then(Value::as_object_mut);
+            let name = name.replace("~1", "/");
+            assert!(parent.expect(what).remove(&name).is_some(), "{what}");
+            assert!(!ours(&desired(), less), "{what} has been taken over");
+        }
+        let mut more = desired();
+        more["spec"]["paused"] = json!(true);
+        assert!(!ours(&more, account()), "never written");
+    }
+
+    #[test]
+    fn what_is_empty_need_not_be_kept_but_must_not_be_filled_by_others() {
+        let mut live = json!({});
+        live["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
+        assert!(!all_ours(
+            &desired(),
+            &live,
+            &entries(&[("lockstep", account())])
+        ));
+    }
+
+    #[test]
+    fn the_account_of_others_does_not_count_and_all_of_ours_counts_together() {
+        assert!(!all_ours(
+            &desired(),
+            &json!({}),
+            &entries(&[("kubectl", account())])
+        ));
+        let mut spec = account();
+        let metadata = spec
+            .as_object_mut()
+            .and_then(|all| all.remove("f:metadata"));
+        let parts = [
+            ("lockstep", spec),
+            ("lockstep", json!({"f:metadata": metadata})),
+        ];
+        assert!(all_ours(&desired(), &json!({}), &entries(&parts)));
+    }
+}

@@ -1,0 +1,63 @@
+//! Whose children they are.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{ApiResource, DynamicObject};
+use serde_json::{Value, json};
+
+use super::{CONTROLLER_LABEL, ChildType, OWNER_LABEL};
+
+/// The object that children are made for.
+pub(crate) struct Owner<'a> {
+    pub(crate) resource: &'a ApiResource,
+    pub(crate) controller: &'a str,
+    /// The finalizer of the kind, for children that are guarded.
+    pub(crate) finalizer: Option<&'a str>,
+    /// None for one that lives in no namespace.
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+    pub(crate) uid: &'a str,
+}
+
+impl Owner<'_> {
+    /// Whether the garbage collector can know of it: an owner is in the namespace of what it owns, or in
+    /// none.
+    pub(crate) fn can_be_named_by(&self, type_: &ChildType) -> bool {
+        self.namespace.is_none() || type_.is_namespaced
+    }
+
+    pub(crate) fn reference(&self) -> Value {
+        json!({
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
+    }
+
+    /// Whether an object has been made for this owner.
+    pub(crate) fn has(&self, child: &DynamicObject) -> bool {
+        label(child, OWNER_LABEL) == Some(self.uid)
+            && controller_of(child).is_none_or(|controller| controller.uid == self.uid)
+    }
+
+    /// Whether an object has been made by this loop and was then left behind, as `--cascade=orphan` does.
+    pub(crate) fn may_adopt(&self, type_: &ChildType, child: &DynamicObject) -> bool {
+        self.can_be_named_by(type_)
+            && label(child, CONTROLLER_LABEL) == Some(self.controller)
+            && controller_of(child).is_none()
+            && child.metadata.deletion_timestamp.is_none()
+    }
+}
+
+pub(crate) fn label<'a>(object: &'a DynamicObject, name: &str) -> Option<&'a str> {
+    let labels = object.metadata.labels.as_ref()?;
+    labels.get(name).map(String::as_str)
+}
+
+/// What the garbage collector holds for the one that controls an object.
+pub(crate) fn controller_of(object: &DynamicObject) -> Option<&OwnerReference> {
+    let mut references = object.metadata.owner_references.iter().flatten();
+    references.find(|reference| reference.controller == Some(true))
+}

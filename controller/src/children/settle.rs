@@ -1,0 +1,337 @@
+//! Makes the children that there are the children that are desired.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, ReplaceOperation};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+    PropagationPolicy, ValidationDirective,
+};
+use kube::core::{Request, Status};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::desired::{Desired, Named, desired};
+use super::observed::{Children, Place};
+use super::owned_fields::{all_ours, is_ours};
+use super::owner::controller_of;
+use super::{APPLIED_ANNOTATION, ChildType, FIELD_MANAGER, Owner, Strategy};
+use crate::finalizers;
+use crate::metrics::ChildWrites;
+use crate::reconcile::ReconcileError;
+
+/// Why not all children are as they are desired.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// To be told to whoever looks at the owner.
+    Step(ReconcileError),
+    /// The API server's, and it may pass.
+    Api(kube::Error),
+}
+
+impl From<ReconcileError> for Failure {
+    fn from(error: ReconcileError) -> Self {
+        Self::Step(error)
+    }
+}
+
+impl From<kube::Error> for Failure {
+    fn from(error: kube::Error) -> Self {
+        Self::Api(error)
+    }
+}
+
+/// Writes the children of one owner.
+pub(crate) struct ChildWriter<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) owner: Owner<'a>,
+    pub(crate) types: &'a [ChildType],
+    pub(crate) writes: &'a ChildWrites,
+}
+
+impl ChildWriter<'_> {
+    /// Makes and changes what is not as it is desired, and deletes what is not desired any more.
+    ///
+    /// # Guarantees
+    ///
+    /// Nothing is sent for a child that is as it is desired, and nothing that somebody else has made is
+    /// changed or deleted.
+    pub(crate) async fn settle(
+        &self,
+        children: Vec<Value>,
+        observed: &Children,
+    ) -> Result<(), Failure> {
+        let desired = desired(&self.owner, self.types, children)?;
+        for (place, child) in desired.iter().filter(|(_, child)| !child.is_minimal) {
+            match observed.get(place) {
+                None => self.create(place, child).await?,
+                Some(live) => self.bring(place, child, live).await?,
+            }
+        }
+        for (place, live) in observed
+            .iter()
+            .filter(|(place, _)| !desired.contains_key(*place))
+        {
+            self.delete(place, live).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of every child of an owner that ends, and deletes those that nobody else would delete. Says
+    /// whether all of that has come to its end.
+    pub(crate) async fn release(
+        &self,
+        observed: &Children,
+        keep_all: bool,
+    ) -> Result<bool, kube::Error> {
+        let mut are_gone = true;
+        for (place, live) in observed {
+            if keep_all || self.owner.can_be_named_by(&self.types[place.0]) {
+                self.unguard(place, live).await?;
+            } else {
+                self.delete(place, live).await?;
+                are_gone = false;
+            }
+        }
+        Ok(are_gone)
+    }
+
+    async fn create(&self, place: &Place, child: &Desired) -> Result<(), Failure> {
+        // Not by an apply, which would take over what somebody else has made under this name.
+        match self.post(place, &child.body).await {
+            Ok(()) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                self.take_up(place, child).await
+            }
+            Err(error) => Err(self.refused(place, error)),
+        }
+    }
+
+    /// Takes up a child that the watches have not brought: made a moment ago, left behind by an owner that
+    /// has gone, or somebody else's.
+    async fn take_up(&self, place: &Place, child: &Desired) -> Result<(), Failure> {
+        let Some(live) = self.api(place).get_opt(&place.2).await? else {
+            // Gone again.
+            let made = self.post(place, &child.body).await;
+            return made.map_err(|error| self.refused(place, error));
+        };
+        if self.owner.has(&live) {
+            return self.bring(place, child, &live).await;
+        }
+        if self.owner.may_adopt(&self.types[place.0], &live) {
+            tracing::info!(child = place.2, "a child that was left behind is adopted");
+            return self.apply(place, child, &live).await;
+        }
+        let whose = controller_of(&live).map_or_else(
+            || "has been made by somebody else".to_owned(),
+            |controller| format!("belongs to {} '{}'", controller.kind, controller.name),
+        );
+        let why = format!("exists and {whose}; choose another name for it, or delete that one");
+        Err(self.named(place).refused("ChildNotOurs", &why).into())
+    }
+
+    /// Does what the strategy says about a child that is there.
+    async fn bring(
+        &self,
+        place: &Place,
+        child: &Desired,
+        live: &DynamicObject,
+    ) -> Result<(), Failure> {
+        let strategy = self.types[place.0].strategy;
+        // Once it is gone, it is made anew.
+        let is_going = live.metadata.deletion_timestamp.is_some();
+        if is_going || strategy == Strategy::CreateOnly || !differs(child, live)? {
+            return Ok(());
+        }
+        match strategy {
+            Strategy::Apply => self.apply(place, child, live).await,
+            Strategy::Recreate => Ok(self.delete(place, live).await?),
+            Strategy::OnDelete | Strategy::CreateOnly => Ok(()),
+        }
+    }
+
+    async fn post(&self, place: &Place, body: &Value) -> Result<(), kube::Error> {
+        let params = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
+        let api = self.api(place);
+        let mut request = Request::new(api.resource_url())
+            .create(&params, body)
+            .map_err(kube::Error::BuildRequest)?;
+        // The API server drops what it does not know, unless it is told not to.
+        let uri = format!("{}&fieldValidation=Strict", request.uri());
+        *request.uri_mut() = uri
+            .parse()
+            .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
+        self.client.request::<DynamicObject>(request).await?;
+        self.count(place, "create");
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        place: &Place,
+        child: &Desired,
+        live: &DynamicObject,
+    ) -> Result<(), Failure> {
+        let was_made_by_us = |entry| is_ours(entry) && entry.operation.as_deref() == Some("Update");
+        if live
+            .metadata
+            .managed_fields
+            .iter()
+            .flatten()
+            .any(was_made_by_us)
+        {
+            self.take_for_applied(place).await?;
+        }
+        let params = PatchParams {
+            force: true,
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            field_validation: Some(ValidationDirective::Strict),
+            ..PatchParams::default()
+        };
+        let mut body = child.body.clone();
+        // Not one that has come into its place.
+        body["metadata"]["uid"] = json!(live.metadata.uid);
+        let patched = self
+            .api(place)
+            .patch(&place.2, &params, &Patch::Apply(body))
+            .await;
+        patched.map_err(|error| self.refused(place, error))?;
+        self.count(place, "apply");
+        Ok(())
+    }
+
+    /// Makes what was written at the creation count as applied: what is not desired any more then goes with
+    /// the next apply.
+    async fn take_for_applied(&self, place: &Place) -> Result<(), kube::Error> {
+        let api = self.api(place);
+        let Some(live) = api.get_opt(&place.2).await? else {
+            return Ok(());
+        };
+        let entries = live.metadata.managed_fields.iter().flatten();
+        let at = entries
+            .enumerate()
+            .find(|(_, entry)| is_ours(entry) && entry.operation.as_deref() == Some("Update"));
+        let Some((at, _)) = at else {
+            return Ok(());
+        };
+        let version = PatchOperation::Add(AddOperation {
+            path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
+            value: json!(live.metadata.resource_version),
+        });
+        let operation = PatchOperation::Replace(ReplaceOperation {
+            path: PointerBuf::from_tokens([
+                "metadata",
+                "managedFields",
+                &at.to_string(),
+                "operation",
+            ]),
+            value: json!("Apply"),
+        });
+        let patch = Patch::<()>::Json(json_patch::Patch(vec![version, operation]));
+        api.patch(&place.2, &PatchParams::default(), &patch).await?;
+        self.count(place, "patch");
+        Ok(())
+    }
+
+    /// Deletes a child, unless it is going already.
+    async fn delete(&self, place: &Place, live: &DynamicObject) -> Result<(), kube::Error> {
+        self.unguard(place, live).await?;
+        if live.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            preconditions: Some(Preconditions {
+                uid: live.uid(),
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
+        match self.api(place).delete(&place.2, &params).await {
+            Ok(_) => self.count(place, "delete"),
+            Err(kube::Error::Api(status)) if is_gone(&status) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Takes our finalizer from a child.
+    async fn unguard(&self, place: &Place, live: &DynamicObject) -> Result<(), kube::Error> {
+        let removal = self
+            .owner
+            .finalizer
+            .and_then(|finalizer| finalizers::removal(live.finalizers(), finalizer));
+        let Some(patch) = removal else {
+            return Ok(());
+        };
+        let params = PatchParams::default();
+        match self.api(place).patch(&place.2, &params, &patch).await {
+            Ok(_) => self.count(place, "patch"),
+            Err(kube::Error::Api(status)) if is_gone(&status) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn api(&self, place: &Place) -> Api<DynamicObject> {
+        let type_ = &self.types[place.0];
+        let client = self.client.clone();
+        if type_.is_namespaced {
+            Api::namespaced_with(client, &place.1, &type_.resource)
+        } else {
+            Api::all_with(client, &type_.resource)
+        }
+    }
+
+    fn named(&self, place: &Place) -> Named {
+        let resource = &self.types[place.0].resource;
+        Named {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+            name: place.2.clone(),
+        }
+    }
+
+    /// What the API server will say again, however often it is asked, is told to people.
+    fn refused(&self, place: &Place, error: kube::Error) -> Failure {
+        let kube::Error::Api(status) = &error else {
+            return error.into();
+        };
+        let why = format!("is refused by the API server: {}", status.message);
+        match status.code {
+            400 | 422 => self.named(place).refused("ChildInvalid", &why).into(),
+            // It may be granted, or there may be room, without a change of ours.
+            403 | 404 | 413 => ReconcileError::Transient {
+                reason: "ChildRefused",
+                message: self.named(place).refused("ChildRefused", &why).to_string(),
+            }
+            .into(),
+            _ => error.into(),
+        }
+    }
+
+    fn count(&self, place: &Place, verb: &'static str) {
+        let kind = &self.types[place.0].resource.kind;
+        tracing::debug!(kind, child = place.2, verb, "a child is written");
+        self.writes.count(self.owner.controller, kind, verb);
+    }
+}
+
+/// Whether a child is not what was last written, or that is not what it is to be.
+fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
+    let written = live.annotations().get(APPLIED_ANNOTATION);
+    if written != Some(&child.fingerprint) {
+        return Ok(true);
+    }
+    let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
+    let live = serde_json::to_value(live).map_err(kube::Error::SerdeError)?;
+    Ok(!all_ours(&child.body, &live, entries))
+}
+
+/// Whether there is nothing left to change, or something else in its place.
+fn is_gone(status: &Status) -> bool {
+    status.is_not_found() || status.is_conflict()
+}

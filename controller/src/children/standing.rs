@@ -1,0 +1,194 @@
+//! How a child stands, as <https://pkg.go.dev/sigs.k8s.io/cli-utils/pkg/kstatus> reads it.
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+/// What a child waits for, if for anything.
+pub(crate) fn unsettled(child: &DynamicObject) -> Option<String> {
+    if child.metadata.deletion_timestamp.is_some() {
+        return Some("is being deleted".to_owned());
+    }
+    let status = &child.data["status"];
+    let observed = status["observedGeneration"].as_i64();
+    if observed.is_some() && observed != child.metadata.generation {
+        return Some("has not yet been looked at by its controller".to_owned());
+    }
+    let kind = child.types.as_ref().map_or("", |types| types.kind.as_str());
+    match kind {
+        "Deployment" => replicas(
+            child,
+            &["updatedReplicas", "availableReplicas"],
+            Some("replicas"),
+        ),
+        "ReplicaSet" => replicas(child, &["availableReplicas"], Some("replicas")),
+        "StatefulSet" => replicas(child, &["updatedReplicas", "readyReplicas"], None),
+        "DaemonSet" => daemons(status),
+        "PersistentVolumeClaim" => {
+            (status["phase"] != "Bound").then(|| "is not bound to a volume".to_owned())
+        }
+        "Job" => (!holds(status, "Complete")).then(|| "has not completed".to_owned()),
+        "Pod" => (!holds(status, "Ready")).then(|| "is not ready".to_owned()),
+        _ => custom(status),
+    }
+}
+
+/// As many as are wanted, by every count, and no old ones beside them.
+fn replicas(child: &DynamicObject, counts: &[&str], all: Option<&str>) -> Option<String> {
+    let status = &child.data["status"];
+    let wanted = child.data["spec"]["replicas"].as_i64().unwrap_or(1);
+    if wanted > 0 && status.get("observedGeneration").is_none() {
+        return Some("has not yet been looked at by its controller".to_owned());
+    }
+    for count in counts {
+        let there = status[*count].as_i64().unwrap_or_default();
+        if there < wanted {
+            return Some(format!("has {there} of {wanted} {}", words(count)));
+        }
+    }
+    let there = status[all?].as_i64().unwrap_or_default();
+    (there > wanted).then(|| format!("has {there} replicas and is to have {wanted}"))
+}
+
+fn daemons(status: &Value) -> Option<String> {
+    let Some(wanted) = status["desiredNumberScheduled"].as_i64() else {
+        return Some("has not yet been looked at by its controller".to_owned());
+    };
+    ["updatedNumberScheduled", "numberAvailable"]
+        .into_iter()
+        .find_map(|count| {
+            let there = status[count].as_i64().unwrap_or_default();
+            (there < wanted).then(|| format!("has {there} of {wanted} Pods ({count})"))
+        })
+}
+
+/// By the conditions that controllers of custom resources write.
+fn custom(status: &Value) -> Option<String> {
+    let conditions = status["conditions"].as_array()?;
+    let told = |type_: &str, value: &str| {
+        let mut all = conditions.iter();
+        let found =
+            all.find(|condition| condition["type"] == type_ && condition["status"] == value)?;
+        let message = found["message"].as_str().filter(|text| !text.is_empty());
+        Some(format!(
+            "is {type_}={value}: {}",
+            message.unwrap_or("without a message")
+        ))
+    };
+    told("Stalled", "True")
+        .or_else(|| told("Reconciling", "True"))
+        .or_else(|| told("Ready", "False"))
+        .or_else(|| told("Ready", "Unknown"))
+}
+
+fn holds(status: &Value, type_: &str) -> bool {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == type_ && condition["status"] == "True")
+}
+
+fn words(count: &str) -> &'static str {
+    match count {
+        "updatedReplicas" => "replicas updated",
+        "availableReplicas" => "replicas available",
+        _ => "replicas ready",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn child(kind: &str, spec: &Value, status: &Value) -> DynamicObject {
+        let object = json!({
+            "apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "generation": 2},
+            "spec": spec, "status": status,
+        });
+        serde_json::from_value(object).expect("an object")
+    }
+
+    #[test]
+    fn what_a_child_waits_for_is_read_from_its_status() {
+        let ready = |value: &str| json!({"conditions": [{"type": "Ready", "status": value, "message": "m"}]});
+        let rollout = |updated: i64, available: i64, all: i64| json!({"observedGeneration": 2, "updatedReplicas": updated, "availableReplicas": available, "replicas": all});
+        for (kind, spec, status, expected) in [
+            ("ConfigMap", json!(null), json!(null), None),
+            (
+                "Deployment",
+                json!({}),
+                json!(null),
+                Some("has not yet been looked at"),
+            ),
+            (
+                "Deployment",
+                json!({}),
+                json!({"observedGeneration": 1}),
+                Some("has not yet been looked at"),
+            ),
+            (
+                "Deployment",
+                json!({"replicas": 2}),
+                rollout(1, 2, 2),
+                Some("1 of 2 replicas updated"),
+            ),
+            (
+                "Deployment",
+                json!({"replicas": 2}),
+                rollout(2, 1, 2),
+                Some("1 of 2 replicas available"),
+            ),
+            (
+                "Deployment",
+                json!({"replicas": 2}),
+                rollout(2, 2, 3),
+                Some("has 3 replicas"),
+            ),
+            ("Deployment", json!({"replicas": 2}), rollout(2, 2, 2), None),
+            ("Deployment", json!({"replicas": 0}), json!(null), None),
+            ("DaemonSet", json!({}), json!({}), Some("has not yet")),
+            (
+                "DaemonSet",
+                json!({}),
+                json!({"desiredNumberScheduled": 1, "updatedNumberScheduled": 1}),
+                Some("0 of 1"),
+            ),
+            (
+                "DaemonSet",
+                json!({}),
+                json!({"desiredNumberScheduled": 0}),
+                None,
+            ),
+            (
+                "PersistentVolumeClaim",
+                json!({}),
+                json!({"phase": "Pending"}),
+                Some("not bound"),
+            ),
+            (
+                "Job",
+                json!({}),
+                json!({"conditions": [{"type": "Complete", "status": "True"}]}),
+                None,
+            ),
+            ("Job", json!({}), json!({}), Some("has not completed")),
+            ("Pod", json!({}), ready("False"), Some("is not ready")),
+            (
+                "Custom",
+                json!({}),
+                ready("False"),
+                Some("is Ready=False: m"),
+            ),
+            ("Custom", json!({}), ready("Unknown"), Some("Ready=Unknown")),
+            ("Custom", json!({}), ready("True"), None),
+        ] {
+            let found = unsettled(&child(kind, &spec, &status));
+            let printed = format!("{kind} {spec} {status}: {found:?}");
+            match expected {
+                Some(expected) => {
+                    assert!(found.is_some_and(|why| why.contains(expected)), "{printed}");
+                }
+                None => assert!(found.is_none(), "{printed}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The step of an operator that only says what is to be.
+
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use shared_validation::Kind;
+
+use crate::children::ChildType;
+use crate::reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
+use crate::request::SyncRequest;
+
+/// How long all that was said to be is left unseen, when no watch tells of a change.
+const RESYNC: Duration = Duration::from_hours(10);
+
+/// Status fields that the runtime writes, whatever a handler says.
+const OF_THE_RUNTIME: &[&str] = &["accepted", "conditions", "observedGeneration"];
+
+/// Says what is to be, from what there is. Any function of this shape is one.
+///
+/// # Assumptions
+///
+/// The answer depends on the request alone: asked again, it is the same. What cannot be, such as a password,
+/// is taken from the child that has it, and made only where there is none.
+pub trait Handler<K>: Send + Sync + 'static {
+    /// What the object's children and its status are to be. With an error, no child is changed.
+    fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError>;
+
+    /// What else has to happen before an object goes that is being deleted, besides its children going. It
+    /// is called for objects that carry the finalizer, until it says [`Finalized::Gone`].
+    fn finalize(&self, _deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+        Ok(Finalized::Gone)
+    }
+}
+
+impl<K, F> Handler<K> for F
+where
+    F: Fn(&SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> + Send + Sync + 'static,
+{
+    fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
+        self(request)
+    }
+}
+
+/// What is to be.
+#[derive(Clone, Debug, Default)]
+pub struct SyncResponse {
+    status: Option<Map<String, Value>>,
+    children: Vec<Value>,
+    readiness: Option<Readiness>,
+    requeue_after: Option<Duration>,
+}
+
+impl SyncResponse {
+    /// No children, and a status that is left as it is.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The object's own status fields, in place of those that it has. A null leaves them as they are;
+    /// conditions and `observedGeneration` are the runtime's to write and are passed over.
+    ///
+    /// # Errors
+    ///
+    /// It is neither null nor an object.
+    pub fn status(mut self, status: &impl Serialize) -> Result<Self, ReconcileError> {
+        self.status = match json("the status", status)? {
+            Value::Null => None,
+            Value::Object(fields) => Some(fields),
+            other => {
+                let message = format!("the status is to be an object or null, and is {other}");
+                return Err(unusable(message));
+            }
+        };
+        Ok(self)
+    }
+
+    /// One more child: JSON, or any type that becomes it. Only what is said of it is looked after; a child
+    /// of which only the name is said stays as it is.
+    pub fn child(mut self, child: &impl Serialize) -> Result<Self, ReconcileError> {
+        self.children.push(json("a child", child)?);
+        Ok(self)
+    }
+
+    /// Whether the object can be used. Without it, it can be once its children are as desired and rolled
+    /// out.
+    #[must_use]
+    pub fn readiness(mut self, readiness: Readiness) -> Self {
+        self.readiness = Some(readiness);
+        self
+    }
+
+    /// When to look again though no watch tells of a change.
+    #[must_use]
+    pub fn requeue_after(mut self, time: Duration) -> Self {
+        self.requeue_after = Some(time);
+        self
+    }
+
+    fn progress<K>(self, request: &SyncRequest<'_, K>) -> Progress {
+        let waits_for = || {
+            let mut children = self.children.iter();
+            children.find_map(|child| request.children().waits_for(child))
+        };
+        let readiness = self.readiness.unwrap_or_else(|| match waits_for() {
+            Some(message) => Readiness {
+                ready: false,
+                reason: "ChildrenInProgress",
+                message,
+            },
+            None => Readiness {
+                ready: true,
+                reason: "Available",
+                message: "all that belongs to the object is as it should be".to_owned(),
+            },
+        });
+        Progress {
+            status: instead(self.status, &request.raw_parent()["status"]),
+            readiness,
+            requeue_after: self.requeue_after.unwrap_or(RESYNC),
+            children: self.children,
+        }
+    }
+}
+
+/// The changes that put fields in place of those that a status has.
+fn instead(fields: Option<Map<String, Value>>, before: &Value) -> Map<String, Value> {
+    let Some(mut fields) = fields else {
+        return Map::new();
+    };
+    for name in before.as_object().into_iter().flat_map(Map::keys) {
+        fields.entry(name.clone()).or_insert(Value::Null);
+    }
+    let runtime: BTreeSet<_> = OF_THE_RUNTIME.iter().collect();
+    fields.retain(|name, _| !runtime.contains(&name.as_str()));
+    fields
+}
+
+fn json(what: &str, value: &impl Serialize) -> Result<Value, ReconcileError> {
+    serde_json::to_value(value).map_err(|error| unusable(format!("{what} is no JSON: {error}")))
+}
+
+fn unusable(message: String) -> ReconcileError {
+    ReconcileError::Permanent {
+        reason: "ResponseUnusable",
+        message,
+    }
+}
+
+/// A handler as a step of the cycle.
+pub struct Handled<K, H> {
+    handler: H,
+    children: Vec<ChildType>,
+    finalizer: Option<&'static str>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Kind, H: Handler<K>> Handled<K, H> {
+    /// One that makes no children.
+    pub fn new(handler: H) -> Self {
+        Self {
+            handler,
+            children: Vec::new(),
+            finalizer: None,
+            kind: PhantomData,
+        }
+    }
+
+    /// One more type of children that the handler may ask for.
+    #[must_use]
+    pub fn making(mut self, type_: ChildType) -> Self {
+        self.children.push(type_);
+        self
+    }
+
+    /// Keeps objects that are being deleted until the handler's `finalize` says that they may go.
+    #[must_use]
+    pub fn finalizer(mut self, finalizer: &'static str) -> Self {
+        self.finalizer = Some(finalizer);
+        self
+    }
+}
+
+#[async_trait]
+impl<K: Kind, H: Handler<K>> Reconcile for Handled<K, H> {
+    type Kind = K;
+
+    fn finalizer(&self) -> Option<&'static str> {
+        self.finalizer
+    }
+
+    fn children(&self) -> Vec<ChildType> {
+        self.children.clone()
+    }
+
+    async fn reconcile(&self, request: &SyncRequest<'_, K>) -> Result<Progress, ReconcileError> {
+        Ok(self.handler.sync(request)?.progress(request))
+    }
+
+    async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+        self.handler.finalize(deleted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_takes_the_place_of_the_one_before_and_null_leaves_it() {
+        let before = json!({"phase": "old", "gone": 1, "conditions": [], "observedGeneration": 3});
+        let status = json!({"phase": "new", "conditions": [{"type": "Mine"}]});
+        let response = SyncResponse::new().status(&status).expect("a status");
+        let changes = Value::Object(instead(response.status, &before));
+        assert_eq!(changes, json!({"phase": "new", "gone": null}));
+        let response = SyncResponse::new().status(&Value::Null).expect("a status");
+        assert_eq!(instead(response.status, &before), Map::new());
+        let error = SyncResponse::new().status(&json!([1])).expect_err("a list");
+        assert!(error.to_string().contains("is [1]"), "{error}");
+    }
+}

@@ -1,0 +1,104 @@
+//! What a step gets to see.
+
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::api::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::children::{Children, unsettled};
+use crate::reconcile::ReconcileError;
+
+/// One object with its defaults filled, and its children as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct SyncRequest<'a, K> {
+    pub(crate) parent: &'a K,
+    pub(crate) raw: &'a Value,
+    pub(crate) children: Observation<'a>,
+}
+
+impl<'a, K> SyncRequest<'a, K> {
+    /// The object.
+    pub fn parent(&self) -> &'a K {
+        self.parent
+    }
+
+    /// The object with all that its Rust type does not know.
+    pub fn raw_parent(&self) -> &'a Value {
+        self.raw
+    }
+
+    /// Its children as they are.
+    pub fn children(&self) -> Observation<'a> {
+        self.children
+    }
+}
+
+/// The children of one object, as the watches have brought them.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    pub(crate) children: &'a Children,
+}
+
+impl Default for Observation<'_> {
+    /// No children.
+    fn default() -> Self {
+        static NONE: Children = Children::new();
+        Self { children: &NONE }
+    }
+}
+
+impl<'a> Observation<'a> {
+    /// All of them, whatever their type.
+    pub fn raw(&self) -> impl Iterator<Item = &'a DynamicObject> + use<'a> {
+        self.children.values().map(Arc::as_ref)
+    }
+
+    /// The one of a type and a name; in whichever namespace, for an owner that is in none.
+    ///
+    /// # Errors
+    ///
+    /// It is there and cannot be read as its type.
+    pub fn get<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let (api_version, kind) = (T::api_version(&()), T::kind(&()));
+        let Some(child) = self.find(&api_version, &kind, name) else {
+            return Ok(None);
+        };
+        let read = serde_json::to_value(child).and_then(serde_json::from_value);
+        read.map(Some).map_err(|error| ReconcileError::Permanent {
+            reason: "ChildUnreadable",
+            message: format!("the child {kind} '{name}' cannot be read: {error}"),
+        })
+    }
+
+    /// What a desired child waits for before it is as good as desired: to be made, to be rolled out, or
+    /// whatever its own status tells.
+    pub fn waits_for(&self, desired: &Value) -> Option<String> {
+        let of = |pointer| {
+            desired
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let (kind, name) = (of("/kind"), of("/metadata/name"));
+        let why = match self.find(of("/apiVersion"), kind, name) {
+            Some(child) => unsettled(child)?,
+            None => "is being made".to_owned(),
+        };
+        Some(format!("{kind} '{name}' {why}"))
+    }
+
+    fn find(self, api_version: &str, kind: &str, name: &str) -> Option<&'a DynamicObject> {
+        self.raw().find(|child| {
+            child.metadata.name.as_deref() == Some(name)
+                && child
+                    .types
+                    .as_ref()
+                    .is_some_and(|types| types.api_version == api_version && types.kind == kind)
+        })
+    }
+}
