@@ -21,10 +21,9 @@ use crate::metrics::{Metrics, ViolationLabels};
 use crate::pause;
 use crate::reconcile::{Deleted, Finalized, Progress, Reconcile, ReconcileError};
 use crate::request::{Observation, SyncRequest};
-use crate::status::Status;
+use crate::status::{READY, Standing, Status};
 
 const VALID: &str = "Valid";
-const READY: &str = "Ready";
 const PAUSED: &str = "Paused";
 
 /// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
@@ -371,9 +370,8 @@ impl<R: Reconcile> Round<'_, R> {
         next: Next,
     ) -> Result<Next, kube::Error> {
         status.condition(VALID, false, "Invalid", message);
-        status.condition(
-            READY,
-            false,
+        status.stands(
+            Standing::Stalled,
             "Invalid",
             "the object breaks rules of its kind; nothing is changed until it is corrected",
         );
@@ -402,7 +400,12 @@ impl<R: Reconcile> Round<'_, R> {
         } = progress;
         let turned_ready = readiness.ready && !status.stood(READY, true);
         status.fields(fields);
-        status.condition(READY, readiness.ready, readiness.reason, &readiness.message);
+        let standing = if readiness.ready {
+            Standing::Ready
+        } else {
+            Standing::Reconciling
+        };
+        status.stands(standing, readiness.reason, &readiness.message);
         status.write(&self.api, &self.name).await?;
         self.cycle.backoffs.reset(&self.uid);
         if turned_ready {
@@ -433,7 +436,11 @@ impl<R: Reconcile> Round<'_, R> {
             ReconcileError::Invalid(_) => ("Invalid", self.backoff(deleting)),
         };
         tracing::warn!(reason, message, "the step failed");
-        status.condition(READY, false, reason, &message);
+        let standing = match error {
+            ReconcileError::Permanent { .. } => Standing::Stalled,
+            ReconcileError::Transient { .. } | ReconcileError::Invalid(_) => Standing::Reconciling,
+        };
+        status.stands(standing, reason, &message);
         status.write(&self.api, &self.name).await?;
         self.cycle
             .announcer

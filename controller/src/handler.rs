@@ -169,10 +169,10 @@ impl<K: Kind, H: Handler<K>> Handled<K, H> {
         }
     }
 
-    /// One more type of children that the handler may ask for.
+    /// Types of children that the handler may ask for.
     #[must_use]
-    pub fn making(mut self, type_: ChildType) -> Self {
-        self.children.push(type_);
+    pub fn making(mut self, types: impl IntoIterator<Item = ChildType>) -> Self {
+        self.children.extend(types);
         self
     }
 

@@ -36,6 +36,11 @@ pub trait Reconcile: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// What the operator may do beyond its own kind, as RBAC rules.
+    fn access(&self) -> Vec<Value> {
+        self.children().iter().map(ChildType::access).collect()
+    }
+
     /// Status fields that say where to look for what the object stands for. They are written before
     /// [`reconcile`](Reconcile::reconcile) is first called.
     fn identity(&self, _object: &Self::Kind) -> Map<String, Value> {

@@ -8,6 +8,22 @@ use shared_validation::Accepted;
 
 use crate::{conditions, merge_patch};
 
+/// Whether what the object stands for can be used.
+pub(crate) const READY: &str = "Ready";
+const RECONCILING: &str = "Reconciling";
+const STALLED: &str = "Stalled";
+
+/// How far an object has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// What it stands for can be used.
+    Ready,
+    /// It goes on by itself.
+    Reconciling,
+    /// It goes on when somebody changes something.
+    Stalled,
+}
+
 /// A status under change.
 pub(crate) struct Status {
     before: Value,
@@ -47,6 +63,22 @@ impl Status {
             self.generation,
             self.now,
         );
+    }
+
+    /// Whether the object can be used, and what comes of it if not: `Reconciling` and `Stalled` are there only
+    /// while they hold, as kstatus reads them.
+    pub(crate) fn stands(&mut self, standing: Standing, reason: &str, message: &str) {
+        self.condition(READY, standing == Standing::Ready, reason, message);
+        for (type_, when) in [
+            (RECONCILING, Standing::Reconciling),
+            (STALLED, Standing::Stalled),
+        ] {
+            if standing == when {
+                self.condition(type_, true, reason, message);
+            } else {
+                self.no_condition(type_);
+            }
+        }
     }
 
     pub(crate) fn no_condition(&mut self, type_: &str) {

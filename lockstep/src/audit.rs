@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
@@ -84,7 +84,7 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
     let client = Client::try_default()
         .await
         .context("cannot find a cluster: set KUBECONFIG")?;
-    let mut objects = 0;
+    let (mut known, mut objects) = (0, 0);
     let mut by_rule: BTreeMap<(String, String), Broken> = BTreeMap::new();
     for ruleset in rulesets.iter() {
         let wanted = args
@@ -94,7 +94,7 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         if !wanted {
             continue;
         }
-        objects += each(
+        let seen = each(
             &client,
             ruleset.as_ref(),
             args.namespace.as_deref(),
@@ -109,7 +109,19 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         )
         .await
         .with_context(|| format!("cannot list {}", ruleset.kind()))?;
+        let is_asked_for = args.kind.is_some();
+        anyhow::ensure!(
+            seen.is_some() || !is_asked_for,
+            "cannot list {}: the cluster has no such kind; apply its CRD first",
+            ruleset.kind()
+        );
+        known += usize::from(seen.is_some());
+        objects += seen.unwrap_or_default();
     }
+    anyhow::ensure!(
+        known > 0,
+        "the cluster has no kind of ours; apply their CRDs first"
+    );
     match args.output {
         Output::Text => stdout::print(&to_text(objects, &by_rule))?,
         Output::Json => stdout::print(&format!("{}\n", to_json(objects, &by_rule)))?,
@@ -121,13 +133,14 @@ fn is_kind(ruleset: &dyn Judge, kind: &str) -> bool {
     ruleset.kind().eq_ignore_ascii_case(kind)
 }
 
-/// Shows every object of a kind, page by page, and returns how many there are.
+/// Shows every object of a kind, page by page, and returns how many there are. None where the cluster has no
+/// such kind.
 async fn each(
     client: &Client,
     ruleset: &dyn Judge,
     namespace: Option<&str>,
     mut see: impl FnMut(&str, &Value),
-) -> anyhow::Result<usize> {
+) -> anyhow::Result<Option<usize>> {
     let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
     let plural = ruleset.crd()["spec"]["names"]["plural"]
         .as_str()
@@ -140,12 +153,10 @@ async fn each(
     let mut params = ListParams::default().limit(PAGE);
     let mut count = 0;
     loop {
-        let page = api.list(&params).await.map_err(|error| match error {
-            kube::Error::Api(status) if status.code == 404 => {
-                anyhow!("the cluster has no such kind; apply its CRD first")
-            }
-            error => error.into(),
-        })?;
+        let page = match api.list(&params).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            page => page?,
+        };
         for object in &page.items {
             let namespace = object.namespace().unwrap_or_default();
             see(
@@ -156,7 +167,7 @@ async fn each(
         count += page.items.len();
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),
-            None => return Ok(count),
+            None => return Ok(Some(count)),
         }
     }
 }

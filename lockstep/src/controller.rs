@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::crds::LookoutArgs;
 use crate::keeping::KeyArgs;
-use crate::kinds::{Kinds, OperatorArgs, Operators};
+use crate::kinds::{KindArgs, OperatorArgs, Operators};
 use crate::{admin, logging, policy, serving};
 
 #[derive(clap::Args)]
@@ -44,6 +44,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     lookout: LookoutArgs,
     #[command(flatten)]
+    kinds: KindArgs,
+    #[command(flatten)]
     operators: OperatorArgs,
     #[command(flatten)]
     policy: policy::PolicyArgs,
@@ -65,9 +67,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let kinds = Kinds::compile()?;
+    let kinds = args.kinds.choose()?;
     let rulesets = kinds.rulesets();
-    let policy = args.policy.follow(&rulesets, &mut registry);
+    let policy = args.policy.follow(&kinds.all, &mut registry);
     let operators = Operators::new(&client, &args.operators, kinds, policy).await;
     let certs = certs::Metrics::register(&mut registry);
     let keeper = args.keys.keeper(&client, &args.namespace, certs)?;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use control_plane::{Cluster, Installation, Moto, Options};
 
+use crate::kinds::KindArgs;
 use crate::{manifests, serving};
 
 #[derive(clap::Args)]
@@ -18,6 +19,8 @@ pub(crate) struct Args {
     /// The folder with the examples: `valid` holds what must be admitted, `invalid` what must not.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"))]
     examples: PathBuf,
+    #[command(flatten)]
+    kinds: KindArgs,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -44,7 +47,8 @@ async fn show(args: &Args) -> anyhow::Result<()> {
             Moto::start(&cluster.logs()),
         )
         .await?;
-        let mut installation = step("Installed Lockstep", install(&cluster, &moto)).await?;
+        let mut installation =
+            step("Installed Lockstep", install(&cluster, &moto, &args.kinds)).await?;
         step(
             "Started the gate and the controller",
             installation.start(&cluster),
@@ -94,9 +98,9 @@ async fn step<T, E>(what: &str, doing: impl Future<Output = Result<T, E>>) -> Re
     Ok(done)
 }
 
-async fn install(cluster: &Cluster, moto: &Moto) -> anyhow::Result<Installation> {
+async fn install(cluster: &Cluster, moto: &Moto, kinds: &KindArgs) -> anyhow::Result<Installation> {
     let directory = cluster.directory().join("manifests");
-    manifests::write(&directory)?;
+    manifests::write(&directory, kinds)?;
     let options = Options {
         program: std::env::current_exe().context("cannot find this program")?,
         aws_endpoint: moto.endpoint(),

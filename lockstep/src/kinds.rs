@@ -3,43 +3,136 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
 use cloud_database_rules::CloudDatabase;
-use controller::{Loop, Metrics, Run};
+use controller::{Loop, Metrics, Reconcile, Run};
+use echo::Echo;
 use kube::Client;
 use serde_json::Value;
-use shared_validation::{CurrentPolicy, Ruleset, Rulesets};
+use shared_validation::{CurrentPolicy, Judge, Kind, Ruleset, Rulesets};
 
 use crate::serving::duration;
 
-/// Every kind's ruleset, compiled.
+/// Every kind, a line each.
+const KINDS: &[Registered] = &[
+    kind::<CloudDatabase>(cloud_database_reconciler::access, Operators::databases),
+    kind::<Echo>(|| echo::operator().access(), Operators::echoes).only_when_named(),
+];
+
+/// Makes an operator's loop.
+type Start = fn(&Operators, Arc<dyn Judge>, &Metrics) -> Box<dyn Run>;
+
+/// A kind and its operator.
+#[derive(Clone, Copy)]
+struct Registered {
+    kind: &'static str,
+    compile: fn() -> anyhow::Result<Arc<dyn Judge>>,
+    /// What the operator may do beyond its own kind, as RBAC rules.
+    access: fn() -> Vec<Value>,
+    start: Start,
+    by_default: bool,
+}
+
+const fn kind<K: Kind>(access: fn() -> Vec<Value>, start: Start) -> Registered {
+    Registered {
+        kind: K::KIND,
+        compile: compile::<K>,
+        access,
+        start,
+        by_default: true,
+    }
+}
+
+impl Registered {
+    const fn only_when_named(mut self) -> Self {
+        self.by_default = false;
+        self
+    }
+}
+
+fn compile<K: Kind>() -> anyhow::Result<Arc<dyn Judge>> {
+    let ruleset = Ruleset::<K>::compile().with_context(|| format!("the rules of {}", K::KIND))?;
+    Ok(Arc::new(ruleset))
+}
+
+/// Compiles every kind's ruleset, installed or not: for who judges whatever comes.
+pub(crate) fn rulesets() -> anyhow::Result<Rulesets> {
+    let mut all = Rulesets::default();
+    for registered in KINDS {
+        all = all.with((registered.compile)()?);
+    }
+    Ok(all)
+}
+
+/// Which kinds are installed.
+#[derive(clap::Args)]
+pub(crate) struct KindArgs {
+    /// The kinds that are installed: `*` stands for all but examples, a name adds one, and a name after `-`
+    /// leaves one out.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "*",
+        allow_hyphen_values = true
+    )]
+    kinds: Vec<String>,
+}
+
+impl KindArgs {
+    pub(crate) fn choose(&self) -> anyhow::Result<Kinds> {
+        for given in &self.kinds {
+            let name = given.strip_prefix('-').unwrap_or(given);
+            if given != "*" && !KINDS.iter().any(|registered| registered.kind == name) {
+                let known: Vec<_> = KINDS.iter().map(|registered| registered.kind).collect();
+                bail!(
+                    "`--kinds` has '{name}'; it may have `*`, {}, and these after `-`",
+                    known.join(", ")
+                );
+            }
+        }
+        let all = rulesets()?;
+        let chosen = KINDS.iter().filter(|registered| self.has(registered));
+        let chosen = chosen
+            .filter_map(|registered| {
+                let mut rulesets = all.iter();
+                let ruleset = rulesets.find(|ruleset| ruleset.kind() == registered.kind)?;
+                Some((*registered, Arc::clone(ruleset)))
+            })
+            .collect();
+        Ok(Kinds { all, chosen })
+    }
+
+    fn has(&self, registered: &Registered) -> bool {
+        let is_given = |name: &str| self.kinds.iter().any(|given| given == name);
+        let is_wanted = is_given(registered.kind) || is_given("*") && registered.by_default;
+        is_wanted && !is_given(&format!("-{}", registered.kind))
+    }
+
+    /// As an argument, where it is not what holds without it.
+    pub(crate) fn argument(&self) -> Option<String> {
+        (self.kinds != ["*"]).then(|| format!("--kinds={}", self.kinds.join(",")))
+    }
+}
+
+/// The kinds that are installed, compiled.
 pub(crate) struct Kinds {
-    databases: Arc<Ruleset<CloudDatabase>>,
+    /// Also of those that are not installed.
+    pub(crate) all: Rulesets,
+    chosen: Vec<(Registered, Arc<dyn Judge>)>,
 }
 
 impl Kinds {
-    pub(crate) fn compile() -> anyhow::Result<Self> {
-        let databases = cloud_database_rules::ruleset().context("the rules of CloudDatabase")?;
-        Ok(Self {
-            databases: Arc::new(databases),
-        })
-    }
-
-    /// All of them, for who judges whatever kind comes.
     pub(crate) fn rulesets(&self) -> Rulesets {
-        Rulesets::default().with(self.databases.clone())
+        let rulesets = self.chosen.iter().map(|(_, ruleset)| Arc::clone(ruleset));
+        rulesets.fold(Rulesets::default(), Rulesets::with)
     }
-}
 
-/// Compiles every kind's ruleset.
-pub(crate) fn rulesets() -> anyhow::Result<Rulesets> {
-    Ok(Kinds::compile()?.rulesets())
-}
-
-/// What the operators may do beyond their own kinds, as RBAC rules.
-pub(crate) fn access() -> Vec<Value> {
-    cloud_database_reconciler::access()
+    /// What their operators may do beyond their own kinds, as RBAC rules.
+    pub(crate) fn access(&self) -> Vec<Value> {
+        let access = self.chosen.iter().map(|(registered, _)| registered.access);
+        access.flat_map(|access| access()).collect()
+    }
 }
 
 /// What the operators can be told.
@@ -88,14 +181,69 @@ impl Operators {
 
     /// Every kind's loop, for one term.
     pub(crate) fn loops(&self, metrics: &Metrics) -> Vec<Box<dyn Run>> {
-        let databases =
-            CloudDatabaseReconciler::new(self.client.clone(), self.instances.clone(), self.timing);
-        vec![Box::new(Loop::new(
+        let chosen = self.kinds.chosen.iter();
+        chosen
+            .map(|(registered, ruleset)| (registered.start)(self, Arc::clone(ruleset), metrics))
+            .collect()
+    }
+
+    fn databases(&self, ruleset: Arc<dyn Judge>, metrics: &Metrics) -> Box<dyn Run> {
+        let instances = self.instances.clone();
+        let operator = CloudDatabaseReconciler::new(self.client.clone(), instances, self.timing);
+        self.run(operator, ruleset, metrics)
+    }
+
+    fn echoes(&self, ruleset: Arc<dyn Judge>, metrics: &Metrics) -> Box<dyn Run> {
+        self.run(echo::operator(), ruleset, metrics)
+    }
+
+    fn run(
+        &self,
+        operator: impl Reconcile,
+        ruleset: Arc<dyn Judge>,
+        metrics: &Metrics,
+    ) -> Box<dyn Run> {
+        Box::new(Loop::new(
             self.client.clone(),
-            self.kinds.databases.clone(),
-            databases,
+            ruleset,
+            operator,
             metrics.clone(),
             self.policy.clone(),
-        ))]
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        kinds: KindArgs,
+    }
+
+    fn chosen(kinds: &[&str]) -> Result<Vec<String>, String> {
+        let kinds = Options::parse_from([&["lockstep"], kinds].concat()).kinds;
+        let chosen = kinds.choose().map_err(|error| error.to_string())?;
+        let rulesets = chosen.rulesets();
+        Ok(rulesets.iter().map(|kind| kind.kind().to_owned()).collect())
+    }
+
+    #[test]
+    fn examples_are_installed_only_by_name_and_any_kind_can_be_left_out() {
+        let is =
+            |kinds: &[&str]| Ok::<_, String>(kinds.iter().map(|kind| (*kind).to_owned()).collect());
+        assert_eq!(chosen(&[]), is(&["CloudDatabase"]));
+        assert_eq!(chosen(&["--kinds=*,Echo"]), is(&["CloudDatabase", "Echo"]));
+        assert_eq!(chosen(&["--kinds", "Echo"]), is(&["Echo"]));
+        assert_eq!(chosen(&["--kinds", "-CloudDatabase,*"]), is(&[]));
+        let error = chosen(&["--kinds=Eko"]).expect_err("no such kind");
+        assert!(
+            error.contains("'Eko'") && error.contains("CloudDatabase, Echo"),
+            "{error}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use manifests::{Install, render};
 
-use crate::kinds;
+use crate::kinds::KindArgs;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -16,11 +16,13 @@ pub(crate) struct Args {
     /// Write nothing; fail when a file is not as it would be written.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    kinds: KindArgs,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut stale = Vec::new();
-    for file in files()? {
+    for file in files(&args.kinds)? {
         let path = args.directory.join(&file.name);
         if fs::read_to_string(&path).is_ok_and(|content| content == file.content) {
             continue;
@@ -42,8 +44,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Writes all files into a folder that may not be there yet.
-pub(crate) fn write(directory: &Path) -> anyhow::Result<()> {
-    for file in files()? {
+pub(crate) fn write(directory: &Path, kinds: &KindArgs) -> anyhow::Result<()> {
+    for file in files(kinds)? {
         write_file(&directory.join(&file.name), &file.content)?;
     }
     Ok(())
@@ -57,9 +59,11 @@ fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
 }
 
 /// All files as they are to be.
-fn files() -> anyhow::Result<Vec<manifests::File>> {
+fn files(kinds: &KindArgs) -> anyhow::Result<Vec<manifests::File>> {
+    let chosen = kinds.choose()?;
     Ok(render(&Install {
-        rulesets: &kinds::rulesets()?,
-        access: kinds::access(),
+        rulesets: &chosen.rulesets(),
+        access: chosen.access(),
+        controller_args: kinds.argument().into_iter().collect(),
     }))
 }

@@ -18,6 +18,8 @@ pub struct Install<'a> {
     pub rulesets: &'a Rulesets,
     /// RBAC rules that the operators need beyond their own kinds, as `PolicyRule`s.
     pub access: Vec<Value>,
+    /// More arguments of the controller.
+    pub controller_args: Vec<String>,
 }
 
 /// One file.
@@ -58,16 +60,10 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
         "disruption-budget.yaml",
         &[workload::disruption_budget()],
     ));
-    files.push(file(
-        "deployment.yaml",
-        &[workload::deployment(install.rulesets)],
-    ));
+    files.push(file("deployment.yaml", &[workload::deployment(install)]));
     let kustomization = kustomization::kustomization(&files);
     files.push(file("kustomization.yaml", &[kustomization]));
-    files.push(file(
-        "split/controller.yaml",
-        &[split::controller(install.rulesets)],
-    ));
+    files.push(file("split/controller.yaml", &[split::controller(install)]));
     files.push(file("split/kustomization.yaml", &[split::kustomization()]));
     files.extend(
         install

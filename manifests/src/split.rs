@@ -1,9 +1,8 @@
 //! The gate and the controller in Pods of their own, for those who want neither to touch the other's.
 
 use serde_json::{Value, json};
-use shared_validation::Rulesets;
 
-use crate::{names, workload};
+use crate::{Install, names, workload};
 
 /// The controller's own Deployment, and its label.
 const CONTROLLER: &str = "lockstep-controller";
@@ -43,7 +42,7 @@ fn serving_pair() -> Value {
     }})
 }
 
-pub(crate) fn controller(rulesets: &Rulesets) -> Value {
+pub(crate) fn controller(install: &Install<'_>) -> Value {
     let labels = json!({"app.kubernetes.io/name": CONTROLLER});
     json!({
         "apiVersion": "apps/v1",
@@ -58,7 +57,7 @@ pub(crate) fn controller(rulesets: &Rulesets) -> Value {
                     "serviceAccountName": names::SERVICE_ACCOUNT,
                     "automountServiceAccountToken": false,
                     "securityContext": workload::pod_security(),
-                    "containers": [workload::controller_container(rulesets)],
+                    "containers": [workload::controller_container(install)],
                     "volumes": workload::volumes(),
                 },
             },

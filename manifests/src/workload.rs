@@ -1,9 +1,8 @@
 //! The Pods: the gate, and beside it the controller, which alone holds cluster credentials.
 
 use serde_json::{Value, json};
-use shared_validation::Rulesets;
 
-use crate::{crds, names};
+use crate::{Install, crds, names};
 
 /// Where the controller leaves the serving pair for the gate, and what it has seen of the CRDs.
 const KEYS: &str = "/run/lockstep/tls";
@@ -47,7 +46,7 @@ pub(crate) fn service() -> Value {
     })
 }
 
-pub(crate) fn deployment(rulesets: &Rulesets) -> Value {
+pub(crate) fn deployment(install: &Install<'_>) -> Value {
     let labels = json!({"app.kubernetes.io/name": names::APP});
     json!({
         "apiVersion": "apps/v1",
@@ -71,7 +70,7 @@ pub(crate) fn deployment(rulesets: &Rulesets) -> Value {
                         "whenUnsatisfiable": "ScheduleAnyway",
                         "labelSelector": {"matchLabels": labels},
                     }],
-                    "containers": [webhook_container(), controller_container(rulesets)],
+                    "containers": [webhook_container(), controller_container(install)],
                     "volumes": volumes(),
                 },
             },
@@ -109,7 +108,7 @@ fn webhook_container() -> Value {
 }
 
 /// No readiness probe: the sidecar must not take the gate down with it.
-pub(crate) fn controller_container(rulesets: &Rulesets) -> Value {
+pub(crate) fn controller_container(install: &Install<'_>) -> Value {
     let mut args = vec![
         "controller".to_owned(),
         format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
@@ -121,12 +120,14 @@ pub(crate) fn controller_container(rulesets: &Rulesets) -> Value {
         format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
         format!("--lease={}", names::LEASE),
     ];
-    let converted = rulesets
+    let converted = install
+        .rulesets
         .iter()
         .filter(|ruleset| crds::converts(ruleset.as_ref()));
     args.extend(
         converted.map(|ruleset| format!("--conversion-crd={}", crds::name(ruleset.as_ref()))),
     );
+    args.extend(install.controller_args.iter().cloned());
     json!({
         "name": "controller",
         "image": "lockstep:0.1.0",

@@ -1,7 +1,10 @@
 //! One named thing that can be wrong.
 
+use serde_json::Value;
+
 use crate::candidate::Operation;
 use crate::field_error::FieldError;
+use crate::field_path::FieldPath;
 
 /// Where a rule is written. The order is the order in which a cluster asks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +72,11 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Reports a malformed or out-of-range value, at a dotted path.
+    pub fn invalid(&mut self, path: &str, value: impl Into<Value>, detail: impl Into<String>) {
+        self.push(FieldError::invalid(FieldPath::new(path), value, detail));
+    }
+
     /// Reports one violation.
     pub fn push(&mut self, error: FieldError) {
         self.errors.push(error);

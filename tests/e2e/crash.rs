@@ -26,6 +26,7 @@ async fn trapped(settle: &str) -> (World, Trap) {
                 .await
                 .url(),
         ),
+        ..Detours::default()
     };
     (World::install(cluster, moto, detours).await, trap)
 }

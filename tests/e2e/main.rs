@@ -16,6 +16,7 @@ mod desk;
 mod desk_input;
 mod desk_lines;
 mod drain;
+mod echo;
 mod gate;
 mod handshakes;
 mod hostile;

@@ -38,6 +38,8 @@ pub struct Detours {
     pub controller_server: Option<String>,
     /// More arguments of the controller.
     pub controller_args: Vec<String>,
+    /// The kinds to install, other than those that are by default.
+    pub kinds: Option<&'static str>,
 }
 
 impl World {
@@ -87,7 +89,11 @@ impl World {
                 .collect(),
             controller_server: detours.controller_server,
         };
-        let mut installation = Installation::apply(&cluster, &root().join("manifests"), options)
+        let manifests = match detours.kinds {
+            Some(kinds) => write_manifests(&cluster, kinds),
+            None => root().join("manifests"),
+        };
+        let mut installation = Installation::apply(&cluster, &manifests, options)
             .await
             .expect("manifests");
         installation.start(&cluster).await.expect("both processes");
@@ -151,10 +157,21 @@ impl World {
 
     /// A condition of a database, once it speaks of the present generation.
     pub async fn condition(&self, name: &str, type_: &str, status: &str) -> Condition {
-        let databases = self.databases();
+        self.condition_of(&self.databases(), name, type_, status)
+            .await
+    }
+
+    /// The same, of an object of any kind.
+    pub async fn condition_of(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        type_: &str,
+        status: &str,
+    ) -> Condition {
         let what = format!("{name} having {type_}={status}");
         eventually(&what, async || {
-            let object = databases.get(name).await.ok()?;
+            let object = api.get(name).await.ok()?;
             condition(&object, type_).filter(|c| {
                 c.status == status && c.observed_generation == object.metadata.generation
             })
@@ -225,6 +242,23 @@ impl World {
     pub fn fail(&self, why: &str) -> ! {
         panic!("{why}\n{}", self.installation.output())
     }
+}
+
+/// Writes the manifests of other kinds than those that are installed by default.
+fn write_manifests(cluster: &Cluster, kinds: &str) -> PathBuf {
+    let folder = cluster.directory().join("manifests");
+    let written = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .arg("manifests")
+        .arg(format!("--kinds={kinds}"))
+        .arg(&folder)
+        .output()
+        .expect("the program runs");
+    assert!(
+        written.status.success(),
+        "{}",
+        String::from_utf8_lossy(&written.stderr)
+    );
+    folder
 }
 
 /// A field of the webhook that judges, as the cluster has it.

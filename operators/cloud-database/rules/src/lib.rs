@@ -21,7 +21,7 @@ pub use spec::{
     Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy, SecretSelectors,
     Storage, StorageType,
 };
-pub use status::{AcceptedValues, CloudDatabaseStatus, Endpoint};
+pub use status::{CloudDatabaseStatus, Endpoint};
 
 /// The finalizer that keeps an object until its instance is gone.
 pub const FINALIZER: &str = "database.example.com/finalizer";

@@ -88,11 +88,7 @@ fn username_reserved(subject: &Subject<'_, CloudDatabase>, findings: &mut Findin
     if let Some(name) = &spec.credentials.username
         && let Some(detail) = username_problem(spec.engine, name)
     {
-        findings.push(FieldError::invalid(
-            FieldPath::new("spec.credentials.username"),
-            name.as_str(),
-            detail,
-        ));
+        findings.invalid("spec.credentials.username", name.as_str(), detail);
     }
 }
 
@@ -105,11 +101,7 @@ fn username_immutable(subject: &Subject<'_, CloudDatabase>, findings: &mut Findi
         && new != Some(old)
     {
         let detail = format!("is immutable: RDS sets it at creation only; restore '{old}'");
-        findings.push(FieldError::invalid(
-            FieldPath::new("spec.credentials.username"),
-            new,
-            detail,
-        ));
+        findings.invalid("spec.credentials.username", new, detail);
     }
 }
 
@@ -170,11 +162,7 @@ fn engine_version_only_rises(subject: &Subject<'_, CloudDatabase>, findings: &mu
         && compare_versions(new, old) == Ordering::Less
     {
         let detail = format!("must not be lower than '{old}': RDS cannot downgrade an instance");
-        findings.push(FieldError::invalid(
-            FieldPath::new("spec.engineVersion"),
-            new,
-            detail,
-        ));
+        findings.invalid("spec.engineVersion", new, detail);
     }
 }
 
@@ -198,7 +186,7 @@ fn window_length(
         && read(text).is_some_and(|window| window.minutes < SHORTEST_WINDOW)
     {
         let detail = format!("must last at least {SHORTEST_WINDOW} minutes");
-        findings.push(FieldError::invalid(FieldPath::new(path), text, detail));
+        findings.invalid(path, text, detail);
     }
 }
 
@@ -212,11 +200,7 @@ fn windows_disjoint(subject: &Subject<'_, CloudDatabase>, findings: &mut Finding
     };
     if Window::daily_overlaps_weekly(daily, weekly) {
         let detail = format!("must not overlap the backup window '{backup}'; move one of them");
-        findings.push(FieldError::invalid(
-            FieldPath::new("spec.maintenanceWindow"),
-            maintenance.as_str(),
-            detail,
-        ));
+        findings.invalid("spec.maintenanceWindow", maintenance.as_str(), detail);
     }
 }
 
@@ -226,10 +210,6 @@ fn autoscaling_headroom(subject: &Subject<'_, CloudDatabase>, findings: &mut Fin
         && i64::from(max) * 100 < i64::from(storage.size_gib) * 126
     {
         let detail = "less than 26 % above `sizeGib`: RDS may run out of room before it can grow";
-        findings.push(FieldError::invalid(
-            FieldPath::new("spec.storage.maxSizeGib"),
-            max,
-            detail,
-        ));
+        findings.invalid("spec.storage.maxSizeGib", max, detail);
     }
 }

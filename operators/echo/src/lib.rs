@@ -1,0 +1,98 @@
+//! Echo: the smallest operator. A text that is served over HTTP, by a Deployment behind a Service.
+
+use controller::{ChildType, Handled, Reconcile, ReconcileError, SyncRequest, SyncResponse};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+use kube::{CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared_validation::{Findings, Kind, Rule, Severity, Subject, completed};
+
+/// What is served.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
+#[kube(group = "demo.example.com", version = "v1alpha1", kind = "Echo")]
+#[kube(plural = "echoes", namespaced, status = "EchoStatus")]
+pub struct EchoSpec {
+    /// What is answered.
+    #[schemars(length(min = 1, max = 1024))]
+    #[x_kube(validation = Rule::new("!self.contains('\\n')").message("must be one line [text-one-line]"))]
+    pub text: String,
+    /// How many Pods answer.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0, max = 10))]
+    pub replicas: i32,
+}
+
+/// Where it is served.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct EchoStatus {
+    /// The address inside the cluster.
+    pub address: String,
+}
+
+fn one() -> i32 {
+    1
+}
+
+impl Kind for Echo {
+    const GROUP: &'static str = "demo.example.com";
+    const VERSION: &'static str = "v1alpha1";
+    const KIND: &'static str = "Echo";
+
+    fn crd() -> Value {
+        completed(serde_json::to_value(<Echo as CustomResourceExt>::crd()).expect("a CRD is JSON"))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {"text": "hello"}})
+    }
+
+    fn rules() -> Vec<Rule<Self>> {
+        vec![Rule {
+            id: "name-fits-service",
+            sentence: "The name can be that of a Service: at most 63 characters, first a letter, no dots.",
+            severity: Severity::Error,
+            source: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
+            reads: &["metadata.name"],
+            check: name_fits_service,
+        }]
+    }
+}
+
+fn name_fits_service(subject: &Subject<'_, Echo>, findings: &mut Findings) {
+    let name = subject.object.name_any();
+    if name.len() > 63 || name.contains('.') || !name.starts_with(|c: char| c.is_alphabetic()) {
+        let detail = "must begin with a letter, have no dots and at most 63 characters";
+        findings.invalid("metadata.name", name, detail);
+    }
+}
+
+/// The operator.
+pub fn operator() -> impl Reconcile<Kind = Echo> {
+    let service = ChildType::namespaced::<Service>();
+    Handled::new(sync).making([ChildType::namespaced::<Deployment>(), service])
+}
+
+fn sync(request: &SyncRequest<'_, Echo>) -> Result<SyncResponse, ReconcileError> {
+    let Echo { metadata, spec, .. } = request.parent();
+    let labels = json!({"app": metadata.name});
+    let pod = json!({
+        "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{
+            "name": "echo", "image": "hashicorp/http-echo", "args": ["-listen=:8080", "-text", spec.text],
+            "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
+        }],
+    });
+    let template = json!({"metadata": {"labels": labels}, "spec": pod});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": metadata.name},
+        "spec": {"replicas": spec.replicas, "selector": {"matchLabels": labels}, "template": template},
+    });
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": metadata.name},
+        "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]},
+    });
+    let address = format!("http://{}", request.parent().name_any());
+    let response = SyncResponse::new().status(&EchoStatus { address })?;
+    response.child(&deployment)?.child(&service)
+}

@@ -1,0 +1,203 @@
+//! The smallest operator: children that are as they are desired, and nothing else.
+
+use control_plane::{Cluster, Moto, eventually};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+use crate::world::{Detours, NAMESPACE, World, condition};
+
+struct Echoes {
+    world: World,
+}
+
+impl Echoes {
+    async fn start() -> Self {
+        let cluster = Cluster::start().await.expect("a cluster");
+        cluster.add_node("node").await.expect("a node");
+        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let detours = Detours {
+            kinds: Some("*,Echo"),
+            ..Detours::default()
+        };
+        let world = World::install(cluster, moto, detours).await;
+        Self { world }
+    }
+
+    fn api(&self) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk("demo.example.com", "v1alpha1", "Echo");
+        let resource = ApiResource::from_gvk_with_plural(&gvk, "echoes");
+        Api::namespaced_with(self.world.cluster.client(), NAMESPACE, &resource)
+    }
+
+    fn deployments(&self) -> Api<Deployment> {
+        Api::namespaced(self.world.cluster.client(), NAMESPACE)
+    }
+
+    fn services(&self) -> Api<Service> {
+        Api::namespaced(self.world.cluster.client(), NAMESPACE)
+    }
+
+    fn apply(&self, name: &str, spec: &Value) -> Result<String, String> {
+        self.world.kubectl_apply(&json!({
+            "apiVersion": "demo.example.com/v1alpha1",
+            "kind": "Echo",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": spec,
+        }))
+    }
+
+    async fn ready(&self, name: &str) {
+        let api = self.api();
+        self.world.condition_of(&api, name, "Ready", "True").await;
+    }
+
+    async fn deployment_that(&self, what: &str, is_so: impl Fn(&Deployment) -> bool) -> Deployment {
+        let seen = eventually(what, async || {
+            let found = self.deployments().get_opt("hello").await.ok()??;
+            is_so(&found).then_some(found)
+        });
+        seen.await
+            .unwrap_or_else(|error| self.world.fail(&error.to_string()))
+    }
+
+    /// How often children have been written by the controller that runs.
+    async fn child_writes(&self) -> u64 {
+        let metrics = self.world.installation.controller_health_url();
+        let metrics = self.world.metrics(&metrics).await;
+        let counts = metrics
+            .lines()
+            .filter(|line| line.starts_with("lockstep_child_writes_total{"))
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        counts.sum()
+    }
+}
+
+fn argument(deployment: &Deployment) -> Option<String> {
+    let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
+    pod.containers.first()?.args.as_ref()?.last().cloned()
+}
+
+fn replicas(deployment: &Deployment) -> Option<i32> {
+    deployment.spec.as_ref()?.replicas
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn children_follow_their_object_and_nothing_is_written_that_does_not_differ() {
+    let mut echoes = Echoes::start().await;
+    echoes
+        .apply("hello", &json!({"text": "hello"}))
+        .expect("stored");
+    echoes.ready("hello").await;
+    let object = echoes.api().get("hello").await.expect("an object");
+    assert_eq!(object.data["status"]["address"], "http://hello");
+    assert_eq!(object.data["status"]["observedGeneration"], 1);
+    assert_eq!(object.metadata.finalizers, None, "nothing would need one");
+    let made = echoes.deployments().get("hello").await.expect("a child");
+    assert_eq!(argument(&made).as_deref(), Some("hello"));
+    let owners = made.metadata.owner_references.iter().flatten();
+    let owners: Vec<_> = owners
+        .map(|owner| (&owner.name, owner.controller))
+        .collect();
+    assert_eq!(owners, [(&"hello".to_owned(), Some(true))]);
+    assert_eq!(echoes.child_writes().await, 2);
+
+    // Another process, which has written nothing yet, finds nothing to write.
+    echoes
+        .world
+        .installation
+        .restart_controller_with(&[])
+        .expect("it comes back");
+    echoes
+        .apply("other", &json!({"text": "other"}))
+        .expect("stored");
+    echoes.ready("other").await;
+    assert_eq!(echoes.child_writes().await, 2, "those of the other one");
+
+    // A change comes through, and what is no longer said goes.
+    echoes
+        .apply("hello", &json!({"text": "changed", "replicas": 2}))
+        .expect("stored");
+    echoes.ready("hello").await;
+    let changed = echoes.deployments().get("hello").await.expect("a child");
+    assert_eq!(
+        (argument(&changed).as_deref(), replicas(&changed)),
+        (Some("changed"), Some(2))
+    );
+
+    // What others take over is taken back; what others add stays.
+    let kubectl = |args: &[&str]| {
+        let done = echoes.world.kubectl(args);
+        done.unwrap_or_else(|error| echoes.world.fail(&error));
+    };
+    kubectl(&["label", "deployment/hello", "team=blue"]);
+    kubectl(&["scale", "deployment/hello", "--replicas=5"]);
+    let back = echoes
+        .deployment_that("the replicas being taken back", |found| {
+            replicas(found) == Some(2)
+        })
+        .await;
+    let labels = back.metadata.labels.unwrap_or_default();
+    assert_eq!(labels.get("team").map(String::as_str), Some("blue"));
+    let before = echoes.services().get("hello").await.expect("a child");
+    kubectl(&["delete", "service/hello"]);
+    let again = eventually("the Service being made again", async || {
+        let found = echoes.services().get_opt("hello").await.ok()??;
+        (found.metadata.uid != before.metadata.uid).then_some(())
+    });
+    again
+        .await
+        .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
+
+    kubectl(&["delete", "echo/hello"]);
+    let gone = eventually("the children going with their object", async || {
+        let deployment = echoes.deployments().get_opt("hello").await.ok()?;
+        let service = echoes.services().get_opt("hello").await.ok()?;
+        (deployment.is_none() && service.is_none()).then_some(())
+    });
+    gone.await
+        .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
+    assert!(
+        echoes
+            .services()
+            .get_opt("other")
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_else_has_made_is_left_alone_and_told() {
+    let echoes = Echoes::start().await;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken"},
+        "spec": {"selector": {"app": "theirs"}, "ports": [{"port": 5432}]},
+    });
+    echoes.world.kubectl_apply(&service).expect("stored");
+    let before = echoes.services().get("taken").await.expect("a Service");
+    echoes
+        .apply("taken", &json!({"text": "hello"}))
+        .expect("stored");
+    let api = echoes.api();
+    let stalled = echoes
+        .world
+        .condition_of(&api, "taken", "Stalled", "True")
+        .await;
+    assert_eq!(stalled.reason, "ChildNotOurs");
+    let expected = "the child Service 'taken' (v1) exists and has been made by somebody else; choose another name for it, or delete that one";
+    assert_eq!(stalled.message, expected);
+    let object = api.get("taken").await.expect("an object");
+    let ready = condition(&object, "Ready").expect("a condition");
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "ChildNotOurs")
+    );
+    let after = echoes.services().get("taken").await.expect("a Service");
+    assert_eq!(
+        after.metadata.resource_version,
+        before.metadata.resource_version
+    );
+}
