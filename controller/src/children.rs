@@ -11,12 +11,26 @@ mod owner;
 mod settle;
 mod standing;
 
+use kube::api::{ApiResource, DynamicObject, TypeMeta};
+
 pub use child_type::{ChildType, Strategy};
 pub(crate) use observed::{Children, Observed};
-pub(crate) use owned_fields::is_ours;
 pub(crate) use owner::Owner;
 pub(crate) use settle::{ChildWriter, Failure};
 pub(crate) use standing::unsettled;
+
+/// Leaves of an object what is looked at: its own type, and no account of the fields of others, which is
+/// often the larger part.
+pub(crate) fn tidy(object: &mut DynamicObject, resource: &ApiResource) {
+    // Items of a list come without.
+    object.types = Some(TypeMeta {
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+    });
+    if let Some(entries) = &mut object.metadata.managed_fields {
+        entries.retain(owned_fields::is_ours);
+    }
+}
 
 /// Who has written the fields of a child.
 pub(crate) const FIELD_MANAGER: &str = "lockstep";

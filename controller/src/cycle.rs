@@ -205,6 +205,7 @@ impl<R: Reconcile> Round<'_, R> {
                 uid: &self.uid,
             },
             types: &self.cycle.child_types,
+            observed: &self.cycle.children,
             writes: &self.cycle.metrics.child_writes,
         }
     }

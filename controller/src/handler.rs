@@ -46,7 +46,7 @@ where
 }
 
 /// What is to be.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyncResponse {
     status: Option<Map<String, Value>>,
     children: Vec<Value>,

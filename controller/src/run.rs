@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::future::join_all;
 use futures::{FutureExt, Stream};
-use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
+use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -117,7 +117,9 @@ impl<R: Reconcile> Run for Loop<R> {
             queue: &queue,
             keys: Mutex::default(),
         };
-        let complete = || incomplete.send_modify(|watches| *watches -= 1);
+        let complete = |is_first| {
+            incomplete.send_modify(|watches| *watches -= usize::from(is_first));
+        };
         let parents = worker.watch_parents(writer, complete);
         let children =
             (0..cycle.child_types.len()).map(|type_| worker.watch_children(type_, complete));
@@ -149,21 +151,11 @@ fn events(
     resource: &ApiResource,
     config: watcher::Config,
 ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<> {
-    let types = TypeMeta {
-        api_version: resource.api_version.clone(),
-        kind: resource.kind.clone(),
-    };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+    let resource = resource.clone();
     watcher(api, config)
         .default_backoff()
-        .modify(move |object| {
-            // Items of a list come without.
-            object.types = Some(types.clone());
-            // No round looks at those of others, and they are often the larger part.
-            if let Some(entries) = &mut object.metadata.managed_fields {
-                entries.retain(children::is_ours);
-            }
-        })
+        .modify(move |object| children::tidy(object, &resource))
 }
 
 /// One of those that take objects from the queue.
@@ -178,7 +170,7 @@ struct Worker<'a, R> {
 
 impl<R: Reconcile> Worker<'_, R> {
     /// Watches the objects that are reconciled.
-    async fn watch_parents(&self, writer: Writer<DynamicObject>, complete: impl Fn()) {
+    async fn watch_parents(&self, writer: Writer<DynamicObject>, complete: impl Fn(bool)) {
         let resource = &self.cycle.resource;
         let events = events(&self.cycle.client, resource, watcher::Config::default());
         let tell = |seen: &Seen<'_>| self.saw(seen);
@@ -186,26 +178,27 @@ impl<R: Reconcile> Worker<'_, R> {
     }
 
     /// Watches the children of one type.
-    async fn watch_children(&self, type_: usize, complete: impl Fn()) {
-        let resource = &self.cycle.child_types[type_].resource;
+    async fn watch_children(&self, type_: usize, complete: impl Fn(bool)) {
+        let resource = self.cycle.child_types[type_].resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.controller);
         let config = watcher::Config::default().labels(&ours);
         let events = events(&self.cycle.client, resource, config);
         let tell = |seen: &Seen<'_>| self.saw_child(type_, seen);
         let writer = Writer::new(resource.clone());
+        let store = writer.as_reader();
+        let complete = |is_first: bool| {
+            self.cycle.children.began(type_, &store.state());
+            complete(is_first);
+        };
         watches::follow(events, resource, writer, self.told(tell, complete)).await;
     }
 
     /// Does what is the same for every watch.
-    fn told(&self, saw: impl Fn(&Seen<'_>), complete: impl Fn()) -> impl FnMut(Told<'_>) {
+    fn told(&self, saw: impl Fn(&Seen<'_>), complete: impl Fn(bool)) -> impl FnMut(Told<'_>) {
         let mut is_complete = false;
         move |news| match news {
             Told::Seen(seen) => saw(&seen),
-            Told::Complete => {
-                if !std::mem::replace(&mut is_complete, true) {
-                    complete();
-                }
-            }
+            Told::Complete => complete(!std::mem::replace(&mut is_complete, true)),
             Told::Failed(error) => {
                 let controller = self.controller;
                 tracing::warn!(%error, controller, "the watch failed; trying again");

@@ -59,7 +59,8 @@ pub(crate) async fn follow(
                 let mut before = store.get(&reference);
                 writer.apply_watcher_event(&event);
                 let after = store.get(&reference);
-                if after.is_none() && before.is_none() {
+                if after.is_none() {
+                    // As it was in the end.
                     before = Some(Arc::new(object.clone()));
                 }
                 let change = Change {

@@ -42,6 +42,13 @@ impl Case {
         }
     }
 
+    /// The name of the object where the case is about names, else another one.
+    fn name_or(&self, other: &str) -> String {
+        let own = self.object["metadata"]["name"].as_str();
+        let own = own.filter(|_| self.name.starts_with("name-"));
+        own.unwrap_or(other).to_owned()
+    }
+
     /// Whether nothing is wrong with the object.
     pub fn is_valid(&self) -> bool {
         self.errors.is_empty()
@@ -185,14 +192,21 @@ impl Verdict {
     }
 }
 
+/// The cases of CloudDatabase.
 pub fn corpus() -> Vec<Case> {
-    let folder = root().join("tests/cases/cloud-database");
+    let cases = corpus_of("cloud-database");
+    assert!(cases.len() > 150, "the corpus has lost its cases");
+    cases
+}
+
+/// The cases of one kind.
+pub fn corpus_of(kind: &str) -> Vec<Case> {
+    let folder = root().join("tests/cases").join(kind);
     let mut paths: Vec<_> = fs::read_dir(&folder)
         .expect("the corpus")
         .map(|entry| entry.expect("an entry").path())
         .collect();
     paths.sort();
-    assert!(paths.len() > 150, "the corpus has lost its cases");
     let read = |path: &std::path::PathBuf| {
         let text = fs::read_to_string(path).expect("a case");
         let mut case: Case = serde_saphyr::from_str(&text)
@@ -303,27 +317,24 @@ pub async fn at_the_gate(gate: &Gate, case: &Case, verdict: &Verdict) {
 }
 
 async fn through_the_api_server(world: &World, case: &Case, verdict: &Verdict) {
-    let databases = world.databases();
+    let objects = world.objects(&case.object);
+    let name = &case.name_or(&case.name);
     let dry_run = PostParams {
         dry_run: true,
         ..PostParams::default()
     };
     let answer = match &case.old {
-        None => {
-            databases
-                .create(&dry_run, &named(&case.object, &case.name))
-                .await
-        }
+        None => objects.create(&dry_run, &named(&case.object, name)).await,
         Some(old) => {
-            databases
-                .create(&PostParams::default(), &named(old, &case.name))
+            objects
+                .create(&PostParams::default(), &named(old, name))
                 .await
                 .expect("the old object is stored");
             // The controller writes to the object too; then what was read is no longer what stands.
             loop {
-                let mut object = databases.get(&case.name).await.expect("the old object");
+                let mut object = objects.get(name).await.expect("the old object");
                 object.data["spec"] = case.object["spec"].clone();
-                match databases.replace(&case.name, &dry_run, &object).await {
+                match objects.replace(name, &dry_run, &object).await {
                     Err(kube::Error::Api(status)) if status.code == 409 => {}
                     answer => break answer,
                 }
@@ -345,25 +356,25 @@ async fn through_the_api_server(world: &World, case: &Case, verdict: &Verdict) {
 }
 
 pub async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
-    let databases = world.databases();
-    let name = format!("loop-{}", case.name);
+    let objects = world.objects(&case.object);
+    let name = case.name_or(&format!("loop-{}", case.name));
     match &case.old {
         None => {
-            databases
+            objects
                 .create(&PostParams::default(), &named(&case.object, &name))
                 .await
                 .expect("stored");
         }
         Some(old) => {
-            databases
+            objects
                 .create(&PostParams::default(), &named(old, &name))
                 .await
                 .expect("stored");
-            world.condition(&name, "Valid", "True").await;
+            world.condition_of(&objects, &name, "Valid", "True").await;
             loop {
-                let mut object = databases.get(&name).await.expect("the old object");
+                let mut object = objects.get(&name).await.expect("the old object");
                 object.data["spec"] = case.object["spec"].clone();
-                match databases
+                match objects
                     .replace(&name, &PostParams::default(), &object)
                     .await
                 {
@@ -378,7 +389,7 @@ pub async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
     } else {
         "False"
     };
-    let condition = world.condition(&name, "Valid", valid).await;
+    let condition = world.condition_of(&objects, &name, "Valid", valid).await;
     if valid == "False" {
         let (said, whole) = (condition.message, verdict.message());
         // A condition holds 32 KiB at most; the beginning stands.
@@ -405,11 +416,13 @@ pub fn named(object: &Value, name: &str) -> DynamicObject {
 async fn every_case_gets_the_same_verdict_everywhere() {
     let cases: Vec<_> = corpus()
         .into_iter()
+        .chain(corpus_of("echo"))
         .map(|case| (at_the_desk(&case), case))
         .collect();
     // Hundreds of instances, looked at all the time, would keep the controller from the next case.
     let seldom = Detours {
         controller_args: vec!["--rds-resync=1h".to_owned()],
+        kinds: Some("*,Echo"),
         ..Detours::default()
     };
     let mut world = World::start_with(seldom).await;
@@ -449,6 +462,9 @@ async fn every_case_gets_the_same_verdict_everywhere() {
     .await;
     // What the API server would refuse by itself gets in only where the CRD has lost its schema.
     world.empty_crd().await;
+    let mut echo = corpus_of("echo").remove(0).object;
+    echo["spec"]["replicas"] = json!("no number");
+    world.empty_crd_of("echoes.demo.example.com", &echo).await;
     each(&others, async |(verdict, case)| {
         in_the_loop(&world, case, verdict).await;
     })

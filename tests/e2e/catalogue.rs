@@ -1,18 +1,23 @@
 //! Every rule stands in the corpus: broken, and beside it kept.
 
+use echo::Echo;
 use serde_json::Value;
-use shared_validation::{Accepted, Candidate, Judge, Severity};
+use shared_validation::{Accepted, Candidate, Judge, RuleEntry, Ruleset, Severity};
 
-use crate::cases::{Case, corpus};
+use crate::cases::{Case, corpus, corpus_of};
 
 #[test]
 fn every_rule_has_a_case_that_breaks_it_and_one_beside_it_that_does_not() {
-    let catalogue = cloud_database_rules::ruleset()
-        .expect("the rules")
-        .catalogue();
-    let cases = corpus();
+    let databases = cloud_database_rules::ruleset().expect("the rules");
+    let mut lacking = lacking(&databases.catalogue(), &corpus());
+    let echoes = Ruleset::<Echo>::compile().expect("the rules");
+    lacking.extend(self::lacking(&echoes.catalogue(), &corpus_of("echo")));
+    assert!(lacking.is_empty(), "{lacking:#?}");
+}
+
+fn lacking(catalogue: &[RuleEntry], cases: &[Case]) -> Vec<String> {
     let mut lacking = Vec::new();
-    for entry in &catalogue {
+    for entry in catalogue {
         let breaks = |case: &&Case| match entry.severity {
             Severity::Error => case.errors.iter().any(|error| error.rule == entry.id),
             Severity::Warning => case.warnings.iter().flatten().any(|rule| *rule == entry.id),
@@ -36,7 +41,7 @@ fn every_rule_has_a_case_that_breaks_it_and_one_beside_it_that_does_not() {
             lacking.push(format!("{} has no case that keeps it", entry.id));
         }
     }
-    assert!(lacking.is_empty(), "{lacking:#?}");
+    lacking
 }
 
 /// Whether an object has something at `spec.tags[*]` or `spec.list[].name`.

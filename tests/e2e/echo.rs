@@ -3,8 +3,7 @@
 use control_plane::{Cluster, Moto, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
 use crate::world::{Detours, NAMESPACE, World, condition};
@@ -27,9 +26,7 @@ impl Echoes {
     }
 
     fn api(&self) -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk("demo.example.com", "v1alpha1", "Echo");
-        let resource = ApiResource::from_gvk_with_plural(&gvk, "echoes");
-        Api::namespaced_with(self.world.cluster.client(), NAMESPACE, &resource)
+        self.world.objects(&echo("any", &json!({})))
     }
 
     fn deployments(&self) -> Api<Deployment> {
@@ -41,12 +38,7 @@ impl Echoes {
     }
 
     fn apply(&self, name: &str, spec: &Value) -> Result<String, String> {
-        self.world.kubectl_apply(&json!({
-            "apiVersion": "demo.example.com/v1alpha1",
-            "kind": "Echo",
-            "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": spec,
-        }))
+        self.world.kubectl_apply(&echo(name, spec))
     }
 
     async fn ready(&self, name: &str) {
@@ -73,6 +65,15 @@ impl Echoes {
             .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
         counts.sum()
     }
+}
+
+fn echo(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "demo.example.com/v1alpha1",
+        "kind": "Echo",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    })
 }
 
 fn argument(deployment: &Deployment) -> Option<String> {

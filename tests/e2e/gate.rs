@@ -10,7 +10,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::Api;
+use kube::api::{Api, ApiResource};
 use kube::client::Body;
 use kube::{Client, Config};
 use rustls::pki_types::pem::PemObject;
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use crate::world::World;
+use crate::world::{World, resource_of};
 
 /// What the serving certificate is valid for.
 const SERVER_NAME: &str = "lockstep-webhook.lockstep-system.svc";
@@ -156,14 +156,21 @@ impl Gate {
 
 /// A review as the API server sends it.
 pub fn review(object: &Value, old: Option<&Value>) -> Value {
+    let ApiResource {
+        group,
+        version,
+        kind,
+        plural,
+        ..
+    } = resource_of(object);
     json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
             "uid": "0c9a4d1e-1b7b-4c62-8a58-6a4a7c3b2f10",
-            "kind": {"group": "database.example.com", "version": "v1alpha1", "kind": "CloudDatabase"},
-            "requestKind": {"group": "database.example.com", "version": "v1alpha1", "kind": "CloudDatabase"},
-            "resource": {"group": "database.example.com", "version": "v1alpha1", "resource": "clouddatabases"},
+            "kind": {"group": group, "version": version, "kind": kind},
+            "requestKind": {"group": group, "version": version, "kind": kind},
+            "resource": {"group": group, "version": version, "resource": plural},
             "name": object["metadata"]["name"],
             "namespace": crate::world::NAMESPACE,
             "operation": if old.is_some() { "UPDATE" } else { "CREATE" },

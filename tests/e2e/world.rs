@@ -114,9 +114,12 @@ impl World {
     }
 
     pub fn databases(&self) -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk("database.example.com", "v1alpha1", "CloudDatabase");
-        let resource = ApiResource::from_gvk_with_plural(&gvk, "clouddatabases");
-        Api::namespaced_with(self.cluster.client(), NAMESPACE, &resource)
+        self.objects(&database("any"))
+    }
+
+    /// The objects of the kind that one of them says.
+    pub fn objects(&self, like: &Value) -> Api<DynamicObject> {
+        Api::namespaced_with(self.cluster.client(), NAMESPACE, &resource_of(like))
     }
 
     pub async fn make_secret(&self, name: &str, data: &Value) {
@@ -200,9 +203,16 @@ impl World {
 
     /// Takes the schema out of the CRD: the API server stores whatever it is given.
     pub async fn empty_crd(&self) {
+        let mut probe = database("probe");
+        probe["spec"]["port"] = json!("no number");
+        self.empty_crd_of("clouddatabases.database.example.com", &probe)
+            .await;
+    }
+
+    /// The same for a CRD by its schema, until an object is admitted that breaks it.
+    pub async fn empty_crd_of(&self, name: &str, probe: &Value) {
         let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
-        let name = "clouddatabases.database.example.com";
         self.kubectl(&[
             "patch",
             "crd",
@@ -212,16 +222,15 @@ impl World {
             &patch.to_string(),
         ])
         .expect("the CRD is patched");
-        let mut probe = database("probe");
-        probe["spec"]["port"] = json!("no number");
-        let probe: DynamicObject = serde_json::from_value(probe).expect("an object");
+        let objects = self.objects(probe);
+        let mut probe: DynamicObject = serde_json::from_value(probe.clone()).expect("an object");
+        probe.metadata.name = Some("probe".to_owned());
         let params = PostParams {
             dry_run: true,
             ..PostParams::default()
         };
-        let databases = self.databases();
         eventually("the emptied schema", async || {
-            databases.create(&params, &probe).await.ok()
+            objects.create(&params, &probe).await.ok()
         })
         .await
         .unwrap_or_else(|error| self.fail(&error.to_string()));
@@ -242,6 +251,17 @@ impl World {
     pub fn fail(&self, why: &str) -> ! {
         panic!("{why}\n{}", self.installation.output())
     }
+}
+
+/// The kind of an object: a database's, unless it says that it is an echo.
+pub fn resource_of(object: &Value) -> ApiResource {
+    let (group, kind, plural) = if object["kind"] == "Echo" {
+        ("demo.example.com", "Echo", "echoes")
+    } else {
+        ("database.example.com", "CloudDatabase", "clouddatabases")
+    };
+    let gvk = GroupVersionKind::gvk(group, "v1alpha1", kind);
+    ApiResource::from_gvk_with_plural(&gvk, plural)
 }
 
 /// Writes the manifests of other kinds than those that are installed by default.

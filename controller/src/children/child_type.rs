@@ -24,7 +24,7 @@ pub enum Strategy {
 /// A type of children that an operator makes. It may make no others.
 #[derive(Clone, Debug)]
 pub struct ChildType {
-    pub(crate) resource: ApiResource,
+    pub(super) resource: ApiResource,
     pub(crate) is_namespaced: bool,
     pub(crate) strategy: Strategy,
     pub(crate) is_guarded: bool,
@@ -81,6 +81,11 @@ impl ChildType {
             "resources": [self.resource.plural],
             "verbs": ["create", "delete", "get", "list", "patch", "watch"],
         })
+    }
+
+    /// The type itself.
+    pub fn resource(&self) -> &ApiResource {
+        &self.resource
     }
 
     pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {

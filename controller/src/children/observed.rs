@@ -1,8 +1,10 @@
 //! The children that there are, by whose they are.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
@@ -16,46 +18,222 @@ pub(crate) type Place = (usize, String, String);
 /// The children of one owner.
 pub(crate) type Children = BTreeMap<Place, Arc<DynamicObject>>;
 
-/// The children of every owner, as the watches have brought them.
+/// The children of every owner: as the watches have brought them, or as we have just written them.
+///
+/// # Guarantees
+///
+/// What has been written is seen from then on. A watch that lags behind does not bring back what was before:
+/// rounds on such a view would write everything twice. What a watch has told after it stands.
 #[derive(Default)]
 pub(crate) struct Observed {
-    by_owner: Mutex<HashMap<String, Children>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    by_owner: HashMap<String, Children>,
+    /// How far the watch of each type has come.
+    told: HashMap<usize, u64>,
 }
 
 impl Observed {
     /// Takes what has become of a child, and says whose it is or was.
-    pub(crate) fn saw(&self, type_: usize, change: &Change<'_, DynamicObject>) -> Vec<String> {
-        let mut owners = Vec::new();
-        let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = |child: &DynamicObject| {
-            let namespace = child.namespace().unwrap_or_default();
-            (type_, namespace, child.name_any())
-        };
-        if let Some(before) = change.before
-            && let Some(owner) = label(before, OWNER_LABEL)
-            && let Some(children) = by_owner.get_mut(owner)
+    pub(crate) fn saw(&self, type_: usize, change: &Change<'_, DynamicObject>) -> BTreeSet<String> {
+        let mut state = self.state();
+        let told = state.told.entry(type_).or_default();
+        let latest = change.after.or(change.before);
+        *told = (*told).max(latest.and_then(|child| version(child)).unwrap_or_default());
+        let owner_of = |child: &DynamicObject| label(child, OWNER_LABEL).map(String::from);
+        let before = change
+            .before
+            .and_then(|child| Some((owner_of(child)?, child)));
+        let after = change
+            .after
+            .and_then(|child| Some((owner_of(child)?, child)));
+        if let Some((owner, child)) = &before
+            && after.as_ref().is_none_or(|(new, _)| new != owner)
         {
-            children.remove(&place(before));
-            if children.is_empty() {
-                by_owner.remove(owner);
-            }
-            owners.push(owner.to_owned());
+            state.remove_same(owner, &place(type_, child), child);
         }
-        if let Some(after) = change.after
-            && let Some(owner) = label(after, OWNER_LABEL)
+        if let Some((owner, child)) = &after {
+            state.put(owner, place(type_, child), Arc::clone(child));
+        }
+        [before, after]
+            .into_iter()
+            .flatten()
+            .map(|(owner, _)| owner)
+            .collect()
+    }
+
+    /// Takes all there are of a type after a watch has begun anew: what came and went in between is in none
+    /// of its changes.
+    pub(crate) fn began(&self, type_: usize, all: &[Arc<DynamicObject>]) {
+        let uids: BTreeSet<_> = all.iter().map(|child| &child.metadata.uid).collect();
+        self.state().by_owner.retain(|_, children| {
+            children.retain(|place, child| place.0 != type_ || uids.contains(&child.metadata.uid));
+            !children.is_empty()
+        });
+    }
+
+    /// Takes what has been written to a child.
+    pub(crate) fn wrote(&self, owner: &str, place: &Place, child: DynamicObject) {
+        let mut state = self.state();
+        if version(&child) > state.told.get(&place.0).copied() {
+            state.put(owner, place.clone(), Arc::new(child));
+        }
+    }
+
+    /// Takes that a child has been deleted, until its watch tells that it is gone.
+    pub(crate) fn deleted(&self, owner: &str, place: &Place, uid: Option<&str>) {
+        let mut state = self.state();
+        let child = state
+            .by_owner
+            .get_mut(owner)
+            .and_then(|all| all.get_mut(place));
+        if let Some(child) = child
+            && child.metadata.uid.as_deref() == uid
         {
-            let children = by_owner.entry(owner.to_owned()).or_default();
-            children.insert(place(after), Arc::clone(after));
-            if owners.first().is_none_or(|before| before != owner) {
-                owners.push(owner.to_owned());
-            }
+            Arc::make_mut(child).metadata.deletion_timestamp = Some(Time(Timestamp::now()));
         }
-        owners
     }
 
     /// The children of an owner.
     pub(crate) fn of(&self, uid: &str) -> Children {
-        let by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        by_owner.get(uid).cloned().unwrap_or_default()
+        self.state().by_owner.get(uid).cloned().unwrap_or_default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Puts a child in its place, unless a later state of it is there.
+    fn put(&mut self, owner: &str, place: Place, child: Arc<DynamicObject>) {
+        let children = self.by_owner.entry(owner.to_owned()).or_default();
+        match children.get(&place) {
+            Some(there) if is_later(there, &child) => {}
+            _ => {
+                children.insert(place, child);
+            }
+        }
+    }
+
+    /// Takes a child away, unless another one has come into its place.
+    fn remove_same(&mut self, owner: &str, place: &Place, child: &DynamicObject) {
+        let Some(children) = self.by_owner.get_mut(owner) else {
+            return;
+        };
+        let is_same = |there: &Arc<DynamicObject>| there.metadata.uid == child.metadata.uid;
+        if children.get(place).is_some_and(is_same) {
+            children.remove(place);
+        }
+        if children.is_empty() {
+            self.by_owner.remove(owner);
+        }
+    }
+}
+
+fn place(type_: usize, child: &DynamicObject) -> Place {
+    let namespace = child.namespace().unwrap_or_default();
+    (type_, namespace, child.name_any())
+}
+
+/// Resource versions are numbers that grow, for one type over all its objects:
+/// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>.
+fn version(child: &DynamicObject) -> Option<u64> {
+    child.metadata.resource_version.as_ref()?.parse().ok()
+}
+
+/// Whether one state of an object came after another.
+fn is_later(one: &DynamicObject, other: &DynamicObject) -> bool {
+    one.metadata.uid == other.metadata.uid && version(one) > version(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn child(uid: &str, version: &str, owner: &str) -> DynamicObject {
+        let metadata = json!({
+            "name": "c", "namespace": "n", "uid": uid, "resourceVersion": version,
+            "labels": {"lockstep.dev/owner": owner},
+        });
+        serde_json::from_value(json!({"metadata": metadata})).expect("an object")
+    }
+
+    fn saw(
+        observed: &Observed,
+        before: Option<DynamicObject>,
+        after: Option<DynamicObject>,
+    ) -> Vec<String> {
+        let (before, after) = (before.map(Arc::new), after.map(Arc::new));
+        let change = Change {
+            before: before.as_ref(),
+            after: after.as_ref(),
+        };
+        observed.saw(0, &change).into_iter().collect()
+    }
+
+    fn version(observed: &Observed, owner: &str) -> Option<String> {
+        let children = observed.of(owner);
+        children
+            .into_values()
+            .next()?
+            .metadata
+            .resource_version
+            .clone()
+    }
+
+    #[test]
+    fn what_was_written_is_not_taken_back_by_a_watch_that_lags() {
+        let observed = Observed::default();
+        let place = (0, "n".to_owned(), "c".to_owned());
+        assert_eq!(saw(&observed, None, Some(child("1", "9", "a"))), ["a"]);
+        observed.wrote("a", &place, child("1", "11", "a"));
+        saw(
+            &observed,
+            Some(child("1", "9", "a")),
+            Some(child("1", "10", "a")),
+        );
+        assert_eq!(version(&observed, "a").as_deref(), Some("11"));
+        saw(
+            &observed,
+            Some(child("1", "10", "a")),
+            Some(child("1", "12", "a")),
+        );
+        assert_eq!(version(&observed, "a").as_deref(), Some("12"));
+        // Deleted, and made again before the watch has told of it.
+        observed.wrote("a", &place, child("2", "15", "a"));
+        saw(&observed, Some(child("1", "12", "a")), None);
+        assert_eq!(version(&observed, "a").as_deref(), Some("15"));
+        saw(&observed, Some(child("2", "15", "a")), None);
+        assert_eq!(version(&observed, "a"), None);
+        assert!(observed.state().by_owner.is_empty(), "nothing is kept");
+        // Made and deleted again: the watch was faster than the answer.
+        saw(&observed, None, Some(child("3", "17", "a")));
+        saw(&observed, Some(child("3", "18", "a")), None);
+        observed.wrote("a", &place, child("3", "17", "a"));
+        assert_eq!(version(&observed, "a"), None);
+        // Made, and gone while the watch was interrupted.
+        observed.wrote("a", &place, child("4", "20", "a"));
+        observed.began(0, &[]);
+        assert_eq!(version(&observed, "a"), None);
+    }
+
+    #[test]
+    fn a_child_that_changes_hands_is_told_of_to_both() {
+        let observed = Observed::default();
+        saw(&observed, None, Some(child("1", "1", "a")));
+        let told = saw(
+            &observed,
+            Some(child("1", "1", "a")),
+            Some(child("1", "2", "b")),
+        );
+        assert_eq!(told, ["a", "b"]);
+        assert_eq!(version(&observed, "a"), None);
+        assert_eq!(version(&observed, "b").as_deref(), Some("2"));
     }
 }

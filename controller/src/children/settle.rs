@@ -14,7 +14,7 @@ use super::desired::{Desired, Named, desired};
 use super::observed::{Children, Place};
 use super::owned_fields::{all_ours, is_ours};
 use super::owner::controller_of;
-use super::{APPLIED_ANNOTATION, ChildType, FIELD_MANAGER, Owner, Strategy};
+use super::{APPLIED_ANNOTATION, ChildType, FIELD_MANAGER, Observed, Owner, Strategy, tidy};
 use crate::finalizers;
 use crate::metrics::ChildWrites;
 use crate::reconcile::ReconcileError;
@@ -45,6 +45,7 @@ pub(crate) struct ChildWriter<'a> {
     pub(crate) client: &'a Client,
     pub(crate) owner: Owner<'a>,
     pub(crate) types: &'a [ChildType],
+    pub(crate) observed: &'a Observed,
     pub(crate) writes: &'a ChildWrites,
 }
 
@@ -164,8 +165,8 @@ impl ChildWriter<'_> {
         *request.uri_mut() = uri
             .parse()
             .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
-        self.client.request::<DynamicObject>(request).await?;
-        self.count(place, "create");
+        let made = self.client.request::<DynamicObject>(request).await?;
+        self.wrote(place, "create", made);
         Ok(())
     }
 
@@ -198,8 +199,8 @@ impl ChildWriter<'_> {
             .api(place)
             .patch(&place.2, &params, &Patch::Apply(body))
             .await;
-        patched.map_err(|error| self.refused(place, error))?;
-        self.count(place, "apply");
+        let patched = patched.map_err(|error| self.refused(place, error))?;
+        self.wrote(place, "apply", patched);
         Ok(())
     }
 
@@ -231,8 +232,8 @@ impl ChildWriter<'_> {
             value: json!("Apply"),
         });
         let patch = Patch::<()>::Json(json_patch::Patch(vec![version, operation]));
-        api.patch(&place.2, &PatchParams::default(), &patch).await?;
-        self.count(place, "patch");
+        let patched = api.patch(&place.2, &PatchParams::default(), &patch).await?;
+        self.wrote(place, "patch", patched);
         Ok(())
     }
 
@@ -251,7 +252,11 @@ impl ChildWriter<'_> {
             ..DeleteParams::default()
         };
         match self.api(place).delete(&place.2, &params).await {
-            Ok(_) => self.count(place, "delete"),
+            Ok(_) => {
+                let uid = live.metadata.uid.as_deref();
+                self.observed.deleted(self.owner.uid, place, uid);
+                self.count(place, "delete");
+            }
             Err(kube::Error::Api(status)) if is_gone(&status) => {}
             Err(error) => return Err(error),
         }
@@ -269,7 +274,7 @@ impl ChildWriter<'_> {
         };
         let params = PatchParams::default();
         match self.api(place).patch(&place.2, &params, &patch).await {
-            Ok(_) => self.count(place, "patch"),
+            Ok(patched) => self.wrote(place, "patch", patched),
             Err(kube::Error::Api(status)) if is_gone(&status) => {}
             Err(error) => return Err(error),
         }
@@ -311,6 +316,13 @@ impl ChildWriter<'_> {
             .into(),
             _ => error.into(),
         }
+    }
+
+    /// Takes note of what has been written.
+    fn wrote(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
+        tidy(&mut child, &self.types[place.0].resource);
+        self.observed.wrote(self.owner.uid, place, child);
+        self.count(place, verb);
     }
 
     fn count(&self, place: &Place, verb: &'static str) {

@@ -1,0 +1,12 @@
+//! What an operator's author tests with, on a real control plane.
+//!
+//! [`Calls`] sees every call to the API server and lets one of them fail; [`Twice`] asks a handler twice and
+//! objects to two answers; [`Running`] is a loop that runs until it is dropped.
+
+mod calls;
+mod running;
+mod twice;
+
+pub use calls::{Call, Calls, When};
+pub use running::Running;
+pub use twice::Twice;

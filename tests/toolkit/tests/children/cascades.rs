@@ -1,0 +1,142 @@
+//! What goes with an object, and what stays.
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, PostParams, PropagationPolicy};
+use serde_json::{Value, json};
+
+use crate::family::Toys;
+
+fn plain(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})
+}
+
+fn guarded(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name},
+        "automountServiceAccountToken": false,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guarded_child_stays_until_its_owner_lets_it_go() {
+    let toys = Toys::start().await;
+    let accounts = toys.of("ServiceAccount", Some("default"));
+    let families = toys.families("default");
+    toys.family("a", &[guarded("g"), plain("p")]).await;
+    for (api, name) in [(&accounts, "g"), (&families, "a")] {
+        let found = api.get(name).await.expect("an object");
+        assert_eq!(found.finalizers(), ["toys.example.com/finalizer"], "{name}");
+    }
+    accounts
+        .delete("g", &DeleteParams::default())
+        .await
+        .expect("deletion begins");
+    // A round later it is still there, and told.
+    let children = json!({"children": [guarded("g"), plain("other")]});
+    toys.tell("Family", "a", &children).await;
+    let (_, message) = toys.stands(&families, "a", "Reconciling", "True").await;
+    assert_eq!(message, "ServiceAccount 'g' is being deleted");
+    toys.becomes(
+        &toys.of("ConfigMap", Some("default")),
+        "other",
+        "being made",
+        |found| found.is_some(),
+    )
+    .await;
+    assert!(accounts.get_opt("g").await.expect("an answer").is_some());
+    // No longer desired, it may go.
+    toys.family("a", &[]).await;
+    toys.goes(&accounts, "g").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_way_to_delete_an_object_ends_and_leaves_what_it_should() {
+    let toys = Toys::start().await;
+    let [accounts, maps] =
+        ["ServiceAccount", "ConfigMap"].map(|type_| toys.of(type_, Some("default")));
+    let families = toys.families("default");
+    for (name, policy) in [
+        ("background", PropagationPolicy::Background),
+        ("foreground", PropagationPolicy::Foreground),
+        ("orphan", PropagationPolicy::Orphan),
+    ] {
+        toys.family(name, &[guarded(name), plain(name)]).await;
+        let leaves_children = policy == PropagationPolicy::Orphan;
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            ..DeleteParams::default()
+        };
+        families
+            .delete(name, &params)
+            .await
+            .expect("deletion begins");
+        toys.goes(&families, name).await;
+        for api in [&accounts, &maps] {
+            if leaves_children {
+                let left = api.get(name).await.expect("it is left");
+                assert_eq!(left.finalizers(), Vec::<String>::new());
+                assert_eq!(left.owner_references(), []);
+            } else {
+                toys.goes(api, name).await;
+            }
+        }
+    }
+
+    // What was left behind is taken up by whoever comes under the same name.
+    let left = maps.get("orphan").await.expect("it is left");
+    toys.family("orphan", &[plain("orphan"), guarded("orphan")])
+        .await;
+    let taken = maps.get("orphan").await.expect("it is there");
+    assert_eq!(taken.metadata.uid, left.metadata.uid);
+    let owner = families.get("orphan").await.expect("an object");
+    assert_eq!(Some(&taken.owner_references()[0].uid), owner.uid().as_ref());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_goes_with_all_that_is_in_it() {
+    let toys = Toys::start().await;
+    let namespaces: Api<Namespace> = Api::all(toys.cluster.client());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "leaving"}}));
+    let namespace = namespace.expect("a Namespace");
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .expect("it is stored");
+    let families = toys.families("leaving");
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "leaving"}, "value": 7,
+    });
+    let object = json!({
+        "apiVersion": "toys.example.com/v1", "kind": "Family", "metadata": {"name": "a"},
+        "spec": {"children": [guarded("g"), plain("p"), class]},
+    });
+    let object = serde_json::from_value(object).expect("an object");
+    families
+        .create(&PostParams::default(), &object)
+        .await
+        .expect("it is stored");
+    toys.stands(&families, "a", "Ready", "True").await;
+    namespaces
+        .delete("leaving", &DeleteParams::default())
+        .await
+        .expect("deletion begins");
+    let gone = control_plane::eventually("the namespace going", async || {
+        namespaces
+            .get_opt("leaving")
+            .await
+            .ok()?
+            .is_none()
+            .then_some(())
+    });
+    gone.await.expect("nothing holds it");
+    let classes = toys.of("PriorityClass", None);
+    assert!(
+        classes
+            .get_opt("leaving")
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+}

@@ -1,0 +1,311 @@
+//! A kind whose objects say themselves which children they are to have.
+
+use control_plane::{Cluster, eventually};
+use controller::{
+    ChildType, Handled, Loop, Metrics, ReconcileError, Strategy, SyncRequest, SyncResponse,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt};
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
+use std::sync::Arc;
+use toolkit::{Call, Calls, Running, Twice};
+
+/// A kind that lives in a namespace.
+#[derive(Deserialize)]
+pub struct Family {
+    spec: Spec,
+}
+
+/// The same that lives in none.
+#[derive(Deserialize)]
+pub struct Clan {
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    #[serde(default)]
+    children: Vec<Value>,
+    /// What the handler says instead of any children.
+    error: Option<String>,
+}
+
+fn crd(kind: &str, plural: &str, scope: &str) -> Value {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    completed(json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.toys.example.com")},
+        "spec": {
+            "group": "toys.example.com",
+            "scope": scope,
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "required": ["spec"],
+                    "properties": {"spec": any, "status": {"type": "object"}},
+                }},
+            }],
+        },
+    }))
+}
+
+macro_rules! kind {
+    ($type:ident, $plural:literal, $scope:literal) => {
+        impl Kind for $type {
+            const GROUP: &'static str = "toys.example.com";
+            const VERSION: &'static str = "v1";
+            const KIND: &'static str = stringify!($type);
+
+            fn crd() -> Value {
+                crd(stringify!($type), $plural, $scope)
+            }
+
+            fn example() -> Value {
+                json!({"spec": {}})
+            }
+
+            fn rules() -> Vec<Rule<Self>> {
+                Vec::new()
+            }
+        }
+
+        impl Parent for $type {
+            fn spec(&self) -> &Spec {
+                &self.spec
+            }
+        }
+    };
+}
+
+trait Parent: Kind {
+    fn spec(&self) -> &Spec;
+}
+
+kind!(Family, "families", "Namespaced");
+kind!(Clan, "clans", "Cluster");
+
+fn sync<K: Parent>(request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
+    let spec = request.parent().spec();
+    if let Some(message) = spec.error.clone() {
+        let reason = "AsAsked";
+        return Err(ReconcileError::Permanent { reason, message });
+    }
+    let mut children = spec.children.iter();
+    children.try_fold(SyncResponse::new(), SyncResponse::child)
+}
+
+fn types() -> [ChildType; 7] {
+    [
+        ChildType::namespaced::<ConfigMap>(),
+        ChildType::namespaced::<Deployment>(),
+        ChildType::namespaced::<Job>().strategy(Strategy::Recreate),
+        ChildType::namespaced::<Service>().strategy(Strategy::OnDelete),
+        ChildType::namespaced::<Secret>().strategy(Strategy::CreateOnly),
+        ChildType::namespaced::<ServiceAccount>().guarded(),
+        ChildType::cluster_wide::<PriorityClass>(),
+    ]
+}
+
+/// A cluster with both kinds and their loops.
+pub struct Toys {
+    pub calls: Calls,
+    loops: Vec<Running>,
+    client: Client,
+    pub cluster: Cluster,
+}
+
+impl Toys {
+    pub async fn start() -> Self {
+        // The process decides which of the crates' TLS providers is used; another test may have done so.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let cluster = Cluster::start().await.expect("a cluster");
+        let client = cluster.client();
+        install(&client, Family::crd()).await;
+        install(&client, Clan::crd()).await;
+        let calls = Calls::default();
+        let mut toys = Self {
+            loops: Vec::new(),
+            calls,
+            client,
+            cluster,
+        };
+        toys.start_loops().await;
+        toys
+    }
+
+    /// Starts both loops, as another process would.
+    pub async fn start_loops(&mut self) {
+        for running in self.loops.drain(..) {
+            running.stop().await;
+        }
+        let client = self.calls.client(&self.cluster).await;
+        let metrics = Metrics::register(&mut Registry::default());
+        self.loops = vec![
+            run::<Family>(&client, &metrics),
+            run::<Clan>(&client, &metrics),
+        ];
+    }
+
+    pub fn families(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(
+            self.client.clone(),
+            namespace,
+            &resource("Family", "families"),
+        )
+    }
+
+    pub fn clans(&self) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &resource("Clan", "clans"))
+    }
+
+    /// Children of a type, in a namespace or, without one, in none.
+    pub fn of(&self, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
+        let declared = types();
+        let mut types = declared.iter().map(ChildType::resource);
+        let resource = types
+            .find(|resource| resource.kind == kind)
+            .expect("a declared type");
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    /// Says what the children of an object in `default` are to be, and waits until that is settled.
+    pub async fn family(&self, name: &str, children: &[Value]) {
+        self.tell("Family", name, &json!({"children": children}))
+            .await;
+        self.stands(&self.families("default"), name, "Ready", "True")
+            .await;
+    }
+
+    /// Makes or changes an object.
+    pub async fn tell(&self, kind: &str, name: &str, spec: &Value) {
+        let api = match kind {
+            "Clan" => self.clans(),
+            _ => self.families("default"),
+        };
+        let object = json!({
+            "apiVersion": "toys.example.com/v1", "kind": kind,
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let params = PatchParams::apply("author").force();
+        let told = api.patch(name, &params, &Patch::Apply(object)).await;
+        told.expect("it is stored");
+    }
+
+    /// Waits for a condition that speaks of what is now stored; gives its reason and message.
+    pub async fn stands(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        type_: &str,
+        status: &str,
+    ) -> (String, String) {
+        let what = format!("{name} having {type_}={status}");
+        let mut last = Value::Null;
+        let seen = eventually(&what, async || {
+            let object = api.get(name).await.ok()?;
+            last = object.data["status"].clone();
+            let conditions = object.data["status"]["conditions"].as_array()?.iter();
+            let mut conditions = conditions.filter(|condition| {
+                condition["observedGeneration"].as_i64() == object.metadata.generation
+            });
+            let found = conditions.find(|c| c["type"] == type_ && c["status"] == status)?;
+            let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
+            Some((text("reason"), text("message")))
+        });
+        seen.await
+            .unwrap_or_else(|error| panic!("{error}; it has {last:#}"))
+    }
+
+    /// Waits until an object is as it is said to become.
+    pub async fn becomes(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        what: &str,
+        is_so: impl Fn(Option<&DynamicObject>) -> bool,
+    ) -> Option<DynamicObject> {
+        let what = format!("{name} {what}");
+        let mut last = None;
+        let seen = eventually(&what, async || {
+            let found = api.get_opt(name).await.ok()?;
+            last.clone_from(&found);
+            is_so(found.as_ref()).then_some(found)
+        });
+        let seen = seen.await;
+        seen.unwrap_or_else(|error| panic!("{error}; it is {last:#?}"))
+    }
+
+    /// Waits until it is gone.
+    pub async fn goes(&self, api: &Api<DynamicObject>, name: &str) {
+        self.becomes(api, name, "going", |found| found.is_none())
+            .await;
+    }
+
+    /// Changes something as somebody else.
+    pub async fn meddle(&self, api: &Api<DynamicObject>, name: &str, patch: &Value) {
+        let params = PatchParams {
+            field_manager: Some("meddler".to_owned()),
+            ..PatchParams::default()
+        };
+        let patched = api.patch(name, &params, &Patch::Merge(patch)).await;
+        patched.expect("it is changed");
+    }
+
+    /// What the loops have written to children since it was last asked.
+    pub fn writes(&self) -> Vec<Call> {
+        let writes = self.calls.take_writes().into_iter();
+        let of_ours =
+            |call: &Call| call.resource.starts_with("famil") || call.resource.starts_with("clan");
+        writes
+            .filter(|call| !of_ours(call) && call.resource != "events")
+            .collect()
+    }
+}
+
+fn run<K: Parent>(client: &Client, metrics: &Metrics) -> Running {
+    let ruleset = Ruleset::<K>::compile().expect("the rules");
+    let handler = Handled::<K, _>::new(Twice(sync::<K>)).making(types());
+    Running::start(Loop::new(
+        client.clone(),
+        Arc::new(ruleset),
+        handler,
+        metrics.clone(),
+        CurrentPolicy::default(),
+    ))
+}
+
+async fn install(client: &Client, crd: Value) {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let crd: CustomResourceDefinition = serde_json::from_value(crd).expect("a CRD");
+    crds.create(&PostParams::default(), &crd)
+        .await
+        .expect("it is stored");
+    let name = crd.name_any();
+    let established = eventually("the CRD being established", async || {
+        let status = crds.get(&name).await.ok()?.status?;
+        let mut conditions = status.conditions.into_iter().flatten();
+        conditions
+            .any(|c| c.type_ == "Established" && c.status == "True")
+            .then_some(())
+    });
+    established.await.expect("it is established");
+}
+
+fn resource(kind: &str, plural: &str) -> ApiResource {
+    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", kind);
+    ApiResource::from_gvk_with_plural(&gvk, plural)
+}

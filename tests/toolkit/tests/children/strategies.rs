@@ -1,0 +1,93 @@
+//! What becomes of a child that is not as it is desired.
+
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use crate::family::Toys;
+
+fn job(image: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "main", "image": image}],
+        }}},
+    })
+}
+
+fn service(port: u16) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+        "spec": {"ports": [{"port": port}]},
+    })
+}
+
+fn secret(password: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "p"},
+        "stringData": {"password": password},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_is_brought_recreated_or_left_as_its_type_says() {
+    let toys = Toys::start().await;
+    let [jobs, services, secrets] =
+        ["Job", "Service", "Secret"].map(|type_| toys.of(type_, Some("default")));
+    let tell = async |children: &[Value]| {
+        toys.tell("Family", "a", &json!({"children": children}))
+            .await;
+    };
+    tell(&[job("i:1"), service(80), secret("one")]).await;
+    let there = |found: Option<&kube::api::DynamicObject>| found.is_some();
+    let first_job = toys
+        .becomes(&jobs, "j", "being made", there)
+        .await
+        .expect("it is there");
+    let first_secret = toys
+        .becomes(&secrets, "p", "being made", there)
+        .await
+        .expect("it is there");
+    assert_eq!(first_secret.data["data"]["password"], "b25l");
+    toys.becomes(&services, "s", "being made", there).await;
+
+    tell(&[job("i:2"), service(81), secret("two")]).await;
+    // A Job's template cannot be changed.
+    let is_another = |found: Option<&kube::api::DynamicObject>| {
+        found.is_some_and(|found| found.metadata.uid != first_job.metadata.uid)
+    };
+    let second_job = toys
+        .becomes(&jobs, "j", "being recreated", is_another)
+        .await;
+    let image = "/spec/template/spec/containers/0/image";
+    let second_job = second_job.expect("it is there");
+    assert_eq!(second_job.data.pointer(image), Some(&json!("i:2")));
+    let same = services.get("s").await.expect("a child");
+    assert_eq!(
+        same.data["spec"]["ports"][0]["port"], 80,
+        "nobody has deleted it"
+    );
+    let same = secrets.get("p").await.expect("a child");
+    assert_eq!(
+        same.metadata.resource_version,
+        first_secret.metadata.resource_version
+    );
+
+    services
+        .delete("s", &DeleteParams::default())
+        .await
+        .expect("it goes");
+    let is_new = |found: Option<&kube::api::DynamicObject>| {
+        found.is_some_and(|found| found.data["spec"]["ports"][0]["port"] == 81)
+    };
+    toys.becomes(&services, "s", "being made as it is now desired", is_new)
+        .await;
+
+    // Only its name: it stays as it is, and is not pruned with the others.
+    let name_only = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}});
+    tell(&[name_only]).await;
+    toys.goes(&jobs, "j").await;
+    toys.goes(&secrets, "p").await;
+    assert!(services.get_opt("s").await.expect("an answer").is_some());
+    tell(&[]).await;
+    toys.goes(&services, "s").await;
+}
