@@ -19,7 +19,7 @@ use crate::children::{ChildType, ChildWriter, Children, Failure, Observed, Owner
 use crate::finalizers;
 use crate::metrics::{Metrics, ViolationLabels};
 use crate::pause;
-use crate::reconcile::{Deleted, Finalized, Progress, Reconcile, ReconcileError};
+use crate::reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
 use crate::request::{Observation, SyncRequest};
 use crate::status::{READY, Standing, Status};
 
@@ -46,6 +46,8 @@ pub(crate) struct Cycle<R> {
     pub(crate) reconciler: R,
     pub(crate) child_types: Vec<ChildType>,
     pub(crate) children: Observed,
+    /// Whether the kind has a status of its own to write.
+    pub(crate) has_status: bool,
     /// What keeps an object until what it stands for is gone, if anything has to.
     pub(crate) finalizer: Option<String>,
     pub(crate) announcer: Announcer,
@@ -124,7 +126,7 @@ impl<R: Reconcile> Round<'_, R> {
     /// Leaves everything as it is, and says so.
     async fn pause(&self) -> Result<Next, kube::Error> {
         // With the condition that stands: since when it does is its own to tell.
-        let mut status = Status::of(&self.object);
+        let mut status = Status::of(&self.object, self.cycle.has_status);
         let message = format!(
             "nothing is changed, nor deleted, while the annotation `{}` is \"true\"",
             pause::ANNOTATION
@@ -136,7 +138,7 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// The status as it stands, of an object that is not left alone any more.
     fn status(&self) -> Status {
-        let mut status = Status::of(&self.object);
+        let mut status = Status::of(&self.object, self.cycle.has_status);
         status.no_condition(PAUSED);
         status
     }
@@ -282,7 +284,24 @@ impl<R: Reconcile> Round<'_, R> {
         };
         match self.cycle.reconciler.reconcile(&request).await {
             Ok(progress) => self.settle(status, progress).await,
-            Err(ReconcileError::Invalid(errors)) => {
+            Err(ReconcileError::Told {
+                status: fields,
+                error,
+            }) => {
+                status.fields(fields);
+                self.step_failed(status, *error).await
+            }
+            Err(error) => self.step_failed(status, error).await,
+        }
+    }
+
+    async fn step_failed(
+        &self,
+        status: Status,
+        error: ReconcileError,
+    ) -> Result<Next, kube::Error> {
+        match error {
+            ReconcileError::Invalid(errors) => {
                 // The object itself stands; what it names does not.
                 let after = self
                     .cycle
@@ -291,7 +310,7 @@ impl<R: Reconcile> Round<'_, R> {
                 self.invalid(status, &aggregate(&errors), Next::After(after))
                     .await
             }
-            Err(error) => self.failed(status, &error, false).await,
+            error => self.failed(status, &error, false).await,
         }
     }
 
@@ -301,9 +320,17 @@ impl<R: Reconcile> Round<'_, R> {
         mut status: Status,
         mut progress: Progress,
     ) -> Result<Next, kube::Error> {
-        let children = std::mem::take(&mut progress.children);
-        match self.writer().settle(children, &self.children).await {
-            Ok(()) => self.progressed(status, progress).await,
+        match self
+            .writer()
+            .settle(&progress.children, &self.children)
+            .await
+        {
+            Ok(()) => {
+                progress
+                    .readiness
+                    .get_or_insert_with(|| self.readiness(&progress.children));
+                self.progressed(status, progress).await
+            }
             Err(Failure::Step(error)) => {
                 status.fields(progress.status);
                 self.failed(status, &error, false).await
@@ -317,6 +344,27 @@ impl<R: Reconcile> Round<'_, R> {
                 self.failed(status, &error, false).await
             }
             Err(Failure::Api(error)) => Err(error),
+        }
+    }
+
+    /// Whether the children, as they now are, are all that they are to be.
+    fn readiness(&self, desired: &[Value]) -> Readiness {
+        let children = self.cycle.children.of(&self.uid);
+        let observation = Observation {
+            children: &children,
+        };
+        let mut desired = desired.iter();
+        match desired.find_map(|child| observation.waits_for(child)) {
+            Some(message) => Readiness {
+                ready: false,
+                reason: "ChildrenInProgress",
+                message,
+            },
+            None => Readiness {
+                ready: true,
+                reason: "Available",
+                message: "all that belongs to the object is as it should be".to_owned(),
+            },
         }
     }
 
@@ -399,6 +447,7 @@ impl<R: Reconcile> Round<'_, R> {
             requeue_after,
             children: _,
         } = progress;
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&[]));
         let turned_ready = readiness.ready && !status.stood(READY, true);
         status.fields(fields);
         let standing = if readiness.ready {
@@ -424,6 +473,16 @@ impl<R: Reconcile> Round<'_, R> {
         error: &ReconcileError,
         deleting: bool,
     ) -> Result<Next, kube::Error> {
+        let error = match error {
+            ReconcileError::Told {
+                status: fields,
+                error,
+            } => {
+                status.fields(fields.clone());
+                error
+            }
+            error => error,
+        };
         let message = error.to_string();
         let (reason, next) = match error {
             // Looked at again all the same: the change may be made outside, where no watch sees it.
@@ -434,12 +493,14 @@ impl<R: Reconcile> Round<'_, R> {
                 (*reason, Next::After(announce::RENEW_AFTER))
             }
             ReconcileError::Transient { reason, .. } => (*reason, self.backoff(deleting)),
-            ReconcileError::Invalid(_) => ("Invalid", self.backoff(deleting)),
+            ReconcileError::Invalid(_) | ReconcileError::Told { .. } => {
+                ("Invalid", self.backoff(deleting))
+            }
         };
         tracing::warn!(reason, message, "the step failed");
         let standing = match error {
             ReconcileError::Permanent { .. } => Standing::Stalled,
-            ReconcileError::Transient { .. } | ReconcileError::Invalid(_) => Standing::Reconciling,
+            _ => Standing::Reconciling,
         };
         status.stands(standing, reason, &message);
         status.write(&self.api, &self.name).await?;

@@ -1,6 +1,5 @@
 //! The step of an operator that only says what is to be.
 
-use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -12,12 +11,10 @@ use shared_validation::Kind;
 use crate::children::ChildType;
 use crate::reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
 use crate::request::SyncRequest;
+use crate::status::OF_THE_RUNTIME;
 
 /// How long all that was said to be is left unseen, when no watch tells of a change.
 const RESYNC: Duration = Duration::from_hours(10);
-
-/// Status fields that the runtime writes, whatever a handler says.
-const OF_THE_RUNTIME: &[&str] = &["accepted", "conditions", "observedGeneration"];
 
 /// Says what is to be, from what there is. Any function of this shape is one.
 ///
@@ -52,6 +49,7 @@ pub struct SyncResponse {
     children: Vec<Value>,
     readiness: Option<Readiness>,
     requeue_after: Option<Duration>,
+    failure: Option<ReconcileError>,
 }
 
 impl SyncResponse {
@@ -100,26 +98,17 @@ impl SyncResponse {
         self
     }
 
+    /// Leaves the children as they are, for this reason, and writes the status all the same.
+    #[must_use]
+    pub fn failed(mut self, error: ReconcileError) -> Self {
+        self.failure = Some(error);
+        self
+    }
+
     fn progress<K>(self, request: &SyncRequest<'_, K>) -> Progress {
-        let waits_for = || {
-            let mut children = self.children.iter();
-            children.find_map(|child| request.children().waits_for(child))
-        };
-        let readiness = self.readiness.unwrap_or_else(|| match waits_for() {
-            Some(message) => Readiness {
-                ready: false,
-                reason: "ChildrenInProgress",
-                message,
-            },
-            None => Readiness {
-                ready: true,
-                reason: "Available",
-                message: "all that belongs to the object is as it should be".to_owned(),
-            },
-        });
         Progress {
             status: instead(self.status, &request.raw_parent()["status"]),
-            readiness,
+            readiness: self.readiness,
             requeue_after: self.requeue_after.unwrap_or(RESYNC),
             children: self.children,
         }
@@ -134,8 +123,7 @@ fn instead(fields: Option<Map<String, Value>>, before: &Value) -> Map<String, Va
     for name in before.as_object().into_iter().flat_map(Map::keys) {
         fields.entry(name.clone()).or_insert(Value::Null);
     }
-    let runtime: BTreeSet<_> = OF_THE_RUNTIME.iter().collect();
-    fields.retain(|name, _| !runtime.contains(&name.as_str()));
+    fields.retain(|name, _| !OF_THE_RUNTIME.contains(&name.as_str()));
     fields
 }
 
@@ -197,7 +185,15 @@ impl<K: Kind, H: Handler<K>> Reconcile for Handled<K, H> {
     }
 
     async fn reconcile(&self, request: &SyncRequest<'_, K>) -> Result<Progress, ReconcileError> {
-        Ok(self.handler.sync(request)?.progress(request))
+        let mut response = self.handler.sync(request)?;
+        let failure = response.failure.take();
+        let progress = response.progress(request);
+        failure.map_or(Ok(progress.clone()), |error| {
+            Err(ReconcileError::Told {
+                status: progress.status,
+                error: Box::new(error),
+            })
+        })
     }
 
     async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {

@@ -10,6 +10,7 @@ mod backoff;
 mod children;
 mod conditions;
 mod cycle;
+mod failable;
 mod finalizers;
 mod handler;
 mod leadership;
@@ -27,6 +28,7 @@ mod watches;
 
 pub use arming::{AnyListens, Arming, ArmingMetrics};
 pub use children::{ChildType, Strategy};
+pub use failable::{Failable, FailableHandler};
 pub use handler::{Handled, Handler, SyncResponse};
 pub use leadership::Candidate;
 pub use lookout::{Lookout, LookoutMetrics};

@@ -75,8 +75,9 @@ pub struct Deleted<'a> {
 pub struct Progress {
     /// The operator's own status fields. A null removes a field; one that is not named stays.
     pub status: Map<String, Value>,
-    /// Whether what the object stands for can be used.
-    pub readiness: Readiness,
+    /// Whether what the object stands for can be used. Without it, it can be once all children are as they
+    /// are to be and rolled out.
+    pub readiness: Option<Readiness>,
     /// When to look again though nothing has changed in the cluster.
     pub requeue_after: Duration,
     /// What the children are to be; those that are not named are deleted.
@@ -106,7 +107,7 @@ pub enum Finalized {
 }
 
 /// Why a step did not get through.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReconcileError {
     /// Something that the object names breaks a rule: treated as an invalid object, and looked at
     /// again after a backoff, since the change may come from elsewhere.
@@ -119,6 +120,14 @@ pub enum ReconcileError {
         reason: &'static str,
         /// A sentence for people: what is wrong and what to do.
         message: String,
+    },
+    /// An error that the object's own status fields tell of as well.
+    #[error("{error}")]
+    Told {
+        /// As in [`Progress`].
+        status: Map<String, Value>,
+        /// What has gone wrong.
+        error: Box<ReconcileError>,
     },
     /// Trying again may help.
     #[error("{message}")]

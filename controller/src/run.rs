@@ -72,6 +72,7 @@ impl<R: Reconcile> Loop<R> {
         let backoffs = Backoffs::default();
         let cycle = Cycle {
             client,
+            has_status: has_status(&*ruleset),
             resource,
             ruleset,
             reconciler,
@@ -85,6 +86,14 @@ impl<R: Reconcile> Loop<R> {
         };
         Self { cycle }
     }
+}
+
+fn has_status(ruleset: &dyn Judge) -> bool {
+    let versions = ruleset.crd()["spec"]["versions"].as_array();
+    let mut versions = versions.into_iter().flatten();
+    versions.any(|version| {
+        version["name"] == ruleset.version() && version.pointer("/subresources/status").is_some()
+    })
 }
 
 /// What keeps an object until what it stands for is gone: the operator's own, or one for the sake of children

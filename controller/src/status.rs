@@ -8,6 +8,9 @@ use shared_validation::Accepted;
 
 use crate::{conditions, merge_patch};
 
+/// The fields that the cycle writes; all others are the operator's.
+pub(crate) const OF_THE_RUNTIME: [&str; 3] = ["accepted", "conditions", "observedGeneration"];
+
 /// Whether what the object stands for can be used.
 pub(crate) const READY: &str = "Ready";
 const RECONCILING: &str = "Reconciling";
@@ -32,11 +35,13 @@ pub(crate) struct Status {
     generation: i64,
     resource_version: Option<String>,
     now: Timestamp,
+    is_subresource: bool,
 }
 
 impl Status {
-    /// The status of an object as it stands. One that is no object counts as empty.
-    pub(crate) fn of(object: &Value) -> Self {
+    /// The status of an object as it stands. One that is no object counts as empty, and one that is no
+    /// subresource is its author's: it is never written.
+    pub(crate) fn of(object: &Value, is_subresource: bool) -> Self {
         let before = object
             .get("status")
             .filter(|status| status.is_object())
@@ -50,6 +55,7 @@ impl Status {
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             resource_version: metadata["resourceVersion"].as_str().map(String::from),
             now: Timestamp::now(),
+            is_subresource,
         }
     }
 
@@ -106,8 +112,13 @@ impl Status {
     /// Whether what a later round must know, should this process die, is not written yet: the accepted
     /// values and any field that is new.
     pub(crate) fn memory_differs(&self) -> bool {
-        let values = |status: &Value| status.pointer("/accepted/values").cloned();
-        let is_new = |name: &String| self.before.get(name).is_none();
+        let values = |status: &Value| {
+            let values = status.pointer("/accepted/values").cloned();
+            values.filter(|values| *values != json!({}))
+        };
+        let is_new = |name: &String| {
+            !OF_THE_RUNTIME.contains(&name.as_str()) && self.before.get(name).is_none()
+        };
         values(&self.before) != values(&self.after)
             || self
                 .after
@@ -122,6 +133,9 @@ impl Status {
         api: &Api<DynamicObject>,
         name: &str,
     ) -> Result<bool, kube::Error> {
+        if !self.is_subresource {
+            return Ok(false);
+        }
         self.after["observedGeneration"] = json!(self.generation);
         let Some(patch) = merge_patch::between(&self.before, &self.after) else {
             return Ok(false);

@@ -192,7 +192,7 @@ impl Verdict {
     }
 }
 
-/// The cases of CloudDatabase.
+/// The cases of `CloudDatabase`.
 pub fn corpus() -> Vec<Case> {
     let cases = corpus_of("cloud-database");
     assert!(cases.len() > 150, "the corpus has lost its cases");

@@ -42,10 +42,11 @@ const NOT_TO_BE_DESIRED: &[&str] = &[
 pub(crate) fn desired(
     owner: &Owner<'_>,
     types: &[ChildType],
-    children: Vec<Value>,
+    children: &[Value],
 ) -> Result<BTreeMap<Place, Desired>, ReconcileError> {
     let mut all = BTreeMap::new();
-    for mut child in children {
+    for child in children {
+        let mut child = child.clone();
         remove_nulls(&mut child);
         let of = |pointer| child.pointer(pointer).and_then(Value::as_str);
         let what = Named {
@@ -275,7 +276,7 @@ mod tests {
             name: "a",
             uid: "1",
         };
-        let desired = desired(&owner, &types(), vec![child]).map_err(|error| error.to_string())?;
+        let desired = desired(&owner, &types(), &[child]).map_err(|error| error.to_string())?;
         Ok(desired.into_values().next().expect("one child"))
     }
 

@@ -1,7 +1,8 @@
 //! Makes the children that there are the children that are desired.
 
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, PatchOperation, ReplaceOperation};
+use json_patch::{PatchOperation, ReplaceOperation, TestOperation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{
     Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
     PropagationPolicy, ValidationDirective,
@@ -58,7 +59,7 @@ impl ChildWriter<'_> {
     /// changed or deleted.
     pub(crate) async fn settle(
         &self,
-        children: Vec<Value>,
+        children: &[Value],
         observed: &Children,
     ) -> Result<(), Failure> {
         let desired = desired(&self.owner, self.types, children)?;
@@ -176,14 +177,8 @@ impl ChildWriter<'_> {
         child: &Desired,
         live: &DynamicObject,
     ) -> Result<(), Failure> {
-        let was_made_by_us = |entry| is_ours(entry) && entry.operation.as_deref() == Some("Update");
-        if live
-            .metadata
-            .managed_fields
-            .iter()
-            .flatten()
-            .any(was_made_by_us)
-        {
+        let mut entries = live.metadata.managed_fields.iter().flatten();
+        if entries.any(is_from_creation) {
             self.take_for_applied(place).await?;
         }
         let params = PatchParams {
@@ -208,32 +203,25 @@ impl ChildWriter<'_> {
     /// the next apply.
     async fn take_for_applied(&self, place: &Place) -> Result<(), kube::Error> {
         let api = self.api(place);
-        let Some(live) = api.get_opt(&place.2).await? else {
-            return Ok(());
-        };
-        let entries = live.metadata.managed_fields.iter().flatten();
-        let at = entries
-            .enumerate()
-            .find(|(_, entry)| is_ours(entry) && entry.operation.as_deref() == Some("Update"));
-        let Some((at, _)) = at else {
-            return Ok(());
-        };
-        let version = PatchOperation::Add(AddOperation {
-            path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
-            value: json!(live.metadata.resource_version),
-        });
-        let operation = PatchOperation::Replace(ReplaceOperation {
-            path: PointerBuf::from_tokens([
-                "metadata",
-                "managedFields",
-                &at.to_string(),
-                "operation",
-            ]),
-            value: json!("Apply"),
-        });
-        let patch = Patch::<()>::Json(json_patch::Patch(vec![version, operation]));
-        let patched = api.patch(&place.2, &PatchParams::default(), &patch).await?;
-        self.wrote(place, "patch", patched);
+        for is_last in [false, false, false, true] {
+            let Some(live) = api.get_opt(&place.2).await? else {
+                return Ok(());
+            };
+            let mut entries = live.metadata.managed_fields.iter().flatten();
+            let Some(at) = entries.position(is_from_creation) else {
+                return Ok(());
+            };
+            let patch = as_applied(at);
+            match api.patch(&place.2, &PatchParams::default(), &patch).await {
+                Ok(patched) => {
+                    self.wrote(place, "patch", patched);
+                    return Ok(());
+                }
+                // Others write to it too, and their entries have moved ours.
+                Err(kube::Error::Api(status)) if status.is_invalid() && !is_last => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 
@@ -330,6 +318,30 @@ impl ChildWriter<'_> {
         tracing::debug!(kind, child = place.2, verb, "a child is written");
         self.writes.count(self.owner.controller, kind, verb);
     }
+}
+
+fn is_from_creation(entry: &ManagedFieldsEntry) -> bool {
+    is_ours(entry) && entry.operation.as_deref() == Some("Update")
+}
+
+/// What makes the entry of `managedFields` at this place one of an apply, if it still is the one that is meant.
+fn as_applied(at: usize) -> Patch<()> {
+    let place =
+        |field| PointerBuf::from_tokens(["metadata", "managedFields", &at.to_string(), field]);
+    let test = |field, value| {
+        PatchOperation::Test(TestOperation {
+            path: place(field),
+            value: json!(value),
+        })
+    };
+    let replace = PatchOperation::Replace(ReplaceOperation {
+        path: place("operation"),
+        value: json!("Apply"),
+    });
+    let tests = [test("manager", FIELD_MANAGER), test("operation", "Update")];
+    Patch::Json(json_patch::Patch(
+        tests.into_iter().chain([replace]).collect(),
+    ))
 }
 
 /// Whether a child is not what was last written, or that is not what it is to be.

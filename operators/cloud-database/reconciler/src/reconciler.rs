@@ -232,11 +232,11 @@ impl CloudDatabaseReconciler {
         status.insert("endpoint".to_owned(), json!({"host": host, "port": port}));
         Progress {
             status,
-            readiness: Readiness {
+            readiness: Some(Readiness {
                 ready: true,
                 reason: "Available",
                 message,
-            },
+            }),
             requeue_after: self.timing.resync,
             children: Vec::new(),
         }
@@ -246,11 +246,11 @@ impl CloudDatabaseReconciler {
         let message = format!("RDS reports the instance as '{phase}'");
         Progress {
             status: status(id, phase, &message),
-            readiness: Readiness {
+            readiness: Some(Readiness {
                 ready: false,
                 reason: "InProgress",
                 message,
-            },
+            }),
             requeue_after: self.timing.poll,
             children: Vec::new(),
         }

@@ -2,7 +2,8 @@
 
 use control_plane::{Cluster, eventually};
 use controller::{
-    ChildType, Handled, Loop, Metrics, ReconcileError, Strategy, SyncRequest, SyncResponse,
+    ChildType, Failable, FailableHandler, Handled, Handler, Loop, Metrics, ReconcileError,
+    Strategy, SyncRequest, SyncResponse,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -13,7 +14,7 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams}
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use prometheus_client::registry::Registry;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
 use std::sync::Arc;
@@ -31,6 +32,12 @@ pub struct Clan {
     spec: Spec,
 }
 
+/// The same without a status.
+#[derive(Deserialize)]
+pub struct Crowd {
+    spec: Spec,
+}
+
 #[derive(Deserialize)]
 struct Spec {
     #[serde(default)]
@@ -39,7 +46,7 @@ struct Spec {
     error: Option<String>,
 }
 
-fn crd(kind: &str, plural: &str, scope: &str) -> Value {
+fn crd(kind: &str, plural: &str, scope: &str, subresources: &Value) -> Value {
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     completed(json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -50,10 +57,12 @@ fn crd(kind: &str, plural: &str, scope: &str) -> Value {
             "scope": scope,
             "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
             "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "name": "v1", "served": true, "storage": true, "subresources": subresources,
                 "schema": {"openAPIV3Schema": {
                     "type": "object", "required": ["spec"],
-                    "properties": {"spec": any, "status": {"type": "object"}},
+                    "properties": {"spec": any, "status": {
+                        "type": "object", "properties": {"mood": {"type": "string"}},
+                    }},
                 }},
             }],
         },
@@ -61,14 +70,14 @@ fn crd(kind: &str, plural: &str, scope: &str) -> Value {
 }
 
 macro_rules! kind {
-    ($type:ident, $plural:literal, $scope:literal) => {
+    ($type:ident, $plural:literal, $scope:literal, $subresources:tt) => {
         impl Kind for $type {
             const GROUP: &'static str = "toys.example.com";
             const VERSION: &'static str = "v1";
             const KIND: &'static str = stringify!($type);
 
             fn crd() -> Value {
-                crd(stringify!($type), $plural, $scope)
+                crd(stringify!($type), $plural, $scope, &json!($subresources))
             }
 
             fn example() -> Value {
@@ -92,8 +101,54 @@ trait Parent: Kind {
     fn spec(&self) -> &Spec;
 }
 
-kind!(Family, "families", "Namespaced");
-kind!(Clan, "clans", "Cluster");
+kind!(Family, "families", "Namespaced", {"status": {}});
+kind!(Clan, "clans", "Cluster", {"status": {}});
+kind!(Crowd, "crowds", "Namespaced", {});
+
+/// Tells of its errors in its status.
+struct Moody;
+
+#[derive(Debug)]
+pub struct Upset(String);
+
+impl std::fmt::Display for Upset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "upset: {}", self.0)
+    }
+}
+
+impl std::error::Error for Upset {}
+
+impl From<Upset> for ReconcileError {
+    fn from(error: Upset) -> Self {
+        Self::Permanent {
+            reason: "Upset",
+            message: error.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub struct Mood {
+    mood: String,
+}
+
+impl FailableHandler<Clan> for Moody {
+    type Error = Upset;
+    type Status = Mood;
+
+    fn children(&self, request: &SyncRequest<'_, Clan>) -> Result<Vec<Value>, Upset> {
+        let spec = &request.parent().spec;
+        spec.error
+            .clone()
+            .map_or(Ok(spec.children.clone()), |error| Err(Upset(error)))
+    }
+
+    fn status(&self, _: &SyncRequest<'_, Clan>, error: Option<&Upset>) -> Mood {
+        let mood = error.map_or("fine".to_owned(), ToString::to_string);
+        Mood { mood }
+    }
+}
 
 fn sync<K: Parent>(request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
     let spec = request.parent().spec();
@@ -133,6 +188,7 @@ impl Toys {
         let client = cluster.client();
         install(&client, Family::crd()).await;
         install(&client, Clan::crd()).await;
+        install(&client, Crowd::crd()).await;
         let calls = Calls::default();
         let mut toys = Self {
             loops: Vec::new(),
@@ -152,8 +208,9 @@ impl Toys {
         let client = self.calls.client(&self.cluster).await;
         let metrics = Metrics::register(&mut Registry::default());
         self.loops = vec![
-            run::<Family>(&client, &metrics),
-            run::<Clan>(&client, &metrics),
+            run::<Family>(sync::<Family>, &client, &metrics),
+            run::<Clan>(Failable(Moody), &client, &metrics),
+            run::<Crowd>(sync::<Crowd>, &client, &metrics),
         ];
     }
 
@@ -163,6 +220,11 @@ impl Toys {
             namespace,
             &resource("Family", "families"),
         )
+    }
+
+    pub fn crowds(&self) -> Api<DynamicObject> {
+        let resource = resource("Crowd", "crowds");
+        Api::namespaced_with(self.client.clone(), "default", &resource)
     }
 
     pub fn clans(&self) -> Api<DynamicObject> {
@@ -194,6 +256,7 @@ impl Toys {
     pub async fn tell(&self, kind: &str, name: &str, spec: &Value) {
         let api = match kind {
             "Clan" => self.clans(),
+            "Crowd" => self.crowds(),
             _ => self.families("default"),
         };
         let object = json!({
@@ -268,17 +331,20 @@ impl Toys {
     /// What the loops have written to children since it was last asked.
     pub fn writes(&self) -> Vec<Call> {
         let writes = self.calls.take_writes().into_iter();
-        let of_ours =
-            |call: &Call| call.resource.starts_with("famil") || call.resource.starts_with("clan");
+        let of_ours = |call: &Call| {
+            ["families", "clans", "crowds"]
+                .iter()
+                .any(|ours| call.resource.starts_with(ours))
+        };
         writes
             .filter(|call| !of_ours(call) && call.resource != "events")
             .collect()
     }
 }
 
-fn run<K: Parent>(client: &Client, metrics: &Metrics) -> Running {
+fn run<K: Parent>(handler: impl Handler<K>, client: &Client, metrics: &Metrics) -> Running {
     let ruleset = Ruleset::<K>::compile().expect("the rules");
-    let handler = Handled::<K, _>::new(Twice(sync::<K>)).making(types());
+    let handler = Handled::<K, _>::new(Twice(handler)).making(types());
     Running::start(Loop::new(
         client.clone(),
         Arc::new(ruleset),

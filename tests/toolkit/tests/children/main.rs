@@ -4,4 +4,5 @@ mod cascades;
 mod differences;
 mod family;
 mod ownership;
+mod statuses;
 mod strategies;
