@@ -9,6 +9,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::runtime::reflector::Store;
 use kube::{Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use shared_validation::{Accepted, Candidate, CurrentPolicy, Judge, Verdict, aggregate, decode};
@@ -20,8 +21,10 @@ use crate::finalizers;
 use crate::metrics::{Metrics, ViolationLabels};
 use crate::pause;
 use crate::reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
+use crate::related::Related;
 use crate::request::{Observation, SyncRequest};
 use crate::status::{READY, Standing, Status};
+use crate::watch::Watch;
 
 const VALID: &str = "Valid";
 const PAUSED: &str = "Paused";
@@ -45,6 +48,7 @@ pub(crate) struct Cycle<R> {
     pub(crate) ruleset: Arc<dyn Judge>,
     pub(crate) reconciler: R,
     pub(crate) child_types: Vec<ChildType>,
+    pub(crate) watches: Vec<Watch>,
     pub(crate) children: Observed,
     /// Whether the kind has a status of its own to write.
     pub(crate) has_status: bool,
@@ -73,6 +77,7 @@ impl<R> Cycle<R> {
 /// One object in one round.
 struct Round<'a, R> {
     cycle: &'a Cycle<R>,
+    related: &'a [Store<DynamicObject>],
     api: Api<DynamicObject>,
     name: String,
     reference: ObjectReference,
@@ -90,13 +95,18 @@ struct Round<'a, R> {
 
 impl<R: Reconcile> Cycle<R> {
     /// Runs one round for an object. An error is the API server's; everything else ends in the status.
-    pub(crate) async fn run(&self, stored: &DynamicObject) -> Result<Next, kube::Error> {
+    pub(crate) async fn run(
+        &self,
+        stored: &DynamicObject,
+        related: &[Store<DynamicObject>],
+    ) -> Result<Next, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
         let client = self.client.clone();
         let uid = stored.uid().unwrap_or_default();
         let round = Round {
             cycle: self,
+            related,
             api: match &namespace {
                 Some(namespace) => Api::namespaced_with(client, namespace, &self.resource),
                 None => Api::all_with(client, &self.resource),
@@ -281,6 +291,11 @@ impl<R: Reconcile> Round<'_, R> {
             parent: &object,
             raw: &verdict.object,
             children: self.observation(),
+            related: Related {
+                watches: &self.cycle.watches,
+                stores: self.related,
+                namespace: self.namespace.as_deref().unwrap_or_default(),
+            },
         };
         match self.cycle.reconciler.reconcile(&request).await {
             Ok(progress) => self.settle(status, progress).await,

@@ -12,6 +12,7 @@ use crate::children::ChildType;
 use crate::reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
 use crate::request::SyncRequest;
 use crate::status::OF_THE_RUNTIME;
+use crate::watch::Watch;
 
 /// How long all that was said to be is left unseen, when no watch tells of a change.
 const RESYNC: Duration = Duration::from_hours(10);
@@ -142,6 +143,7 @@ fn unusable(message: String) -> ReconcileError {
 pub struct Handled<K, H> {
     handler: H,
     children: Vec<ChildType>,
+    watches: Vec<Watch>,
     finalizer: Option<&'static str>,
     kind: PhantomData<fn() -> K>,
 }
@@ -152,6 +154,7 @@ impl<K: Kind, H: Handler<K>> Handled<K, H> {
         Self {
             handler,
             children: Vec::new(),
+            watches: Vec::new(),
             finalizer: None,
             kind: PhantomData,
         }
@@ -161,6 +164,13 @@ impl<K: Kind, H: Handler<K>> Handled<K, H> {
     #[must_use]
     pub fn making(mut self, types: impl IntoIterator<Item = ChildType>) -> Self {
         self.children.extend(types);
+        self
+    }
+
+    /// Watches on what the objects depend on.
+    #[must_use]
+    pub fn watching(mut self, watches: impl IntoIterator<Item = Watch>) -> Self {
+        self.watches.extend(watches);
         self
     }
 
@@ -182,6 +192,10 @@ impl<K: Kind, H: Handler<K>> Reconcile for Handled<K, H> {
 
     fn children(&self) -> Vec<ChildType> {
         self.children.clone()
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        self.watches.clone()
     }
 
     async fn reconcile(&self, request: &SyncRequest<'_, K>) -> Result<Progress, ReconcileError> {

@@ -2,6 +2,7 @@
 
 mod child_writes;
 mod queues;
+mod watches;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,8 @@ use shared_validation::Verdict;
 pub(crate) use child_writes::ChildWrites;
 pub(crate) use queues::QueueMetrics;
 use queues::Queues;
+pub(crate) use watches::WatchState;
+use watches::Watches;
 
 /// The loop's metrics.
 #[derive(Clone)]
@@ -25,7 +28,7 @@ pub struct Metrics {
     reconciles: Family<ResultLabels, Counter>,
     panics: Family<ControllerLabels, Counter>,
     duration: Family<ControllerLabels, Histogram>,
-    watch_failures: Family<ControllerLabels, Counter>,
+    watches: Watches,
     queues: Queues,
     pub(crate) child_writes: ChildWrites,
     pub(crate) violations: Family<ViolationLabels, Counter>,
@@ -134,12 +137,7 @@ impl Metrics {
                 "Reconciles that panicked",
                 Family::default(),
             ),
-            watch_failures: registered(
-                registry,
-                "lockstep_watch_failures",
-                "How often a watch broke off or could not begin",
-                Family::default(),
-            ),
+            watches: Watches::register(registry),
             duration: registered(
                 registry,
                 "controller_runtime_reconcile_time_seconds",
@@ -179,10 +177,14 @@ impl Metrics {
         self.panics.get_or_create(&labels_of(controller)).inc();
     }
 
-    /// Counts a failure of a watch.
-    pub(crate) fn watch_failed(&self, controller: &str) {
-        let failures = &self.watch_failures;
-        failures.get_or_create(&labels_of(controller)).inc();
+    /// How one watch stands.
+    pub(crate) fn watch(&self, controller: &str, resource: &str) -> WatchState {
+        self.watches.of(controller, resource)
+    }
+
+    /// What does not bring what happens in the cluster, if anything does not.
+    pub fn what_is_down(&self) -> Vec<String> {
+        self.watches.what_is_down()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which changes of an object are worth a round.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::Resource;
@@ -7,16 +8,16 @@ use kube::Resource;
 /// An object before and after something happened to it. One that is new has no before, one that is gone
 /// no after.
 #[derive(Debug)]
-pub(crate) struct Change<'a, T> {
+pub struct Change<'a, T> {
     /// As it was last seen.
-    pub(crate) before: Option<&'a Arc<T>>,
+    pub before: Option<&'a Arc<T>>,
     /// As it is now.
-    pub(crate) after: Option<&'a Arc<T>>,
+    pub after: Option<&'a Arc<T>>,
 }
 
 impl<T: Resource> Change<'_, T> {
     /// Whether it came, went, or differs in what is looked at.
-    pub(crate) fn differs<V: PartialEq>(&self, of: impl Fn(&T) -> V) -> bool {
+    pub fn differs<V: PartialEq>(&self, of: impl Fn(&T) -> V) -> bool {
         match (self.before, self.after) {
             (Some(before), Some(after)) => of(before) != of(after),
             _ => true,
@@ -26,7 +27,7 @@ impl<T: Resource> Change<'_, T> {
 
 /// Every change but those of a status that is a subresource, and of metadata other than finalizers: what
 /// an author asks for, the begin of a deletion, and how far it got.
-pub(crate) fn generation_or_finalizers<T: Resource>(change: &Change<'_, T>) -> bool {
+pub fn generation_or_finalizers<T: Resource>(change: &Change<'_, T>) -> bool {
     change.differs(|object| {
         let meta = object.meta();
         (
@@ -36,6 +37,21 @@ pub(crate) fn generation_or_finalizers<T: Resource>(change: &Change<'_, T>) -> b
             meta.finalizers.clone(),
         )
     })
+}
+
+/// A change of any of these annotations.
+pub fn annotations<T: Resource>(names: &[&str], change: &Change<'_, T>) -> bool {
+    change.differs(|object| picked(object.meta().annotations.as_ref(), names))
+}
+
+/// A change of any of these labels.
+pub fn labels<T: Resource>(names: &[&str], change: &Change<'_, T>) -> bool {
+    change.differs(|object| picked(object.meta().labels.as_ref(), names))
+}
+
+fn picked(all: Option<&BTreeMap<String, String>>, names: &[&str]) -> Vec<Option<String>> {
+    let values = names.iter().map(|name| all?.get(*name).cloned());
+    values.collect()
 }
 
 #[cfg(test)]

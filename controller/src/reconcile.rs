@@ -8,6 +8,7 @@ use shared_validation::{Accepted, FieldError, Kind};
 
 use crate::children::ChildType;
 use crate::request::{Observation, SyncRequest};
+use crate::watch::Watch;
 
 /// The operator's own two steps for one kind.
 ///
@@ -36,9 +37,18 @@ pub trait Reconcile: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// What its objects depend on.
+    fn watches(&self) -> Vec<Watch> {
+        Vec::new()
+    }
+
     /// What the operator may do beyond its own kind, as RBAC rules.
     fn access(&self) -> Vec<Value> {
-        self.children().iter().map(ChildType::access).collect()
+        let children = self.children();
+        let children = children.iter().map(ChildType::access);
+        children
+            .chain(self.watches().iter().map(Watch::access))
+            .collect()
     }
 
     /// Status fields that say where to look for what the object stands for. They are written before

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::children::{Children, unsettled};
 use crate::reconcile::ReconcileError;
+use crate::related::Related;
 
 /// One object with its defaults filled, and its children as they are.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,7 @@ pub struct SyncRequest<'a, K> {
     pub(crate) parent: &'a K,
     pub(crate) raw: &'a Value,
     pub(crate) children: Observation<'a>,
+    pub(crate) related: Related<'a>,
 }
 
 impl<'a, K> SyncRequest<'a, K> {
@@ -27,6 +29,11 @@ impl<'a, K> SyncRequest<'a, K> {
     /// The object with all that its Rust type does not know.
     pub fn raw_parent(&self) -> &'a Value {
         self.raw
+    }
+
+    /// What it depends on, as the operator's watches have brought it.
+    pub fn related(&self) -> Related<'a> {
+        self.related
     }
 
     /// Its children as they are.

@@ -1,39 +1,28 @@
-//! The watch that drives the cycle.
+//! The loop of one kind: what is watched, what waits, and who works on it.
 
-use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use futures::{FutureExt, Stream};
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::Client;
+use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Client, ResourceExt};
 use shared_validation::{CurrentPolicy, Judge};
 use tokio::sync::watch;
-use tracing::Instrument;
 
 use crate::announce::Announcer;
 use crate::backoff::Backoffs;
-use crate::children::{self, CONTROLLER_LABEL, ChildType, Observed};
-use crate::cycle::{self, Cycle, Next};
+use crate::children::{ChildType, Observed};
+use crate::cycle::Cycle;
 use crate::metrics::Metrics;
-use crate::pause;
-use crate::predicate::{Change, generation_or_finalizers};
-use crate::queue::{Priority, Queue};
+use crate::queue::Queue;
 use crate::reconcile::Reconcile;
-use crate::watches::{self, Seen, Told};
+use crate::sources::{Sources, Writers};
+use crate::worker::Worker;
 
 /// How many objects are reconciled at once. External calls are slow, and AWS limits their rate.
 const CONCURRENCY: usize = 8;
-
-/// By how much of itself a delay is lengthened at most.
-const JITTER: f64 = 0.1;
 
 /// The loop of one kind.
 pub struct Loop<R> {
@@ -67,6 +56,7 @@ impl<R: Reconcile> Loop<R> {
             .unwrap_or_default();
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
         let child_types = reconciler.children();
+        let watches = reconciler.watches();
         let finalizer = finalizer(&*ruleset, &reconciler, &child_types);
         let announcer = Announcer::new(client.clone(), "lockstep");
         let backoffs = Backoffs::default();
@@ -77,6 +67,7 @@ impl<R: Reconcile> Loop<R> {
             ruleset,
             reconciler,
             child_types,
+            watches,
             children: Observed::default(),
             finalizer,
             announcer,
@@ -116,217 +107,37 @@ impl<R: Reconcile> Run for Loop<R> {
         let cycle = &self.cycle;
         let controller = cycle.controller();
         let queue = Queue::new(cycle.metrics.queue(&controller));
-        let writer = Writer::new(cycle.resource.clone());
-        // How many watches have not yet told all that stands.
-        let (incomplete, completing) = watch::channel(1 + cycle.child_types.len());
+        let writers = Writers::of(cycle);
+        let related: Vec<_> = writers.related.iter().map(Writer::as_reader).collect();
         let worker = Worker {
             cycle,
             controller: &controller,
-            store: writer.as_reader(),
+            store: writers.parents.as_reader(),
+            related: &related,
             queue: &queue,
-            keys: Mutex::default(),
         };
-        let complete = |is_first| {
-            incomplete.send_modify(|watches| *watches -= usize::from(is_first));
-        };
-        let parents = worker.watch_parents(writer, complete);
-        let children =
-            (0..cycle.child_types.len()).map(|type_| worker.watch_children(type_, complete));
+        let sources = Sources::new(cycle, &controller, &queue);
+        let complete = sources.complete();
         let until_stopped = async {
             tokio::select! {
                 // An error means that nobody can tell any more.
                 _ = stop.wait_for(|stop| *stop) => {}
-                _ = futures::future::join(parents, join_all(children)) => {}
+                () = sources.follow(writers) => {}
             }
             queue.close();
         };
-        let workers = (0..CONCURRENCY).map(|_| worker.work(completing.clone()));
+        let workers = (0..CONCURRENCY).map(|_| worker.work(complete.clone()));
         tokio::join!(until_stopped, join_all(workers));
         // Whoever leads next tells how the objects stand.
         cycle.metrics.standing.clear();
     }
 }
 
-/// An object by its namespace and name.
-type Key = (String, String);
-
-fn key_of(object: &DynamicObject) -> Key {
-    (object.namespace().unwrap_or_default(), object.name_any())
-}
-
-/// Everything that happens to the objects of one kind.
-fn events(
-    client: &Client,
-    resource: &ApiResource,
-    config: watcher::Config,
-) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<> {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
-    let resource = resource.clone();
-    watcher(api, config)
-        .default_backoff()
-        .modify(move |object| children::tidy(object, &resource))
-}
-
-/// One of those that take objects from the queue.
-struct Worker<'a, R> {
-    cycle: &'a Cycle<R>,
-    controller: &'a str,
-    store: Store<DynamicObject>,
-    queue: &'a Queue<Key>,
-    /// Where an object is, by its UID.
-    keys: Mutex<HashMap<String, Key>>,
-}
-
-impl<R: Reconcile> Worker<'_, R> {
-    /// Watches the objects that are reconciled.
-    async fn watch_parents(&self, writer: Writer<DynamicObject>, complete: impl Fn(bool)) {
-        let resource = &self.cycle.resource;
-        let events = events(&self.cycle.client, resource, watcher::Config::default());
-        let tell = |seen: &Seen<'_>| self.saw(seen);
-        watches::follow(events, resource, writer, self.told(tell, complete)).await;
-    }
-
-    /// Watches the children of one type.
-    async fn watch_children(&self, type_: usize, complete: impl Fn(bool)) {
-        let resource = self.cycle.child_types[type_].resource();
-        let ours = format!("{CONTROLLER_LABEL}={}", self.controller);
-        let config = watcher::Config::default().labels(&ours);
-        let events = events(&self.cycle.client, resource, config);
-        let tell = |seen: &Seen<'_>| self.saw_child(type_, seen);
-        let writer = Writer::new(resource.clone());
-        let store = writer.as_reader();
-        let complete = |is_first: bool| {
-            self.cycle.children.began(type_, &store.state());
-            complete(is_first);
-        };
-        watches::follow(events, resource, writer, self.told(tell, complete)).await;
-    }
-
-    /// Does what is the same for every watch.
-    fn told(&self, saw: impl Fn(&Seen<'_>), complete: impl Fn(bool)) -> impl FnMut(Told<'_>) {
-        let mut is_complete = false;
-        move |news| match news {
-            Told::Seen(seen) => saw(&seen),
-            Told::Complete => complete(!std::mem::replace(&mut is_complete, true)),
-            Told::Failed(error) => {
-                let controller = self.controller;
-                tracing::warn!(%error, controller, "the watch failed; trying again");
-                self.cycle.metrics.watch_failed(controller);
-            }
-        }
-    }
-
-    /// Takes note of what a watch has brought.
-    fn saw(&self, seen: &Seen<'_>) {
-        let Change { before, after } = seen.change;
-        if let Some(before) = before
-            && after.is_none_or(|after| after.metadata.uid != before.metadata.uid)
-        {
-            self.cycle
-                .forget(before.metadata.uid.as_deref().unwrap_or_default());
-        }
-        self.note_key(&seen.change);
-        // Without our own status writes.
-        let is_worth_a_round =
-            generation_or_finalizers(&seen.change) || pause::begins_or_ends(&seen.change);
-        let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
-            return;
-        };
-        let key = key_of(object);
-        if after.is_none() {
-            return self.queue.remove(&key);
-        }
-        let priority = if seen.is_news {
-            Priority::Change
-        } else {
-            Priority::Start
-        };
-        self.queue.add(key, priority, Duration::ZERO);
-    }
-
-    /// Takes note of what a watch has brought of a child: a round for whose it is.
-    fn saw_child(&self, type_: usize, seen: &Seen<'_>) {
-        let owners = self.cycle.children.saw(type_, &seen.change);
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that is not known yet gets its round when it comes.
-        for key in owners.iter().filter_map(|owner| keys.get(owner)) {
-            self.queue
-                .add(key.clone(), Priority::Change, Duration::ZERO);
-        }
-    }
-
-    fn note_key(&self, change: &Change<'_, DynamicObject>) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(uid) = change.before.and_then(|before| before.uid()) {
-            keys.remove(&uid);
-        }
-        if let Some(after) = change.after
-            && let Some(uid) = after.uid()
-        {
-            keys.insert(uid, key_of(after));
-        }
-    }
-
-    /// Works until the queue is closed, once all is known that there is.
-    async fn work(&self, mut incomplete: watch::Receiver<usize>) {
-        tokio::select! {
-            _ = incomplete.wait_for(|watches| *watches == 0) => {}
-            () = self.queue.closed() => {}
-        }
-        while let Some(key) = self.queue.next().await {
-            let next = match self.stored(&key) {
-                Some(object) => self.reconcile(&object).await,
-                None => Next::OnChange,
-            };
-            let again_after = match next {
-                Next::OnChange => None,
-                // What was done together is not asked for together for ever.
-                Next::After(time) => Some(time.mul_f64(1.0 + JITTER * fastrand::f64())),
-            };
-            self.queue.done(&key, again_after);
-        }
-    }
-
-    fn stored(&self, (namespace, name): &Key) -> Option<Arc<DynamicObject>> {
-        let reference = ObjectRef::new_with(name, self.cycle.resource.clone());
-        self.store.get(&reference.within(namespace))
-    }
-
-    /// One round, with its failure turned into a backoff.
-    async fn reconcile(&self, object: &DynamicObject) -> Next {
-        let started = Instant::now();
-        let span = tracing::info_span!(
-            "reconcile",
-            controller = self.controller,
-            namespace = object.namespace().unwrap_or_default(),
-            name = object.name_any(),
-            generation = object.metadata.generation,
-        );
-        let round = AssertUnwindSafe(self.cycle.run(object).instrument(span.clone()));
-        let (next, result) = match round.catch_unwind().await {
-            Ok(Ok(next)) => (next, "success"),
-            // Gone in the meantime: a deletion has nothing left to wait for.
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => (Next::OnChange, "success"),
-            Ok(Err(error)) => {
-                let after = cycle::failure(self.cycle, object);
-                span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));
-                (Next::After(after), "error")
-            }
-            Err(_) => {
-                let after = cycle::failure(self.cycle, object);
-                span.in_scope(|| tracing::error!(?after, "the round panicked"));
-                self.cycle.metrics.panicked(self.controller);
-                (Next::After(after), "error")
-            }
-        };
-        let elapsed = started.elapsed();
-        self.cycle.metrics.round(self.controller, result, elapsed);
-        next
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use kube::api::DynamicObject;
     use kube::client::Body;
     use prometheus_client::encoding::text::encode;
     use prometheus_client::registry::Registry;
@@ -335,6 +146,7 @@ mod tests {
     use shared_validation::{Kind, Rule, Ruleset};
 
     use super::*;
+    use crate::cycle::Next;
     use crate::reconcile::{Deleted, Finalized, Progress, ReconcileError};
     use crate::request::SyncRequest;
 
@@ -402,8 +214,8 @@ mod tests {
             cycle: &cycle,
             controller: "trap",
             store: Writer::new(cycle.resource.clone()).as_reader(),
+            related: &[],
             queue: &Queue::new(metrics.queue("trap")),
-            keys: Mutex::default(),
         };
         let mut object = DynamicObject::new("a", &cycle.resource);
         object.metadata.uid = Some("1".to_owned());

@@ -1,16 +1,95 @@
 //! What a watch brings, as changes of single objects.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt};
-use kube::api::{ApiResource, DynamicObject};
+use futures::{Stream, StreamExt, TryStreamExt};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher;
 use kube::runtime::watcher::{Error, Event};
+use serde_json::Value;
 
+use crate::children;
 use crate::predicate::Change;
+
+/// Everything that happens to the objects of a kind.
+///
+/// What stands at the start is streamed where the API server can do that, and else listed page by page.
+pub(crate) fn events(
+    client: &Client,
+    resource: &ApiResource,
+    config: &watcher::Config,
+    is_metadata_only: bool,
+) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + use<> {
+    let all = Api::<DynamicObject>::all_with(client.clone(), resource);
+    let metadata = Api::<PartialObjectMeta<DynamicObject>>::all_with(client.clone(), resource);
+    let begin = |config: watcher::Config| {
+        if is_metadata_only {
+            let events = watcher(metadata.clone(), config).default_backoff();
+            events.map_ok(whole).boxed()
+        } else {
+            watcher(all.clone(), config).default_backoff().boxed()
+        }
+    };
+    let streamed = begin(config.clone().streaming_lists());
+    let streamed = streamed.take_while(|event| ready(!event.as_ref().is_err_and(is_unknown)));
+    let listed = begin(config.clone());
+    let resource = resource.clone();
+    streamed
+        .chain(listed)
+        .modify(move |object| children::tidy(object, &resource))
+}
+
+/// Whether an API server does not stream what stands at the start.
+fn is_unknown(error: &Error) -> bool {
+    match error {
+        Error::InitialListFailed(kube::Error::Api(status))
+        | Error::WatchStartFailed(kube::Error::Api(status)) => matches!(status.code, 400 | 422),
+        _ => false,
+    }
+}
+
+/// Metadata as an object that has nothing else.
+fn whole(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject> {
+    let whole = |object: PartialObjectMeta<DynamicObject>| DynamicObject {
+        types: None,
+        metadata: object.metadata,
+        data: Value::Null,
+    };
+    match event {
+        Event::Apply(object) => Event::Apply(whole(object)),
+        Event::Delete(object) => Event::Delete(whole(object)),
+        Event::InitApply(object) => Event::InitApply(whole(object)),
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+    }
+}
+
+/// Why a watch does not bring what happens, and what to do about it.
+pub(crate) fn reason(error: &Error, resource: &ApiResource) -> String {
+    let ApiResource { plural, group, .. } = resource;
+    let name = format!("{plural}.{group}");
+    let name = name.trim_end_matches('.');
+    let status = match error {
+        Error::InitialListFailed(kube::Error::Api(status))
+        | Error::WatchStartFailed(kube::Error::Api(status))
+        | Error::WatchFailed(kube::Error::Api(status))
+        | Error::WatchError(status) => Some(status),
+        _ => None,
+    };
+    match status.map(|status| status.code) {
+        Some(401 | 403) => format!("is forbidden: grant `list` and `watch` on {name}"),
+        Some(404) => format!("finds no such kind: apply the CRD {name}"),
+        _ => format!("has failed: {error}"),
+    }
+}
 
 /// What a watch has to tell.
 pub(crate) enum Told<'a> {

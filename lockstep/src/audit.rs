@@ -154,7 +154,7 @@ async fn each(
     let mut count = 0;
     loop {
         let page = match api.list(&params).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
             page => page?,
         };
         for object in &page.items {

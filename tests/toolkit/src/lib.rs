@@ -6,7 +6,9 @@
 mod calls;
 mod running;
 mod twice;
+mod waiting;
 
 pub use calls::{Call, Calls, When};
 pub use running::Running;
 pub use twice::Twice;
+pub use waiting::{becomes, install_crd, stands};

@@ -1,6 +1,6 @@
 //! A kind whose objects say themselves which children they are to have.
 
-use control_plane::{Cluster, eventually};
+use control_plane::Cluster;
 use controller::{
     ChildType, Failable, FailableHandler, Handled, Handler, Loop, Metrics, ReconcileError,
     Strategy, SyncRequest, SyncResponse,
@@ -9,16 +9,15 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
-use kube::{Client, ResourceExt};
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
 use std::sync::Arc;
-use toolkit::{Call, Calls, Running, Twice};
+use toolkit::{Call, Calls, Running, Twice, install_crd};
 
 /// A kind that lives in a namespace.
 #[derive(Deserialize)]
@@ -186,9 +185,9 @@ impl Toys {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let cluster = Cluster::start().await.expect("a cluster");
         let client = cluster.client();
-        install(&client, Family::crd()).await;
-        install(&client, Clan::crd()).await;
-        install(&client, Crowd::crd()).await;
+        install_crd(&client, Family::crd()).await;
+        install_crd(&client, Clan::crd()).await;
+        install_crd(&client, Crowd::crd()).await;
         let calls = Calls::default();
         let mut toys = Self {
             loops: Vec::new(),
@@ -268,7 +267,7 @@ impl Toys {
         told.expect("it is stored");
     }
 
-    /// Waits for a condition that speaks of what is now stored; gives its reason and message.
+    /// As [`toolkit::stands`].
     pub async fn stands(
         &self,
         api: &Api<DynamicObject>,
@@ -276,24 +275,10 @@ impl Toys {
         type_: &str,
         status: &str,
     ) -> (String, String) {
-        let what = format!("{name} having {type_}={status}");
-        let mut last = Value::Null;
-        let seen = eventually(&what, async || {
-            let object = api.get(name).await.ok()?;
-            last = object.data["status"].clone();
-            let conditions = object.data["status"]["conditions"].as_array()?.iter();
-            let mut conditions = conditions.filter(|condition| {
-                condition["observedGeneration"].as_i64() == object.metadata.generation
-            });
-            let found = conditions.find(|c| c["type"] == type_ && c["status"] == status)?;
-            let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
-            Some((text("reason"), text("message")))
-        });
-        seen.await
-            .unwrap_or_else(|error| panic!("{error}; it has {last:#}"))
+        toolkit::stands(api, name, type_, status).await
     }
 
-    /// Waits until an object is as it is said to become.
+    /// As [`toolkit::becomes`].
     pub async fn becomes(
         &self,
         api: &Api<DynamicObject>,
@@ -301,15 +286,7 @@ impl Toys {
         what: &str,
         is_so: impl Fn(Option<&DynamicObject>) -> bool,
     ) -> Option<DynamicObject> {
-        let what = format!("{name} {what}");
-        let mut last = None;
-        let seen = eventually(&what, async || {
-            let found = api.get_opt(name).await.ok()?;
-            last.clone_from(&found);
-            is_so(found.as_ref()).then_some(found)
-        });
-        let seen = seen.await;
-        seen.unwrap_or_else(|error| panic!("{error}; it is {last:#?}"))
+        toolkit::becomes(api, name, what, is_so).await
     }
 
     /// Waits until it is gone.
@@ -352,23 +329,6 @@ fn run<K: Parent>(handler: impl Handler<K>, client: &Client, metrics: &Metrics) 
         metrics.clone(),
         CurrentPolicy::default(),
     ))
-}
-
-async fn install(client: &Client, crd: Value) {
-    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let crd: CustomResourceDefinition = serde_json::from_value(crd).expect("a CRD");
-    crds.create(&PostParams::default(), &crd)
-        .await
-        .expect("it is stored");
-    let name = crd.name_any();
-    let established = eventually("the CRD being established", async || {
-        let status = crds.get(&name).await.ok()?.status?;
-        let mut conditions = status.conditions.into_iter().flatten();
-        conditions
-            .any(|c| c.type_ == "Established" && c.status == "True")
-            .then_some(())
-    });
-    established.await.expect("it is established");
 }
 
 fn resource(kind: &str, plural: &str) -> ApiResource {

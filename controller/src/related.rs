@@ -1,0 +1,242 @@
+//! The objects that others depend on, and who depends on them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::api::DynamicObject;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::predicate::Change;
+use crate::reconcile::ReconcileError;
+use crate::watch::{Reference, Watch};
+
+/// What is referred to: the place of a watch in the operator's list, a namespace, and how.
+type Target = (usize, String, Reference);
+
+/// Who refers to what, both ways.
+pub(crate) struct Referrers<K> {
+    state: Mutex<State<K>>,
+}
+
+struct State<K> {
+    by_target: HashMap<Target, BTreeSet<K>>,
+    targets: HashMap<K, Vec<Target>>,
+}
+
+impl<K> Default for Referrers<K> {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State {
+                by_target: HashMap::new(),
+                targets: HashMap::new(),
+            }),
+        }
+    }
+}
+
+impl<K: Clone + Ord + Hash> Referrers<K> {
+    /// Takes what an object now refers to; nothing, when it is gone.
+    pub(crate) fn set(&self, key: &K, targets: Vec<Target>) {
+        let mut state = self.state();
+        for target in state.targets.remove(key).into_iter().flatten() {
+            if let Some(keys) = state.by_target.get_mut(&target) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    state.by_target.remove(&target);
+                }
+            }
+        }
+        for target in &targets {
+            let keys = state.by_target.entry(target.clone()).or_default();
+            keys.insert(key.clone());
+        }
+        if !targets.is_empty() {
+            state.targets.insert(key.clone(), targets);
+        }
+    }
+
+    /// Those that refer to an object, as it is or as it was.
+    pub(crate) fn of(&self, watch: usize, change: &Change<'_, DynamicObject>) -> BTreeSet<K> {
+        let state = self.state();
+        let mut found = BTreeSet::new();
+        for object in [change.before, change.after].into_iter().flatten() {
+            let namespace = object.namespace().unwrap_or_default();
+            let labels = object.labels().iter();
+            let labels =
+                labels.map(|(name, value)| Reference::Labelled(name.clone(), value.clone()));
+            for reference in labels.chain([Reference::Named(object.name_any())]) {
+                let target = (watch, namespace.clone(), reference);
+                found.extend(state.by_target.get(&target).into_iter().flatten().cloned());
+            }
+        }
+        found
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an object refers to, by all watches.
+pub(crate) fn targets(watches: &[Watch], namespace: &str, object: &Value) -> Vec<Target> {
+    let watches = watches.iter().enumerate();
+    watches
+        .flat_map(|(at, watch)| {
+            let references = watch.references(object).into_iter();
+            references.map(move |reference| (at, namespace.to_owned(), reference))
+        })
+        .collect()
+}
+
+/// How many objects there are of those that another depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found<T> {
+    /// None, yet.
+    None,
+    /// The one.
+    One(T),
+    /// More than one; their names.
+    Many(Vec<String>),
+}
+
+/// The objects that are watched for an operator, as the watches have brought them.
+#[derive(Clone, Copy, Default)]
+pub struct Related<'a> {
+    pub(crate) watches: &'a [Watch],
+    pub(crate) stores: &'a [Store<DynamicObject>],
+    pub(crate) namespace: &'a str,
+}
+
+impl std::fmt::Debug for Related<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kinds = self.watches.iter().map(|watch| &watch.resource.kind);
+        f.debug_list().entries(kinds).finish()
+    }
+}
+
+impl Related<'_> {
+    /// The one of a type and a name, in the object's namespace. Of a watch on metadata, that is all there is.
+    ///
+    /// # Errors
+    ///
+    /// No watch is on that type, or the object cannot be read as it.
+    pub fn named<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let (watch, store) = self.watch::<T>()?;
+        let reference = ObjectRef::new_with(name, watch.resource.clone());
+        store
+            .get(&reference.within(self.namespace))
+            .map(|found| read(&found))
+            .transpose()
+    }
+
+    /// Those of a type with a label, in the object's namespace: none, one, or too many to tell which is meant.
+    ///
+    /// # Errors
+    ///
+    /// As [`Related::named`].
+    pub fn labelled<T>(&self, name: &str, value: &str) -> Result<Found<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let (_, store) = self.watch::<T>()?;
+        let has = |object: &Arc<DynamicObject>| {
+            object.namespace().unwrap_or_default() == self.namespace
+                && object.labels().get(name).map(String::as_str) == Some(value)
+        };
+        let found: Vec<_> = store.state().into_iter().filter(has).collect();
+        match found.as_slice() {
+            [] => Ok(Found::None),
+            [one] => Ok(Found::One(read(one)?)),
+            many => {
+                let mut names: Vec<_> = many.iter().map(|object| object.name_any()).collect();
+                names.sort_unstable();
+                Ok(Found::Many(names))
+            }
+        }
+    }
+
+    fn watch<T: Resource<DynamicType = ()>>(
+        &self,
+    ) -> Result<(&Watch, &Store<DynamicObject>), ReconcileError> {
+        let mut all = self.watches.iter().zip(self.stores);
+        let is_it = |watch: &Watch| {
+            watch.resource.kind == T::kind(&()) && watch.resource.group == T::group(&())
+        };
+        all.find(|(watch, _)| is_it(watch))
+            .ok_or_else(|| ReconcileError::Permanent {
+                reason: "NotWatched",
+                message: format!(
+                    "the operator asks for a {} and watches none; add a `Watch` on it",
+                    T::kind(&())
+                ),
+            })
+    }
+}
+
+fn read<T: DeserializeOwned>(object: &DynamicObject) -> Result<T, ReconcileError> {
+    let read = serde_json::to_value(object).and_then(serde_json::from_value);
+    read.map_err(|error| ReconcileError::Transient {
+        reason: "DependencyUnreadable",
+        message: format!("'{}' cannot be read: {error}", object.name_any()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, labels: &Value) -> Arc<DynamicObject> {
+        let metadata = json!({"name": name, "namespace": "n", "labels": labels});
+        Arc::new(serde_json::from_value(json!({"metadata": metadata})).expect("an object"))
+    }
+
+    fn found(
+        referrers: &Referrers<&'static str>,
+        before: Option<&Arc<DynamicObject>>,
+        after: Option<&Arc<DynamicObject>>,
+    ) -> Vec<&'static str> {
+        referrers
+            .of(0, &Change { before, after })
+            .into_iter()
+            .collect()
+    }
+
+    #[test]
+    fn those_that_refer_to_an_object_are_found_by_its_name_and_its_labels() {
+        let referrers = Referrers::default();
+        let named = |name: &str| (0, "n".to_owned(), Reference::Named(name.to_owned()));
+        let labelled = (
+            0,
+            "n".to_owned(),
+            Reference::Labelled("app".to_owned(), "db".to_owned()),
+        );
+        referrers.set(&"a", vec![named("s")]);
+        referrers.set(&"b", vec![named("s"), named("t")]);
+        referrers.set(&"c", vec![labelled]);
+        let (s, t) = (object("s", &json!({})), object("t", &json!({"app": "db"})));
+        assert_eq!(found(&referrers, None, Some(&s)), ["a", "b"]);
+        assert_eq!(found(&referrers, Some(&t), None), ["b", "c"]);
+        // It loses its label, and with it whoever was served by it.
+        let bare = object("t", &json!({}));
+        assert_eq!(found(&referrers, Some(&t), Some(&bare)), ["b", "c"]);
+        referrers.set(&"b", vec![named("t")]);
+        assert_eq!(found(&referrers, None, Some(&s)), ["a"]);
+        for key in ["a", "b", "c"] {
+            referrers.set(&key, Vec::new());
+        }
+        let state = referrers.state();
+        assert!(
+            state.by_target.is_empty() && state.targets.is_empty(),
+            "nothing is kept"
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! What the rounds of one kind come from: its objects, their children, and what they depend on.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::{join, join_all};
+use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher;
+use tokio::sync::watch;
+
+use crate::children::CONTROLLER_LABEL;
+use crate::cycle::Cycle;
+use crate::pause;
+use crate::predicate::{Change, generation_or_finalizers};
+use crate::queue::{Priority, Queue};
+use crate::reconcile::Reconcile;
+use crate::related::{Referrers, targets};
+use crate::watches::{self, Seen, Told};
+use crate::worker::{Key, key_of};
+
+/// Where what the watches bring is kept.
+pub(crate) struct Writers {
+    pub(crate) parents: Writer<DynamicObject>,
+    pub(crate) related: Vec<Writer<DynamicObject>>,
+}
+
+impl Writers {
+    pub(crate) fn of<R>(cycle: &Cycle<R>) -> Self {
+        let related = cycle.watches.iter();
+        Self {
+            parents: Writer::new(cycle.resource.clone()),
+            related: related
+                .map(|watch| Writer::new(watch.resource.clone()))
+                .collect(),
+        }
+    }
+}
+
+/// The watches of one kind, and what comes of what they bring.
+pub(crate) struct Sources<'a, R> {
+    cycle: &'a Cycle<R>,
+    controller: &'a str,
+    queue: &'a Queue<Key>,
+    /// Where an object is, by its UID.
+    keys: Mutex<HashMap<String, Key>>,
+    referrers: Referrers<Key>,
+    /// How many watches have not yet told all that stands.
+    incomplete: watch::Sender<usize>,
+}
+
+impl<'a, R: Reconcile> Sources<'a, R> {
+    pub(crate) fn new(cycle: &'a Cycle<R>, controller: &'a str, queue: &'a Queue<Key>) -> Self {
+        let watches = 1 + cycle.child_types.len() + cycle.watches.len();
+        Self {
+            cycle,
+            controller,
+            queue,
+            keys: Mutex::default(),
+            referrers: Referrers::default(),
+            incomplete: watch::channel(watches).0,
+        }
+    }
+
+    /// Turns zero once all is known that stands: before, whatever is missing may only not have been told.
+    pub(crate) fn complete(&self) -> watch::Receiver<usize> {
+        self.incomplete.subscribe()
+    }
+
+    /// Follows every watch. None of them takes another one down.
+    pub(crate) async fn follow(&self, writers: Writers) {
+        let parents = self.parents(writers.parents);
+        let children = (0..self.cycle.child_types.len()).map(|type_| self.children(type_));
+        let related = writers.related.into_iter().enumerate();
+        let related = related.map(|(at, writer)| self.related(at, writer));
+        join(parents, join(join_all(children), join_all(related))).await;
+    }
+
+    /// The objects that are reconciled.
+    async fn parents(&self, writer: Writer<DynamicObject>) {
+        let resource = &self.cycle.resource;
+        let config = watcher::Config::default();
+        let events = watches::events(&self.cycle.client, resource, &config, false);
+        let told = self.told(resource, |seen| self.saw(seen), || {});
+        watches::follow(events, resource, writer, told).await;
+    }
+
+    /// Their children of one type.
+    async fn children(&self, type_: usize) {
+        let resource = self.cycle.child_types[type_].resource();
+        let ours = format!("{CONTROLLER_LABEL}={}", self.controller);
+        let config = watcher::Config::default().labels(&ours);
+        let events = watches::events(&self.cycle.client, resource, &config, false);
+        let writer = Writer::new(resource.clone());
+        let store = writer.as_reader();
+        let told = self.told(
+            resource,
+            |seen| self.saw_child(type_, seen),
+            || self.cycle.children.began(type_, &store.state()),
+        );
+        watches::follow(events, resource, writer, told).await;
+    }
+
+    /// What they depend on, of one type.
+    async fn related(&self, at: usize, writer: Writer<DynamicObject>) {
+        let watch = &self.cycle.watches[at];
+        let resource = &watch.resource;
+        let events = watches::events(
+            &self.cycle.client,
+            resource,
+            &watch.config,
+            watch.is_metadata_only,
+        );
+        let saw = |seen: &Seen<'_>| {
+            if watch.is_worth_a_round(&seen.change) {
+                for key in self.referrers.of(at, &seen.change) {
+                    self.queue.add(key, priority(seen), Duration::ZERO);
+                }
+            }
+        };
+        watches::follow(events, resource, writer, self.told(resource, saw, || {})).await;
+    }
+
+    /// Does what is the same for every watch.
+    fn told(
+        &self,
+        resource: &ApiResource,
+        saw: impl Fn(&Seen<'_>),
+        complete: impl Fn(),
+    ) -> impl FnMut(Told<'_>) {
+        let state = self.cycle.metrics.watch(self.controller, &resource.plural);
+        let mut is_complete = false;
+        move |news| match news {
+            Told::Seen(seen) => {
+                state.is_up();
+                saw(&seen);
+            }
+            Told::Complete => {
+                state.is_up();
+                complete();
+                if !std::mem::replace(&mut is_complete, true) {
+                    self.incomplete.send_modify(|watches| *watches -= 1);
+                }
+            }
+            Told::Failed(error) => {
+                let reason = watches::reason(error, resource);
+                let controller = self.controller;
+                tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; trying again");
+                state.is_down(reason);
+            }
+        }
+    }
+
+    /// An object has changed: a round for it, if the change is worth one.
+    fn saw(&self, seen: &Seen<'_>) {
+        let Change { before, after } = seen.change;
+        if let Some(before) = before
+            && after.is_none_or(|after| after.metadata.uid != before.metadata.uid)
+        {
+            self.cycle
+                .forget(before.metadata.uid.as_deref().unwrap_or_default());
+        }
+        self.note(&seen.change);
+        // Without our own status writes.
+        let is_worth_a_round =
+            generation_or_finalizers(&seen.change) || pause::begins_or_ends(&seen.change);
+        let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
+            return;
+        };
+        let key = key_of(object);
+        if after.is_none() {
+            return self.queue.remove(&key);
+        }
+        self.queue.add(key, priority(seen), Duration::ZERO);
+    }
+
+    /// Takes note of where an object is and what it refers to.
+    fn note(&self, change: &Change<'_, DynamicObject>) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = change.before
+            && let Some(uid) = before.uid()
+        {
+            keys.remove(&uid);
+            self.referrers.set(&key_of(before), Vec::new());
+        }
+        if let Some(after) = change.after
+            && let Some(uid) = after.uid()
+        {
+            keys.insert(uid, key_of(after));
+            if !self.cycle.watches.is_empty()
+                && let Ok(object) = serde_json::to_value(&**after)
+            {
+                let namespace = after.namespace().unwrap_or_default();
+                let targets = targets(&self.cycle.watches, &namespace, &object);
+                self.referrers.set(&key_of(after), targets);
+            }
+        }
+    }
+
+    /// A child has changed: a round for whose it is.
+    fn saw_child(&self, type_: usize, seen: &Seen<'_>) {
+        let owners = self.cycle.children.saw(type_, &seen.change);
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that is not known yet gets its round when it comes.
+        for key in owners.iter().filter_map(|owner| keys.get(owner)) {
+            self.queue.add(key.clone(), priority(seen), Duration::ZERO);
+        }
+    }
+}
+
+/// What somebody changes goes before what stood already.
+fn priority(seen: &Seen<'_>) -> Priority {
+    if seen.is_news {
+        Priority::Change
+    } else {
+        Priority::Start
+    }
+}

@@ -1,0 +1,109 @@
+//! What else is watched for an operator, besides its objects and their children.
+
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::watcher;
+use serde_json::{Value, json};
+
+use crate::predicate::Change;
+
+/// What an object says of others that it depends on, in its own namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reference {
+    /// The one of this name: there is none of it, or one.
+    Named(String),
+    /// Those that carry this label: none, one, or many.
+    Labelled(String, String),
+}
+
+type References = Arc<dyn Fn(&Value) -> Vec<Reference> + Send + Sync>;
+type Predicate = Arc<dyn Fn(&Change<'_, DynamicObject>) -> bool + Send + Sync>;
+
+/// A watch on objects that others depend on: a change of one leads to a round for each object that refers to
+/// it, found through an index.
+///
+/// # Assumptions
+///
+/// The watch is as narrow as it can be: by labels, and of the metadata where those are enough. Never all
+/// Secrets of a cluster.
+#[derive(Clone)]
+pub struct Watch {
+    pub(crate) resource: ApiResource,
+    pub(crate) config: watcher::Config,
+    pub(crate) is_metadata_only: bool,
+    predicates: Vec<Predicate>,
+    references: References,
+}
+
+impl Watch {
+    /// A watch on a type. `references` says of an object, as stored, which others of this type it depends on.
+    pub fn on<T: Resource<DynamicType = ()>>(
+        references: impl Fn(&Value) -> Vec<Reference> + Send + Sync + 'static,
+    ) -> Self {
+        Self::dynamic(ApiResource::erase::<T>(&()), references)
+    }
+
+    /// A watch on a type that has no Rust type.
+    pub fn dynamic(
+        resource: ApiResource,
+        references: impl Fn(&Value) -> Vec<Reference> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            resource,
+            config: watcher::Config::default(),
+            is_metadata_only: false,
+            predicates: Vec::new(),
+            references: Arc::new(references),
+        }
+    }
+
+    /// Only objects with these labels, as in `kubectl get --selector`.
+    #[must_use]
+    pub fn labels(mut self, selector: &str) -> Self {
+        self.config = self.config.labels(selector);
+        self
+    }
+
+    /// Only objects with these fields, as in `kubectl get --field-selector`.
+    #[must_use]
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.config = self.config.fields(selector);
+        self
+    }
+
+    /// Only their metadata: what else they hold is neither sent nor kept.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.is_metadata_only = true;
+        self
+    }
+
+    /// Only changes that are worth a round. Given twice, a change must pass both.
+    #[must_use]
+    pub fn when(
+        mut self,
+        predicate: impl Fn(&Change<'_, DynamicObject>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.predicates.push(Arc::new(predicate));
+        self
+    }
+
+    /// What the loop may have to do with them, as an RBAC rule.
+    pub fn access(&self) -> Value {
+        json!({
+            "apiGroups": [self.resource.group],
+            "resources": [self.resource.plural],
+            "verbs": ["list", "watch"],
+        })
+    }
+
+    pub(crate) fn is_worth_a_round(&self, change: &Change<'_, DynamicObject>) -> bool {
+        self.predicates.iter().all(|predicate| predicate(change))
+    }
+
+    pub(crate) fn references(&self, object: &Value) -> Vec<Reference> {
+        (self.references)(object)
+    }
+}

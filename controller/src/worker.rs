@@ -1,0 +1,95 @@
+//! Those that take objects from the queue.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::FutureExt;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::{ObjectRef, Store};
+use tokio::sync::watch;
+use tracing::Instrument;
+
+use crate::cycle::{self, Cycle, Next};
+use crate::queue::Queue;
+use crate::reconcile::Reconcile;
+
+/// By how much of itself a delay is lengthened at most.
+const JITTER: f64 = 0.1;
+
+/// An object by its namespace and name.
+pub(crate) type Key = (String, String);
+
+pub(crate) fn key_of(object: &DynamicObject) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// One of those that take objects from the queue.
+pub(crate) struct Worker<'a, R> {
+    pub(crate) cycle: &'a Cycle<R>,
+    pub(crate) controller: &'a str,
+    pub(crate) store: Store<DynamicObject>,
+    pub(crate) related: &'a [Store<DynamicObject>],
+    pub(crate) queue: &'a Queue<Key>,
+}
+
+impl<R: Reconcile> Worker<'_, R> {
+    /// Works until the queue is closed, once all is known that there is.
+    pub(crate) async fn work(&self, mut incomplete: watch::Receiver<usize>) {
+        tokio::select! {
+            _ = incomplete.wait_for(|watches| *watches == 0) => {}
+            () = self.queue.closed() => {}
+        }
+        while let Some(key) = self.queue.next().await {
+            let next = match self.stored(&key) {
+                Some(object) => self.reconcile(&object).await,
+                None => Next::OnChange,
+            };
+            let again_after = match next {
+                Next::OnChange => None,
+                // What was done together is not asked for together for ever.
+                Next::After(time) => Some(time.mul_f64(1.0 + JITTER * fastrand::f64())),
+            };
+            self.queue.done(&key, again_after);
+        }
+    }
+
+    fn stored(&self, (namespace, name): &Key) -> Option<Arc<DynamicObject>> {
+        let reference = ObjectRef::new_with(name, self.cycle.resource.clone());
+        self.store.get(&reference.within(namespace))
+    }
+
+    /// One round, with its failure turned into a backoff.
+    pub(crate) async fn reconcile(&self, object: &DynamicObject) -> Next {
+        let started = Instant::now();
+        let span = tracing::info_span!(
+            "reconcile",
+            controller = self.controller,
+            namespace = object.namespace().unwrap_or_default(),
+            name = object.name_any(),
+            generation = object.metadata.generation,
+        );
+        let round = self.cycle.run(object, self.related);
+        let round = AssertUnwindSafe(round.instrument(span.clone()));
+        let (next, result) = match round.catch_unwind().await {
+            Ok(Ok(next)) => (next, "success"),
+            // Gone in the meantime: a deletion has nothing left to wait for.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => (Next::OnChange, "success"),
+            Ok(Err(error)) => {
+                let after = cycle::failure(self.cycle, object);
+                span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));
+                (Next::After(after), "error")
+            }
+            Err(_) => {
+                let after = cycle::failure(self.cycle, object);
+                span.in_scope(|| tracing::error!(?after, "the round panicked"));
+                self.cycle.metrics.panicked(self.controller);
+                (Next::After(after), "error")
+            }
+        };
+        let elapsed = started.elapsed();
+        self.cycle.metrics.round(self.controller, result, elapsed);
+        next
+    }
+}

@@ -1,0 +1,413 @@
+//! What an object depends on, on a real control plane.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use control_plane::{Cluster, eventually};
+use controller::predicate::{Change, annotations};
+use controller::{
+    ChildType, Found, Handled, Loop, Metrics, ReconcileError, Reference, SyncRequest, SyncResponse,
+    Watch,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use kube::{Client, Config};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
+use toolkit::{Running, Twice, becomes, install_crd};
+
+/// An object that tells, in a `ConfigMap` of its name, what it finds of what it depends on.
+#[derive(Deserialize)]
+struct Reader {
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    secret: Option<String>,
+    app: Option<String>,
+}
+
+impl Kind for Reader {
+    const GROUP: &'static str = "toys.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Reader";
+
+    fn crd() -> Value {
+        let text = json!({"type": "string"});
+        completed(json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "readers.toys.example.com"},
+            "spec": {
+                "group": "toys.example.com",
+                "scope": "Namespaced",
+                "names": {"kind": "Reader", "plural": "readers", "singular": "reader"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                        "spec": {"type": "object", "properties": {"secret": text, "app": text}},
+                    }}},
+                }],
+            },
+        }))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {}})
+    }
+
+    fn rules() -> Vec<Rule<Self>> {
+        Vec::new()
+    }
+}
+
+fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileError> {
+    let Spec { secret, app } = &request.parent().spec;
+    let mut told = BTreeMap::new();
+    if let Some(name) = secret {
+        let secret: Option<Secret> = request.related().named(name)?;
+        let value = secret.and_then(|secret| secret.data?.remove("value"));
+        let value = value.map(|value| String::from_utf8_lossy(&value.0).into_owned());
+        told.insert("secret", value.unwrap_or("none".to_owned()));
+    }
+    if let Some(app) = app {
+        let found = match request.related().labelled::<ConfigMap>("app", app)? {
+            Found::None => "none".to_owned(),
+            // Of its metadata there is all, of its data nothing.
+            Found::One(map) => format!("one, data {:?}", map.data),
+            Found::Many(names) => names.join(" and "),
+        };
+        told.insert("app", found);
+    }
+    let name = &request.raw_parent()["metadata"]["name"];
+    SyncResponse::new().child(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name}, "data": told,
+    }))
+}
+
+fn watches() -> [Watch; 2] {
+    let secrets = Watch::on::<Secret>(|object| {
+        let name = object.pointer("/spec/secret").and_then(Value::as_str);
+        name.map(|name| Reference::Named(name.to_owned()))
+            .into_iter()
+            .collect()
+    });
+    let maps = Watch::on::<ConfigMap>(|object| {
+        let app = object.pointer("/spec/app").and_then(Value::as_str);
+        let labelled = |app: &str| Reference::Labelled("app".to_owned(), app.to_owned());
+        app.map(labelled).into_iter().collect()
+    });
+    [
+        secrets.labels("readable=true"),
+        maps.labels("app").metadata_only(),
+    ]
+}
+
+struct Readers {
+    cluster: Cluster,
+    registry: Registry,
+    metrics: Metrics,
+    _running: Running,
+}
+
+impl Readers {
+    async fn start(client: impl AsyncFnOnce(&Cluster) -> Client) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let cluster = Cluster::start().await.expect("a cluster");
+        let client = client(&cluster).await;
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let handler = Handled::new(Twice(sync))
+            .making([ChildType::namespaced::<ConfigMap>()])
+            .watching(watches());
+        let ruleset = Ruleset::<Reader>::compile().expect("the rules");
+        let running = Running::start(Loop::new(
+            client,
+            Arc::new(ruleset),
+            handler,
+            metrics.clone(),
+            CurrentPolicy::default(),
+        ));
+        Self {
+            cluster,
+            registry,
+            metrics,
+            _running: running,
+        }
+    }
+
+    async fn with_crd() -> Self {
+        let readers = Self::start(async |cluster: &Cluster| {
+            install_crd(&cluster.client(), Reader::crd()).await;
+            cluster.client()
+        });
+        readers.await
+    }
+
+    async fn apply(&self, object: Value) {
+        let kind = object["kind"].as_str().expect("a kind");
+        let (group, plural) = match kind {
+            "Reader" => ("toys.example.com", "readers"),
+            "Secret" => ("", "secrets"),
+            _ => ("", "configmaps"),
+        };
+        let gvk = GroupVersionKind::gvk(group, "v1", kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.cluster.client(), "default", &resource);
+        let name = object["metadata"]["name"]
+            .as_str()
+            .expect("a name")
+            .to_owned();
+        let params = PatchParams::apply("author").force();
+        api.patch(&name, &params, &Patch::Apply(object))
+            .await
+            .expect("it is stored");
+    }
+
+    async fn reader(&self, name: &str, spec: Value) {
+        let metadata = json!({"name": name});
+        let object = json!({"apiVersion": "toys.example.com/v1", "kind": "Reader", "metadata": metadata, "spec": spec});
+        self.apply(object).await;
+    }
+
+    async fn secret(&self, name: &str, value: &str) {
+        let metadata = json!({"name": name, "labels": {"readable": "true"}});
+        let data = json!({"value": value});
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data});
+        self.apply(secret).await;
+    }
+
+    async fn map(&self, name: &str, app: &str) {
+        let metadata = json!({"name": name, "labels": {"app": app}});
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}});
+        self.apply(map).await;
+    }
+
+    /// Waits until a reader tells something.
+    async fn tells(&self, name: &str, what: &str, expected: &str) {
+        let resource = ApiResource::erase::<ConfigMap>(&());
+        let api = Api::namespaced_with(self.cluster.client(), "default", &resource);
+        let told = format!("telling {what}: {expected}");
+        becomes(&api, name, &told, |found| {
+            found.is_some_and(|found| found.data["data"][what] == expected)
+        })
+        .await;
+    }
+
+    /// How many rounds there have been.
+    fn rounds(&self) -> u64 {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("metrics");
+        let of_rounds = text
+            .lines()
+            .filter(|line| line.starts_with("controller_runtime_reconcile_total{"));
+        let counts = of_rounds.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        counts.sum()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_leads_to_a_round_for_whoever_depends_on_it_and_for_nobody_else() {
+    let readers = Readers::with_crd().await;
+    for at in 0..20 {
+        readers
+            .reader(&format!("r{at}"), json!({"secret": format!("s{at}")}))
+            .await;
+    }
+    for at in 0..20 {
+        readers.tells(&format!("r{at}"), "secret", "none").await;
+    }
+    readers.secret("s7", "seven").await;
+    readers.tells("r7", "secret", "seven").await;
+    // Whoever refers to another one from now on is found by that.
+    readers.reader("r8", json!({"secret": "s7"})).await;
+    readers.tells("r8", "secret", "seven").await;
+    readers.secret("s8", "nobody reads it").await;
+    let before = readers.rounds();
+    readers.secret("s7", "changed").await;
+    readers.tells("r7", "secret", "changed").await;
+    readers.tells("r8", "secret", "changed").await;
+    // One each, and one each for the child that it has written.
+    let rounds = readers.rounds() - before;
+    assert!((2..=4).contains(&rounds), "{rounds}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_what_is_found_by_a_label_there_is_none_or_one_or_many() {
+    let readers = Readers::with_crd().await;
+    readers.reader("r", json!({"app": "db"})).await;
+    readers.tells("r", "app", "none").await;
+    readers.map("first", "db").await;
+    readers.tells("r", "app", "one, data None").await;
+    readers.map("second", "db").await;
+    readers.tells("r", "app", "first and second").await;
+    readers.map("first", "other").await;
+    readers.tells("r", "app", "one, data None").await;
+}
+
+/// A kubeconfig of an account that may do everything but read Secrets, until it is granted.
+async fn limited(cluster: &Cluster) -> Client {
+    let kubectl = |args: &[&str]| cluster.run_kubectl(args).expect("kubectl");
+    kubectl(&["create", "serviceaccount", "limited"]);
+    for (role, group, resources) in [
+        (
+            "toys",
+            "toys.example.com",
+            json!(["readers", "readers/status"]),
+        ),
+        ("maps", "", json!(["configmaps"])),
+        ("secrets", "", json!(["pods"])),
+    ] {
+        let rules = json!([{"apiGroups": [group], "resources": resources, "verbs": ["*"]}]);
+        let metadata = json!({"name": role});
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules});
+        let file = cluster.directory().join("role.json");
+        std::fs::write(&file, role.to_string()).expect("a file");
+        kubectl(&["apply", "-f", &file.to_string_lossy()]);
+        let role = role["metadata"]["name"].as_str().unwrap_or_default();
+        let of_role = format!("--clusterrole={role}");
+        kubectl(&[
+            "create",
+            "clusterrolebinding",
+            role,
+            &of_role,
+            "--serviceaccount=default:limited",
+        ]);
+    }
+    let path = cluster.service_account_kubeconfig("default", "limited", None);
+    let kubeconfig = Kubeconfig::read_from(path.await.expect("a kubeconfig"));
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig.expect("a kubeconfig"), &options);
+    Client::try_from(config.await.expect("a configuration")).expect("a client")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
+    let readers = Readers::start(limited).await;
+    let down = async |what: &str| {
+        let told = eventually(what, async || {
+            let down = readers.metrics.what_is_down();
+            down.iter().any(|told| told.contains(what)).then_some(())
+        });
+        told.await
+            .unwrap_or_else(|error| panic!("{error}: {:?}", readers.metrics.what_is_down()));
+    };
+    down("on readers finds no such kind: apply the CRD readers.toys.example.com").await;
+    down("on secrets is forbidden: grant `list` and `watch` on secrets").await;
+    install_crd(&readers.cluster.client(), Reader::crd()).await;
+    readers.reader("r", json!({"secret": "s"})).await;
+    readers.secret("s", "late").await;
+    let only_secrets = eventually("the other watches beginning", async || {
+        let down = readers.metrics.what_is_down();
+        (down.len() == 1 && down[0].contains("secrets")).then_some(())
+    });
+    only_secrets.await.expect("they begin");
+    // What it depends on is not known: nothing is decided before it is.
+    assert_eq!(readers.rounds(), 0);
+    let role = json!([{"op": "replace", "path": "/rules", "value": [
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]},
+    ]}]);
+    let patch = role.to_string();
+    let args = [
+        "patch",
+        "clusterrole",
+        "secrets",
+        "--type=json",
+        "--patch",
+        &patch,
+    ];
+    readers.cluster.run_kubectl(&args).expect("it is granted");
+    readers.tells("r", "secret", "late").await;
+    assert_eq!(readers.metrics.what_is_down(), Vec::<String>::new());
+}
+
+/// Secrets of type TLS that are annotated: a change of their keys, or of the annotation itself.
+fn annotated_tls(change: &Change<'_, DynamicObject>) -> bool {
+    const ANNOTATION: &str = "cert-info";
+    let is_wanted = |secret: &&Arc<DynamicObject>| {
+        let annotations = secret.metadata.annotations.as_ref();
+        secret.data["type"] == "kubernetes.io/tls"
+            && annotations
+                .is_some_and(|all| all.get(ANNOTATION).is_some_and(|value| value == "true"))
+    };
+    let (before, after) = (
+        change.before.filter(is_wanted),
+        change.after.filter(is_wanted),
+    );
+    match (before, after) {
+        (None, None) => false,
+        (Some(_), Some(_)) => change
+            .differs(|secret| ["tls.crt", "ca.crt"].map(|key| secret.data["data"][key].clone())),
+        _ => annotations(&[ANNOTATION], change),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_tls_secrets_only_the_annotated_ones_and_only_their_keys_count() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cluster = Cluster::start().await.expect("a cluster");
+    let secrets: Api<DynamicObject> = Api::namespaced_with(
+        cluster.client(),
+        "default",
+        &ApiResource::erase::<Secret>(&()),
+    );
+    let mut before: Option<Arc<DynamicObject>> = None;
+    for (change, expected) in [
+        (json!({"metadata": {"annotations": {"other": "1"}}}), false),
+        (
+            json!({"metadata": {"annotations": {"cert-info": "true"}}}),
+            true,
+        ),
+        (json!({"data": {"tls.crt": "bmV3"}}), true),
+        (json!({"data": {"ca.crt": "bmV3"}}), true),
+        (json!({"data": {"more": "bmV3"}}), false),
+        (json!({"metadata": {"labels": {"a": "b"}}}), false),
+        (
+            json!({"metadata": {"annotations": {"cert-info": "false"}}}),
+            true,
+        ),
+        (json!({"data": {"tls.crt": "b2xk"}}), false),
+    ] {
+        let after = if before.is_none() {
+            let secret = json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "s"},
+                "data": {"tls.crt": "b2xk", "tls.key": "b2xk"},
+            });
+            let secret = serde_json::from_value(secret).expect("a Secret");
+            let made = secrets
+                .create(&PostParams::default(), &secret)
+                .await
+                .expect("it is stored");
+            let made = Arc::new(made);
+            let new = Change {
+                before: None,
+                after: Some(&made),
+            };
+            assert!(!annotated_tls(&new), "it is not annotated");
+            before = Some(made);
+            secrets
+                .patch("s", &PatchParams::default(), &Patch::Merge(&change))
+                .await
+        } else {
+            secrets
+                .patch("s", &PatchParams::default(), &Patch::Merge(&change))
+                .await
+        };
+        let after = Arc::new(after.expect("it is changed"));
+        let seen = Change {
+            before: before.as_ref(),
+            after: Some(&after),
+        };
+        assert_eq!(annotated_tls(&seen), expected, "{change}");
+        before = Some(after);
+    }
+}
