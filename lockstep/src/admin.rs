@@ -29,7 +29,7 @@ const MOST_CONNECTIONS: usize = 256;
 pub(crate) async fn serve(
     address: SocketAddr,
     registry: Registry,
-    ready: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static,
+    ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address)
         .await
@@ -56,9 +56,9 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-fn readiness(ready: Result<(), &'static str>) -> impl IntoResponse {
+fn readiness(ready: Result<(), String>) -> impl IntoResponse {
     match ready {
-        Ok(()) => (StatusCode::OK, "ok"),
+        Ok(()) => (StatusCode::OK, "ok".to_owned()),
         Err(missing) => (StatusCode::SERVICE_UNAVAILABLE, missing),
     }
 }

@@ -79,8 +79,13 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         ArmingMetrics::register(&mut registry),
     );
     let lookout = args.lookout.lookout(&client, rulesets, &mut registry);
-    // Standing by is being ready: the readiness of a Pod is the gate's alone.
-    admin::serve(args.health_listen, registry, || Ok(())).await?;
+    // Standing by is being ready. For who looks: the readiness of a Pod is the gate's alone.
+    let of_watches = metrics.clone();
+    let ready = move || match of_watches.what_is_down() {
+        down if down.is_empty() => Ok(()),
+        down => Err(down.join("\n")),
+    };
+    admin::serve(args.health_listen, registry, ready).await?;
     tokio::spawn(keeper.run());
     tokio::spawn(lookout.run());
     let arming = tokio::spawn(arming.run(stop.clone()));

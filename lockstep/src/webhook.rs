@@ -71,9 +71,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let (ready_tls, draining) = (Arc::clone(&tls), stop.clone());
     admin::serve(args.health_listen, registry, move || {
         if *draining.borrow() {
-            Err("draining")
+            Err("draining".to_owned())
         } else if !ready_tls.is_loaded() {
-            Err("no serving certificate yet")
+            Err("no serving certificate yet".to_owned())
         } else {
             Ok(())
         }

@@ -34,6 +34,13 @@ async fn without_its_crd_the_controller_waits_and_the_gate_judges() {
     .await
     .unwrap_or_else(|error| world.fail(&error.to_string()));
     assert!(world.installation.controller().exit_status().is_none());
+    eventually("the controller not being ready", async || {
+        let unready = world.get(&url, "/readyz").await.err()?;
+        let why = "finds no such kind: apply the CRD clouddatabases.database.example.com";
+        unready.contains(why).then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| world.fail(&error.to_string()));
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = "user".into();
     let verdict = gate.review("/validate", &invalid, None).await;
@@ -46,6 +53,7 @@ async fn without_its_crd_the_controller_waits_and_the_gate_judges() {
     .await
     .unwrap_or_else(|error| world.fail(&error.to_string()));
     world.condition("orders", "Ready", "True").await;
+    assert_eq!(world.get(&url, "/readyz").await.as_deref(), Ok("ok"));
     assert!(world.installation.controller().exit_status().is_none());
 }
 

@@ -1,11 +1,12 @@
 //! Other people's programs that hold a server against its specifications.
 
-use std::io::Write;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use serde_json::Value;
 
 use crate::error::Error;
-use crate::process::run;
+use crate::process::{ask, run};
 use crate::tools;
 
 /// Holds metrics against Prometheus' reader and its naming rules, as `promtool check metrics` does.
@@ -14,28 +15,18 @@ use crate::tools;
 ///
 /// When the program cannot be built or run, or finds something.
 pub fn check_metrics(metrics: &str) -> Result<(), Error> {
-    let program = tools::promlint()?;
-    let start = |source| Error::Start {
-        program: program.display().to_string(),
-        source,
-    };
-    let mut child = Command::new(&program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(start)?;
-    // It reads everything before it prints anything.
-    let mut stdin = child.stdin.take().expect("it was piped");
-    stdin.write_all(metrics.as_bytes()).map_err(start)?;
-    drop(stdin);
-    let output = child.wait_with_output().map_err(start)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Error::Failed {
-        command: "promlint".to_owned(),
-        output: String::from_utf8_lossy(&output.stdout).into_owned(),
-    })
+    ask(&mut Command::new(tools::promlint()?), metrics).map(drop)
+}
+
+/// How an object stands in the eyes of kstatus, the library of cli-utils: `Current`, `InProgress`, `Failed`,
+/// `Terminating`.
+///
+/// # Errors
+///
+/// When the program cannot be built or run, or cannot read the object.
+pub fn kstatus(object: &Value) -> Result<String, Error> {
+    let said = ask(&mut Command::new(tools::kstatus()?), &object.to_string())?;
+    Ok(said.trim().trim_matches('"').to_owned())
 }
 
 /// Holds a server against the specification of HTTP/2, and gives what is said in the end.

@@ -1,11 +1,11 @@
 //! Kubernetes' own libraries, asked what they would say.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::process::ask;
 use crate::tools;
 
 /// What the libraries say to a question: `field-errors` prints a table of errors as apimachinery does,
@@ -15,31 +15,10 @@ use crate::tools;
 ///
 /// When the program cannot be built or run, or refuses the input.
 pub fn oracle(question: &str, input: &Value) -> Result<Value, Error> {
-    let program = tools::oracle()?;
-    let start = |source| Error::Start {
-        program: program.display().to_string(),
-        source,
-    };
-    let mut child = Command::new(&program)
-        .arg(question)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(start)?;
-    // It reads everything before it prints anything.
-    let mut stdin = child.stdin.take().expect("it was piped");
-    stdin
-        .write_all(input.to_string().as_bytes())
-        .map_err(start)?;
-    drop(stdin);
-    let output = child.wait_with_output().map_err(start)?;
-    let failed = |output: String| Error::Failed {
+    let mut command = Command::new(tools::oracle()?);
+    let said = ask(command.arg(question), &input.to_string())?;
+    serde_json::from_str(&said).map_err(|error| Error::Failed {
         command: format!("oracle {question}"),
-        output,
-    };
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+        output: error.to_string(),
+    })
 }

@@ -1,6 +1,7 @@
 //! A process that ends with the value that stands for it.
 
 use std::fs::File;
+use std::io::{Seek, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -108,6 +109,16 @@ pub(crate) fn run(command: &mut Command) -> Result<String, Error> {
         command: format!("{command:?}"),
         output: format!("{stdout}{stderr}"),
     })
+}
+
+/// Runs a program to its end with a text on its standard input, and gives what it printed.
+pub(crate) fn ask(command: &mut Command, input: &str) -> Result<String, Error> {
+    let mut file = tempfile::tempfile().map_err(Error::file(Path::new("temporary file")))?;
+    let written = file
+        .write_all(input.as_bytes())
+        .and_then(|()| file.rewind());
+    written.map_err(Error::file(Path::new("temporary file")))?;
+    run(command.stdin(file))
 }
 
 /// Below the ports that the system gives to outgoing connections: one of those could else take a port

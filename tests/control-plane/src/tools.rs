@@ -104,6 +104,12 @@ pub(crate) fn promlint() -> Result<PathBuf, Error> {
     build("checks", "./promlint", PLAIN_LDFLAGS)
 }
 
+/// The program that reads how an object stands.
+pub(crate) fn kstatus() -> Result<PathBuf, Error> {
+    let _lock = lock()?;
+    build("checks", "./kstatus", PLAIN_LDFLAGS)
+}
+
 /// The program that holds servers against the specification of HTTP/2.
 pub(crate) fn h2spec() -> Result<PathBuf, Error> {
     let _lock = lock()?;

@@ -1,5 +1,6 @@
 //! What is written into a status, and by whom.
 
+use control_plane::kstatus;
 use serde_json::{Value, json};
 
 use crate::family::Toys;
@@ -101,4 +102,46 @@ async fn a_kind_without_a_status_of_its_own_is_never_given_one() {
         [("patch", "crowds".to_owned())],
         "but for its finalizer"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_stands_in_the_eyes_of_kstatus_as_it_does_in_ours() {
+    let toys = Toys::start().await;
+    let families = toys.families("default");
+    let read = async || {
+        let object = families.get("a").await.expect("an object");
+        kstatus(&serde_json::to_value(object).expect("JSON")).expect("it is read")
+    };
+    toys.family("a", &[config_map("c")]).await;
+    assert_eq!(read().await, "Current");
+
+    // No node runs it.
+    let labels = json!({"app": "a"});
+    let pod = json!({"containers": [{"name": "main", "image": "i"}]});
+    let template = json!({"metadata": {"labels": labels}, "spec": pod});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    });
+    toys.tell("Family", "a", &json!({"children": [deployment]}))
+        .await;
+    let (_, message) = toys.stands(&families, "a", "Reconciling", "True").await;
+    assert!(message.starts_with("Deployment 'd' "), "{message}");
+    assert_eq!(read().await, "InProgress");
+
+    toys.tell("Family", "a", &json!({"error": "not today"}))
+        .await;
+    toys.stands(&families, "a", "Stalled", "True").await;
+    assert_eq!(read().await, "Failed");
+
+    toys.family("a", &[]).await;
+    assert_eq!(read().await, "Current");
+    let held =
+        json!({"metadata": {"finalizers": ["toys.example.com/finalizer", "example.com/held"]}});
+    toys.meddle(&families, "a", &held).await;
+    families
+        .delete("a", &kube::api::DeleteParams::default())
+        .await
+        .expect("deletion begins");
+    assert_eq!(read().await, "Terminating");
 }
