@@ -22,11 +22,12 @@ pub(crate) struct Announcer {
     client: Client,
     controller: &'static str,
     instance: String,
-    last: Mutex<HashMap<String, Announcement>>,
+    /// What was last said of each object, for each reason.
+    last: Mutex<HashMap<String, HashMap<&'static str, Announcement>>>,
 }
 
 struct Announcement {
-    what: (&'static str, String),
+    note: String,
     at: Instant,
 }
 
@@ -44,16 +45,17 @@ impl Announcer {
     /// Warns of what is wrong with an object, unless that has just been said.
     pub(crate) async fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
-        let what = (reason, note.to_owned());
         let was_said = {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            last.get(&uid)
-                .is_some_and(|last| last.what == what && last.at.elapsed() < RENEW_AFTER)
+            let last = last.get(&uid).and_then(|by_reason| by_reason.get(reason));
+            last.is_some_and(|last| last.note == note && last.at.elapsed() < RENEW_AFTER)
         };
         if !was_said && self.publish(object, "Warning", reason, note).await {
             let at = Instant::now();
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            last.insert(uid, Announcement { what, at });
+            let note = note.to_owned();
+            let by_reason = last.entry(uid).or_default();
+            by_reason.insert(reason, Announcement { note, at });
         }
     }
 

@@ -14,7 +14,7 @@ mod standing;
 use kube::api::{ApiResource, DynamicObject, TypeMeta};
 
 pub use child_type::{ChildType, Strategy};
-pub(crate) use observed::{Children, Observed};
+pub(crate) use observed::{Children, Observed, is_later};
 pub(crate) use owner::Owner;
 pub(crate) use settle::{ChildWriter, Failure};
 pub(crate) use standing::unsettled;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -23,11 +24,14 @@ use crate::pause;
 use crate::reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
 use crate::related::Related;
 use crate::request::{Observation, SyncRequest};
+use crate::stalls::Stalls;
 use crate::status::{READY, Standing, Status};
 use crate::watch::Watch;
+use crate::written::Written;
 
 const VALID: &str = "Valid";
 const PAUSED: &str = "Paused";
+const DELETION_STALLED: &str = "DeletionStalled";
 
 /// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
 const ORPHAN: &str = "orphan";
@@ -54,6 +58,9 @@ pub(crate) struct Cycle<R> {
     pub(crate) has_status: bool,
     /// What keeps an object until what it stands for is gone, if anything has to.
     pub(crate) finalizer: Option<String>,
+    pub(crate) stalls: Stalls,
+    /// What the rounds have written to the objects themselves.
+    pub(crate) written: Written,
     pub(crate) announcer: Announcer,
     pub(crate) backoffs: Backoffs,
     pub(crate) metrics: Metrics,
@@ -69,8 +76,10 @@ impl<R> Cycle<R> {
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, uid: &str) {
         self.backoffs.reset(uid);
+        self.written.forget(uid);
         self.announcer.forget(uid);
         self.metrics.standing.forget(uid);
+        self.metrics.terminating.forget(uid);
     }
 }
 
@@ -83,6 +92,7 @@ struct Round<'a, R> {
     reference: ObjectReference,
     uid: String,
     generation: i64,
+    deleting_since: Option<Timestamp>,
     /// None for an object of a kind that lives in no namespace.
     namespace: Option<String>,
     finalizers: Vec<String>,
@@ -112,6 +122,11 @@ impl<R: Reconcile> Cycle<R> {
                 None => Api::all_with(client, &self.resource),
             },
             controller: self.controller(),
+            deleting_since: stored
+                .metadata
+                .deletion_timestamp
+                .as_ref()
+                .map(|time| time.0),
             namespace,
             finalizers: stored.finalizers().to_vec(),
             children: self.children.of(&uid),
@@ -142,7 +157,7 @@ impl<R: Reconcile> Round<'_, R> {
             pause::ANNOTATION
         );
         status.condition(PAUSED, true, "Annotated", &message);
-        status.write(&self.api, &self.name).await?;
+        self.write(&mut status).await?;
         Ok(Next::OnChange)
     }
 
@@ -169,6 +184,7 @@ impl<R: Reconcile> Round<'_, R> {
             valid: self.check().is_valid(),
             children: self.observation(),
         };
+        self.note_terminating();
         match self.cycle.reconciler.finalize(&deleted).await {
             Ok(Finalized::Gone) => self.release(&removal).await,
             Ok(Finalized::Kept(what)) => {
@@ -179,9 +195,78 @@ impl<R: Reconcile> Round<'_, R> {
                     .await;
                 self.release(&removal).await
             }
-            Ok(Finalized::Waiting(progress)) => self.progressed(self.status(), progress).await,
-            Err(error) => self.failed(self.status(), &error, true).await,
+            Ok(Finalized::Waiting(progress)) => {
+                let why = progress.readiness.as_ref().map(|it| it.message.clone());
+                let why = why.unwrap_or_default();
+                match self.stalled(&why).await {
+                    Some(status) => self.progressed(status, progress).await,
+                    None => self.let_go(&removal, &why).await,
+                }
+            }
+            Err(error) => match self.stalled(&error.to_string()).await {
+                Some(status) => self.failed(status, &error, true).await,
+                None => self.let_go(&removal, &error.to_string()).await,
+            },
         }
+    }
+
+    /// How long the object has been being deleted.
+    fn waits(&self) -> Duration {
+        let since = self.deleting_since.unwrap_or_else(Timestamp::now);
+        Timestamp::now()
+            .duration_since(since)
+            .try_into()
+            .unwrap_or_default()
+    }
+
+    fn note_terminating(&self) {
+        if let Some(since) = self.deleting_since {
+            let terminating = &self.cycle.metrics.terminating;
+            terminating.set(&self.controller, &self.uid, since);
+        }
+    }
+
+    /// The status of an object that is kept because of this, which is told if it has been so for long. None
+    /// when it is kept no longer.
+    async fn stalled(&self, why: &str) -> Option<Status> {
+        let Stalls {
+            told_after,
+            let_go_after,
+        } = self.cycle.stalls;
+        let waits = self.waits();
+        if let_go_after.is_some_and(|limit| waits >= limit) {
+            return None;
+        }
+        let mut status = self.status();
+        if waits >= told_after {
+            let since = self.deleting_since.unwrap_or_default();
+            let message = format!("its deletion began at {since} and has not ended: {why}");
+            status.condition(DELETION_STALLED, true, "FinalizerStalled", &message);
+            self.cycle
+                .announcer
+                .warn(&self.reference, DELETION_STALLED, &message)
+                .await;
+        }
+        Some(status)
+    }
+
+    /// Gives up: the object goes, and what it stood for is left behind.
+    async fn let_go(&self, removal: &Patch<()>, why: &str) -> Result<Next, kube::Error> {
+        let own = Status::of(&self.object, self.cycle.has_status).own_fields();
+        let left = Value::Object(own);
+        tracing::error!(
+            %left,
+            why,
+            "the object goes though its cleanup has not ended: what it stood for is left behind"
+        );
+        let note = format!("let go though its cleanup has not ended; left behind: {left}; {why}");
+        self.cycle
+            .announcer
+            .warn(&self.reference, "Orphaned", &note)
+            .await;
+        // Whatever becomes of the children by that.
+        self.writer().release(&self.children, false).await?;
+        self.remove_finalizer(removal).await
     }
 
     /// Lets the object go: first its children, then the object itself.
@@ -191,6 +276,10 @@ impl<R: Reconcile> Round<'_, R> {
             // Their watches tell when they are gone.
             return Ok(Next::After(LONGEST_WHILE_DELETING));
         }
+        self.remove_finalizer(removal).await
+    }
+
+    async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Next, kube::Error> {
         self.api
             .patch(&self.name, &PatchParams::default(), removal)
             .await?;
@@ -224,9 +313,20 @@ impl<R: Reconcile> Round<'_, R> {
 
     async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
         let patch = Patch::<()>::Json(json_patch::Patch(operations));
-        self.api
-            .patch(&self.name, &PatchParams::default(), &patch)
-            .await
+        let params = PatchParams::default();
+        let patched = self.api.patch(&self.name, &params, &patch).await?;
+        self.cycle.written.note(patched.clone());
+        Ok(patched)
+    }
+
+    /// Writes what differs of the status, if anything does. Says whether anything was written.
+    async fn write(&self, status: &mut Status) -> Result<bool, kube::Error> {
+        let written = status.write(&self.api, &self.name).await?;
+        let is_written = written.is_some();
+        if let Some(object) = written {
+            self.cycle.written.note(object);
+        }
+        Ok(is_written)
     }
 
     async fn keep(&self) -> Result<Next, kube::Error> {
@@ -285,7 +385,7 @@ impl<R: Reconcile> Round<'_, R> {
         status.fields(self.cycle.reconciler.identity(&object));
         // What is about to be done outside must be known even if this process does not live to tell.
         if status.memory_differs() {
-            status.write(&self.api, &self.name).await?;
+            self.write(&mut status).await?;
         }
         let request = SyncRequest {
             parent: &object,
@@ -439,7 +539,7 @@ impl<R: Reconcile> Round<'_, R> {
             "Invalid",
             "the object breaks rules of its kind; nothing is changed until it is corrected",
         );
-        let written = status.write(&self.api, &self.name).await?;
+        let written = self.write(&mut status).await?;
         self.cycle
             .announcer
             .warn(&self.reference, "Invalid", message)
@@ -463,7 +563,8 @@ impl<R: Reconcile> Round<'_, R> {
             children: _,
         } = progress;
         let readiness = readiness.unwrap_or_else(|| self.readiness(&[]));
-        let turned_ready = readiness.ready && !status.stood(READY, true);
+        // Not where it has been so from the first: then there is nothing to tell.
+        let turned_ready = readiness.ready && status.stood(READY, false);
         status.fields(fields);
         let standing = if readiness.ready {
             Standing::Ready
@@ -471,7 +572,7 @@ impl<R: Reconcile> Round<'_, R> {
             Standing::Reconciling
         };
         status.stands(standing, readiness.reason, &readiness.message);
-        status.write(&self.api, &self.name).await?;
+        self.write(&mut status).await?;
         self.cycle.backoffs.reset(&self.uid);
         if turned_ready {
             self.cycle
@@ -518,7 +619,7 @@ impl<R: Reconcile> Round<'_, R> {
             _ => Standing::Reconciling,
         };
         status.stands(standing, reason, &message);
-        status.write(&self.api, &self.name).await?;
+        self.write(&mut status).await?;
         self.cycle
             .announcer
             .warn(&self.reference, reason, &message)

@@ -25,10 +25,12 @@ mod related;
 mod request;
 mod run;
 mod sources;
+mod stalls;
 mod status;
 mod watch;
 mod watches;
 mod worker;
+mod written;
 
 pub use arming::{AnyListens, Arming, ArmingMetrics};
 pub use children::{ChildType, Strategy};
@@ -41,4 +43,5 @@ pub use reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, Reconcil
 pub use related::{Found, Related};
 pub use request::{Observation, SyncRequest};
 pub use run::{Loop, Run};
+pub use stalls::Stalls;
 pub use watch::{Reference, Watch};

@@ -2,6 +2,7 @@
 
 mod child_writes;
 mod queues;
+mod terminating;
 mod watches;
 
 use std::collections::{BTreeSet, HashMap};
@@ -19,6 +20,7 @@ use shared_validation::Verdict;
 pub(crate) use child_writes::ChildWrites;
 pub(crate) use queues::QueueMetrics;
 use queues::Queues;
+use terminating::Terminating;
 pub(crate) use watches::WatchState;
 use watches::Watches;
 
@@ -33,6 +35,7 @@ pub struct Metrics {
     pub(crate) child_writes: ChildWrites,
     pub(crate) violations: Family<ViolationLabels, Counter>,
     pub(crate) standing: Standing,
+    pub(crate) terminating: Terminating,
 }
 
 /// Which rules the stored objects break, whatever their policy does about it.
@@ -153,6 +156,7 @@ impl Metrics {
             queues: Queues::register(registry),
             child_writes: ChildWrites::register(registry),
             standing,
+            terminating: Terminating::register(registry),
         }
     }
 

@@ -19,7 +19,9 @@ use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
 use crate::sources::{Sources, Writers};
+use crate::stalls::Stalls;
 use crate::worker::Worker;
+use crate::written::Written;
 
 /// How many objects are reconciled at once. External calls are slow, and AWS limits their rate.
 const CONCURRENCY: usize = 8;
@@ -63,19 +65,28 @@ impl<R: Reconcile> Loop<R> {
         let cycle = Cycle {
             client,
             has_status: has_status(&*ruleset),
-            resource,
+            resource: resource.clone(),
             ruleset,
             reconciler,
             child_types,
             watches,
             children: Observed::default(),
             finalizer,
+            stalls: Stalls::default(),
+            written: Written::new(resource.clone()),
             announcer,
             backoffs,
             metrics,
             policy,
         };
         Self { cycle }
+    }
+
+    /// What becomes of deletions that do not come to their end.
+    #[must_use]
+    pub fn stalls(mut self, stalls: Stalls) -> Self {
+        self.cycle.stalls = stalls;
+        self
     }
 }
 

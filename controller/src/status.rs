@@ -105,6 +105,13 @@ impl Status {
         }
     }
 
+    /// The operator's own fields.
+    pub(crate) fn own_fields(&self) -> Map<String, Value> {
+        let mut fields = self.before.as_object().cloned().unwrap_or_default();
+        fields.retain(|name, _| !OF_THE_RUNTIME.contains(&name.as_str()));
+        fields
+    }
+
     pub(crate) fn accept(&mut self, accepted: &Accepted) {
         self.after["accepted"] = serde_json::to_value(accepted).expect("accepted values are JSON");
     }
@@ -126,19 +133,19 @@ impl Status {
                 .is_some_and(|after| after.keys().any(is_new))
     }
 
-    /// Writes what differs, if anything does, as one merge patch on the subresource. Says whether
-    /// anything was written.
+    /// Writes what differs, if anything does, as one merge patch on the subresource. Gives the object as it
+    /// then is.
     pub(crate) async fn write(
         &mut self,
         api: &Api<DynamicObject>,
         name: &str,
-    ) -> Result<bool, kube::Error> {
+    ) -> Result<Option<DynamicObject>, kube::Error> {
         if !self.is_subresource {
-            return Ok(false);
+            return Ok(None);
         }
         self.after["observedGeneration"] = json!(self.generation);
         let Some(patch) = merge_patch::between(&self.before, &self.after) else {
-            return Ok(false);
+            return Ok(None);
         };
         // With the resource version: a decision on stale data is refused and made again on fresh.
         let patch =
@@ -146,9 +153,10 @@ impl Status {
         let written = api
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
-        self.resource_version = written.metadata.resource_version;
+        self.resource_version
+            .clone_from(&written.metadata.resource_version);
         self.before = self.after.clone();
-        Ok(true)
+        Ok(Some(written))
     }
 
     /// Whether a condition stood as it is said to when the object was read.

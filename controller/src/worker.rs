@@ -43,7 +43,14 @@ impl<R: Reconcile> Worker<'_, R> {
         }
         while let Some(key) = self.queue.next().await {
             let next = match self.stored(&key) {
-                Some(object) => self.reconcile(&object).await,
+                Some(object) => {
+                    let next = self.reconcile(&object).await;
+                    if self.stored(&key).is_none() {
+                        // Gone in the meantime, and forgotten before the round ended.
+                        self.cycle.forget(&object.uid().unwrap_or_default());
+                    }
+                    next
+                }
                 None => Next::OnChange,
             };
             let again_after = match next {
@@ -57,7 +64,8 @@ impl<R: Reconcile> Worker<'_, R> {
 
     fn stored(&self, (namespace, name): &Key) -> Option<Arc<DynamicObject>> {
         let reference = ObjectRef::new_with(name, self.cycle.resource.clone());
-        self.store.get(&reference.within(namespace))
+        let stored = self.store.get(&reference.within(namespace))?;
+        Some(self.cycle.written.or_later(stored))
     }
 
     /// One round, with its failure turned into a backoff.

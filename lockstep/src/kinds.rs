@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
 use cloud_database_rules::CloudDatabase;
-use controller::{Loop, Metrics, Reconcile, Run};
+use controller::{Loop, Metrics, Reconcile, Run, Stalls};
 use echo::Echo;
 use kube::Client;
 use serde_json::Value;
@@ -147,6 +147,13 @@ pub(crate) struct OperatorArgs {
     /// How long an instance that may have been asked for must stay unseen before it counts as gone.
     #[arg(long = "rds-settle", default_value = "2m", value_parser = duration)]
     settle: Duration,
+    /// When a deletion that has not ended is told, by a condition and an Event.
+    #[arg(long, default_value = "1h", value_parser = duration)]
+    deletion_stalled_after: Duration,
+    /// Let an object go this long after its deletion began, although its cleanup has not ended: what it stood
+    /// for is left behind, and told by an Event `Orphaned`. Without this, never.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    let_go_after: Option<Duration>,
 }
 
 /// The operators, ready to work for as many terms as this replica leads.
@@ -154,6 +161,7 @@ pub(crate) struct Operators {
     client: Client,
     instances: Instances,
     timing: Timing,
+    stalls: Stalls,
     kinds: Kinds,
     policy: CurrentPolicy,
 }
@@ -171,6 +179,10 @@ impl Operators {
             kinds,
             policy,
             instances: Instances::from_environment().await,
+            stalls: Stalls {
+                told_after: args.deletion_stalled_after,
+                let_go_after: args.let_go_after,
+            },
             timing: Timing {
                 poll: args.poll,
                 resync: args.resync,
@@ -203,13 +215,14 @@ impl Operators {
         ruleset: Arc<dyn Judge>,
         metrics: &Metrics,
     ) -> Box<dyn Run> {
-        Box::new(Loop::new(
+        let run = Loop::new(
             self.client.clone(),
             ruleset,
             operator,
             metrics.clone(),
             self.policy.clone(),
-        ))
+        );
+        Box::new(run.stalls(self.stalls))
     }
 }
 

@@ -146,7 +146,7 @@ fn version(child: &DynamicObject) -> Option<u64> {
 }
 
 /// Whether one state of an object came after another.
-fn is_later(one: &DynamicObject, other: &DynamicObject) -> bool {
+pub(crate) fn is_later(one: &DynamicObject, other: &DynamicObject) -> bool {
     one.metadata.uid == other.metadata.uid && version(one) > version(other)
 }
 

@@ -1,0 +1,89 @@
+//! What the rounds have written to the objects themselves, until the watch has brought it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject};
+
+use crate::children::{is_later, tidy};
+
+/// The last written states of objects, by UID.
+///
+/// # Guarantees
+///
+/// A round never sees an object as it was before an earlier round has written to it: it would write the same
+/// once more, and be refused.
+pub(crate) struct Written {
+    resource: ApiResource,
+    by_uid: Mutex<HashMap<String, Arc<DynamicObject>>>,
+}
+
+impl Written {
+    pub(crate) fn new(resource: ApiResource) -> Self {
+        Self {
+            resource,
+            by_uid: Mutex::default(),
+        }
+    }
+
+    /// Takes what has been written.
+    pub(crate) fn note(&self, mut object: DynamicObject) {
+        tidy(&mut object, &self.resource);
+        if let Some(uid) = object.uid() {
+            self.by_uid().insert(uid, Arc::new(object));
+        }
+    }
+
+    /// An object as a watch has brought it, or as it has been written since.
+    pub(crate) fn or_later(&self, stored: Arc<DynamicObject>) -> Arc<DynamicObject> {
+        let Some(uid) = stored.uid() else {
+            return stored;
+        };
+        let mut by_uid = self.by_uid();
+        match by_uid.get(&uid) {
+            Some(written) if is_later(written, &stored) => Arc::clone(written),
+            _ => {
+                by_uid.remove(&uid);
+                stored
+            }
+        }
+    }
+
+    /// Forgets an object that is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.by_uid().remove(uid);
+    }
+
+    fn by_uid(&self) -> MutexGuard<'_, HashMap<String, Arc<DynamicObject>>> {
+        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(version: &str) -> DynamicObject {
+        let metadata = json!({"name": "a", "uid": "1", "resourceVersion": version});
+        serde_json::from_value(json!({"metadata": metadata})).expect("an object")
+    }
+
+    #[test]
+    fn what_was_written_is_seen_until_the_watch_has_brought_it() {
+        let gvk = GroupVersionKind::gvk("g", "v1", "K");
+        let written = Written::new(ApiResource::from_gvk(&gvk));
+        let seen = |version| {
+            let seen = written.or_later(Arc::new(object(version)));
+            seen.resource_version().unwrap_or_default()
+        };
+        written.note(object("10"));
+        assert_eq!(seen("9"), "10");
+        assert_eq!(seen("10"), "10");
+        assert!(written.by_uid().is_empty(), "nothing is kept");
+        assert_eq!(seen("9"), "9");
+    }
+}

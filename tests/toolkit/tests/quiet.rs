@@ -1,0 +1,205 @@
+//! What stands as it should is left in peace: nothing is written, and little is read.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use control_plane::{Cluster, eventually_within};
+use controller::{ChildType, Handled, Loop, Metrics, ReconcileError, SyncRequest, SyncResponse};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
+use toolkit::{Running, install_crd};
+
+const OBJECTS: usize = 1_000;
+
+/// How often all of them are looked at again, though nothing has changed.
+const RESYNCS: u64 = 10;
+
+const RESYNC: Duration = Duration::from_secs(1);
+
+/// Long enough for a busy machine.
+const DEADLINE: Duration = Duration::from_mins(5);
+
+/// An object with one child.
+#[derive(Deserialize)]
+struct Parent {}
+
+impl Kind for Parent {
+    const GROUP: &'static str = "toys.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Parent";
+
+    fn crd() -> Value {
+        completed(json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "parents.toys.example.com"},
+            "spec": {
+                "group": "toys.example.com",
+                "scope": "Namespaced",
+                "names": {"kind": "Parent", "plural": "parents", "singular": "parent"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }],
+            },
+        }))
+    }
+
+    fn example() -> Value {
+        json!({})
+    }
+
+    fn rules() -> Vec<Rule<Self>> {
+        Vec::new()
+    }
+}
+
+fn sync(request: &SyncRequest<'_, Parent>) -> Result<SyncResponse, ReconcileError> {
+    let name = &request.raw_parent()["metadata"]["name"];
+    let child = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"},
+    });
+    Ok(SyncResponse::new().child(&child)?.requeue_after(RESYNC))
+}
+
+struct Counted {
+    running: Running,
+    registry: Registry,
+}
+
+impl Counted {
+    fn start(cluster: &Cluster) -> Self {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let handler = Handled::new(sync).making([ChildType::namespaced::<ConfigMap>()]);
+        let ruleset = Ruleset::<Parent>::compile().expect("the rules");
+        let running = Running::start(Loop::new(
+            cluster.client(),
+            Arc::new(ruleset),
+            handler,
+            metrics,
+            CurrentPolicy::default(),
+        ));
+        Self { running, registry }
+    }
+
+    /// Waits for so many rounds from now.
+    async fn rounds(&self, wanted: u64) {
+        let before = self.count();
+        let done = eventually_within(DEADLINE, "rounds", async || {
+            (self.count() - before >= wanted).then_some(())
+        });
+        done.await.expect("they come");
+    }
+
+    fn count(&self) -> u64 {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("metrics");
+        let mut lines = text.lines();
+        let success =
+            "controller_runtime_reconcile_total{controller=\"parent\",result=\"success\"} ";
+        let count = lines.find_map(|line| line.strip_prefix(success)?.parse().ok());
+        count.unwrap_or_default()
+    }
+}
+
+/// The calls in an audit log from an offset on that are about our objects or their children, by verb.
+fn calls(log: &Path, from: usize) -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(log).expect("the audit log");
+    let mut calls = BTreeMap::new();
+    for line in text[from..].lines() {
+        let event: Value = serde_json::from_str(line).expect("an event");
+        // The garbage collector and kubectl do not come under this name.
+        let is_ours = event["userAgent"]
+            .as_str()
+            .is_none_or(|agent| agent.is_empty());
+        if is_ours {
+            let verb = event["verb"].as_str().unwrap_or_default().to_owned();
+            *calls.entry(verb).or_default() += 1;
+        }
+    }
+    calls
+}
+
+fn size(log: &Path) -> usize {
+    let size = fs::metadata(log).expect("the audit log").len();
+    usize::try_from(size).expect("it fits")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_stand_as_they_should_are_never_written() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (policy, log) = (
+        folder.path().join("policy.yaml"),
+        folder.path().join("audit.log"),
+    );
+    let rules = json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"],
+        "rules": [{"level": "Metadata", "resources": [
+            {"group": "toys.example.com"},
+            {"group": "", "resources": ["configmaps"]},
+            {"group": "events.k8s.io"},
+        ]}],
+    });
+    fs::write(&policy, rules.to_string()).expect("a file");
+    let audited = [
+        format!("--audit-policy-file={}", policy.display()),
+        format!("--audit-log-path={}", log.display()),
+    ];
+    let audited = [audited[0].as_str(), audited[1].as_str()];
+    let cluster = Cluster::start_with(&audited).await.expect("a cluster");
+    install_crd(&cluster.client(), Parent::crd()).await;
+    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", "Parent");
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "parents");
+    let parents: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
+    stream::iter(0..OBJECTS)
+        .for_each_concurrent(16, async |at| {
+            let parent = DynamicObject::new(&format!("p{at}"), &resource).data(json!({}));
+            let made = parents.create(&PostParams::default(), &parent).await;
+            made.expect("it is stored");
+        })
+        .await;
+    let first = Counted::start(&cluster);
+    // Each has had its child, its status, and what both have led to.
+    let settled = eventually_within(DEADLINE, "all objects being ready", async || {
+        let all = parents.list(&Default::default()).await.ok()?;
+        let ready = |parent: &DynamicObject| {
+            parent
+                .data
+                .pointer("/status/conditions")
+                .is_some_and(|all| all.to_string().contains("Available"))
+        };
+        all.items.iter().all(ready).then_some(())
+    });
+    settled.await.expect("they become ready");
+    let each = OBJECTS as u64;
+    first.rounds(2 * each).await;
+
+    let (at_first, in_between) = (calls(&log, 0), size(&log));
+    first.rounds(RESYNCS / 2 * each).await;
+    first.running.stop().await;
+    let second = Counted::start(&cluster);
+    second.rounds(RESYNCS / 2 * each).await;
+    second.running.stop().await;
+    let quiet = calls(&log, in_between);
+    println!(
+        "{OBJECTS} objects: at first {at_first:?}; then {RESYNCS} resyncs and a restart: {quiet:?}"
+    );
+    let written: usize = ["create", "update", "patch", "delete"]
+        .iter()
+        .filter_map(|verb| quiet.get(*verb))
+        .sum();
+    assert_eq!(written, 0, "{quiet:?}");
+    assert_eq!(at_first.get("patch"), Some(&OBJECTS), "a status each");
+}

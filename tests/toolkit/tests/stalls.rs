@@ -1,0 +1,143 @@
+//! Objects that cannot go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use control_plane::{Cluster, eventually};
+use controller::{
+    Deleted, Finalized, Handled, Handler, Loop, Metrics, ReconcileError, Stalls, SyncRequest,
+    SyncResponse,
+};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::core::GroupVersionKind;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
+use toolkit::{Running, becomes, install_crd, stands};
+
+/// An object that stands for something that cannot be removed.
+#[derive(Deserialize)]
+struct Stain {}
+
+impl Kind for Stain {
+    const GROUP: &'static str = "toys.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Stain";
+
+    fn crd() -> Value {
+        let status = json!({"type": "object", "properties": {"spot": {"type": "string"}}});
+        completed(json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "stains.toys.example.com"},
+            "spec": {
+                "group": "toys.example.com",
+                "scope": "Namespaced",
+                "names": {"kind": "Stain", "plural": "stains", "singular": "stain"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"status": status}}},
+                }],
+            },
+        }))
+    }
+
+    fn example() -> Value {
+        json!({})
+    }
+
+    fn rules() -> Vec<Rule<Self>> {
+        Vec::new()
+    }
+}
+
+struct Indelible;
+
+impl Handler<Stain> for Indelible {
+    fn sync(&self, _: &SyncRequest<'_, Stain>) -> Result<SyncResponse, ReconcileError> {
+        SyncResponse::new().status(&json!({"spot": "on the carpet"}))
+    }
+
+    fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+        Err(ReconcileError::Transient {
+            reason: "Indelible",
+            message: "it does not come out".to_owned(),
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cluster = Cluster::start().await.expect("a cluster");
+    install_crd(&cluster.client(), Stain::crd()).await;
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let start = |let_go_after| {
+        let ruleset = Ruleset::<Stain>::compile().expect("the rules");
+        let handler = Handled::new(Indelible).finalizer("toys.example.com/indelible");
+        let stalls = Stalls {
+            told_after: Duration::from_secs(1),
+            let_go_after,
+        };
+        let policy = CurrentPolicy::default();
+        let ruleset = Arc::new(ruleset);
+        let run = Loop::new(cluster.client(), ruleset, handler, metrics.clone(), policy);
+        Running::start(run.stalls(stalls))
+    };
+    let running = start(None);
+    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", "Stain");
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "stains");
+    let stains: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
+    let stain = DynamicObject::new("a", &resource).data(json!({}));
+    stains
+        .create(&PostParams::default(), &stain)
+        .await
+        .expect("it is stored");
+    stands(&stains, "a", "Ready", "True").await;
+
+    stains
+        .delete("a", &DeleteParams::default())
+        .await
+        .expect("deletion begins");
+    let (reason, message) = stands(&stains, "a", "DeletionStalled", "True").await;
+    assert_eq!(reason, "FinalizerStalled");
+    assert!(
+        message.ends_with("has not ended: it does not come out"),
+        "{message}"
+    );
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("metrics");
+    let going = "lockstep_terminating_objects{controller=\"stain\",longer_than=\"0s\"} 1";
+    assert!(text.contains(going), "{text}");
+    let events: Api<Event> = Api::namespaced(cluster.client(), "default");
+    let said = async |reason: &str| {
+        let all = events
+            .list(&ListParams::default())
+            .await
+            .expect("Events")
+            .items;
+        let of_reason = all
+            .into_iter()
+            .filter(|event| event.reason.as_deref() == Some(reason));
+        of_reason.filter_map(|event| event.note).collect::<Vec<_>>()
+    };
+    assert_eq!(said("DeletionStalled").await, [message]);
+
+    // As opted in to.
+    running.stop().await;
+    let running = start(Some(Duration::from_secs(1)));
+    becomes(&stains, "a", "going", |found| found.is_none()).await;
+    let told = eventually("an Event that tells what is left", async || {
+        let told = said("Orphaned").await;
+        (!told.is_empty()).then_some(told)
+    });
+    let expected = "let go though its cleanup has not ended; left behind: {\"spot\":\"on the carpet\"}; it does not come out";
+    assert_eq!(told.await.expect("it is told"), [expected]);
+    // Both are said once, however many rounds there were.
+    assert_eq!(said("DeletionStalled").await.len(), 1);
+    running.stop().await;
+}
