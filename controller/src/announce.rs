@@ -1,34 +1,67 @@
-//! Events: what happened to an object, said once and again only as long as it lasts.
+//! Events: what happened to an object, said once, and counted while it lasts.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::time::Instant;
 
-/// The API server keeps Events for one hour.
+/// How often what is wrong is looked at again, so that its Event stays: the API server keeps one for an hour
+/// after it was last written.
 pub(crate) const RENEW_AFTER: Duration = Duration::from_mins(55);
+
+/// How soon an Event may be written again that says that something has gone on.
+const COUNT_AFTER: Duration = Duration::from_mins(10);
+
+/// How many Events of one object begin within [`COUNT_AFTER`], when the words differ each time.
+const MOST_AT_ONCE: usize = 5;
 
 /// The API server's limit for an Event's note, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
 
 /// Publishes Events.
+///
+/// # Guarantees
+///
+/// What goes on is one Event that is counted, and no object has more than a few new ones in ten minutes.
 pub(crate) struct Announcer {
     client: Client,
     controller: &'static str,
     instance: String,
-    /// What was last said of each object, for each reason.
-    last: Mutex<HashMap<String, HashMap<&'static str, Announcement>>>,
+    by_uid: Mutex<HashMap<String, Said>>,
 }
 
+/// What has been said of an object.
+#[derive(Default)]
+struct Said {
+    /// The last of each reason.
+    last: HashMap<&'static str, Announcement>,
+    begun: Vec<Instant>,
+}
+
+#[derive(Clone)]
 struct Announcement {
     note: String,
-    at: Instant,
+    /// The name of the Event.
+    name: String,
+    /// How often it has happened.
+    count: i32,
+    written: Instant,
+}
+
+/// What comes of something that is to be said.
+enum Saying {
+    /// It is being said already.
+    Nothing,
+    Anew,
+    Again(Announcement),
 }
 
 impl Announcer {
@@ -38,24 +71,45 @@ impl Announcer {
             client,
             controller,
             instance,
-            last: Mutex::default(),
+            by_uid: Mutex::default(),
         }
     }
 
-    /// Warns of what is wrong with an object, unless that has just been said.
+    /// Warns of what is wrong with an object. What goes on is counted.
     pub(crate) async fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
-        let was_said = {
-            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            let last = last.get(&uid).and_then(|by_reason| by_reason.get(reason));
-            last.is_some_and(|last| last.note == note && last.at.elapsed() < RENEW_AFTER)
+        let said = match self.saying(&uid, reason, note) {
+            Saying::Nothing => return,
+            Saying::Anew => None,
+            Saying::Again(last) => self.count(object, last).await,
         };
-        if !was_said && self.publish(object, "Warning", reason, note).await {
-            let at = Instant::now();
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            let note = note.to_owned();
-            let by_reason = last.entry(uid).or_default();
-            by_reason.insert(reason, Announcement { note, at });
+        let said = match said {
+            Some(said) => Some(said),
+            None => self.publish(object, "Warning", reason, note).await,
+        };
+        if let Some(said) = said {
+            self.by_uid().entry(uid).or_default().note(reason, said);
+        }
+    }
+
+    fn saying(&self, uid: &str, reason: &'static str, note: &str) -> Saying {
+        let mut by_uid = self.by_uid();
+        let said = by_uid.entry(uid.to_owned()).or_default();
+        if let Some(last) = said.last.get_mut(reason)
+            && last.note == note
+        {
+            last.count += 1;
+            let is_due = last.written.elapsed() >= COUNT_AFTER;
+            return if is_due {
+                Saying::Again(last.clone())
+            } else {
+                Saying::Nothing
+            };
+        }
+        if said.is_talkative() {
+            Saying::Nothing
+        } else {
+            Saying::Anew
         }
     }
 
@@ -67,10 +121,21 @@ impl Announcer {
 
     /// Forgets what was said of an object, so that it is said again when it happens again.
     pub(crate) fn forget(&self, uid: &str) {
-        self.last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
+        self.by_uid().remove(uid);
+    }
+
+    /// Writes how often something has happened into its Event, if that is still there.
+    async fn count(&self, object: &ObjectReference, last: Announcement) -> Option<Announcement> {
+        let now = MicroTime(Timestamp::now());
+        let series = json!({"series": {"count": last.count, "lastObservedTime": now}});
+        let events = self.events(object);
+        let patch = Patch::Merge(series);
+        let params = PatchParams::default();
+        let patched = events.patch(&last.name, &params, &patch).await;
+        patched.ok().map(|_| Announcement {
+            written: Instant::now(),
+            ..last
+        })
     }
 
     async fn publish(
@@ -79,16 +144,12 @@ impl Announcer {
         type_: &str,
         reason: &str,
         note: &str,
-    ) -> bool {
-        let namespace = object
-            .namespace
-            .clone()
-            .unwrap_or_else(|| "default".to_owned());
+    ) -> Option<Announcement> {
         let name = object.name.as_deref().unwrap_or_default();
         let event = Event {
             metadata: ObjectMeta {
                 generate_name: Some(format!("{name}-")),
-                namespace: Some(namespace.clone()),
+                namespace: Some(namespace(object)),
                 ..ObjectMeta::default()
             },
             type_: Some(type_.to_owned()),
@@ -101,16 +162,50 @@ impl Announcer {
             reporting_instance: Some(self.instance.clone()),
             ..Event::default()
         };
-        let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        let events = self.events(object);
         match events.create(&PostParams::default(), &event).await {
-            Ok(_) => true,
+            Ok(event) => Some(Announcement {
+                note: note.to_owned(),
+                name: event.metadata.name.unwrap_or_default(),
+                count: 1,
+                written: Instant::now(),
+            }),
             // An Event is a courtesy: the status says the same.
             Err(error) => {
                 tracing::warn!(%error, reason, "cannot publish an Event");
-                false
+                None
             }
         }
     }
+
+    fn events(&self, object: &ObjectReference) -> Api<Event> {
+        Api::namespaced(self.client.clone(), &namespace(object))
+    }
+
+    fn by_uid(&self) -> MutexGuard<'_, HashMap<String, Said>> {
+        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Said {
+    fn note(&mut self, reason: &'static str, said: Announcement) {
+        if said.count == 1 {
+            self.begun.push(said.written);
+        }
+        self.last.insert(reason, said);
+    }
+
+    /// Whether so much has just been said that more would be a flood.
+    fn is_talkative(&mut self) -> bool {
+        self.begun.retain(|begun| begun.elapsed() < COUNT_AFTER);
+        self.begun.len() >= MOST_AT_ONCE
+    }
+}
+
+/// Where the Events of an object are; those of one that is in no namespace are in the default one.
+fn namespace(object: &ObjectReference) -> String {
+    let namespace = object.namespace.clone();
+    namespace.unwrap_or_else(|| "default".to_owned())
 }
 
 fn cut(note: &str) -> String {
@@ -126,7 +221,44 @@ fn cut(note: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_on_is_counted_and_what_differs_each_time_is_no_flood() {
+        let server = tower::service_fn(|_: http::Request<Body>| async {
+            Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
+        });
+        let announcer = Announcer::new(Client::new(server, "default"), "test");
+        let say = |note: &str| match announcer.saying("1", "Failed", note) {
+            Saying::Nothing => "nothing".to_owned(),
+            Saying::Anew => {
+                let said = Announcement {
+                    note: note.to_owned(),
+                    name: "e".to_owned(),
+                    count: 1,
+                    written: Instant::now(),
+                };
+                let mut by_uid = announcer.by_uid();
+                by_uid
+                    .entry("1".to_owned())
+                    .or_default()
+                    .note("Failed", said);
+                "anew".to_owned()
+            }
+            Saying::Again(last) => format!("{} times", last.count),
+        };
+        assert_eq!(say("a"), "anew");
+        assert_eq!([say("a"), say("a")], ["nothing", "nothing"]);
+        tokio::time::advance(COUNT_AFTER).await;
+        assert_eq!(say("a"), "4 times");
+        let differing: Vec<_> = (0..10).map(|at| say(&format!("request {at}"))).collect();
+        let anew = differing.iter().filter(|said| *said == "anew").count();
+        assert_eq!(anew, MOST_AT_ONCE);
+        tokio::time::advance(COUNT_AFTER).await;
+        assert_eq!(say("request 11"), "anew");
+    }
 
     #[test]
     fn a_long_note_is_cut_at_a_character() {

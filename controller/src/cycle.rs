@@ -31,6 +31,8 @@ use crate::written::Written;
 
 const VALID: &str = "Valid";
 const PAUSED: &str = "Paused";
+/// The reason of every Event that tells of a failure; which one it is, its note tells.
+const PROCESSING_ERROR: &str = "ProcessingError";
 const DELETION_STALLED: &str = "DeletionStalled";
 
 /// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
@@ -622,7 +624,11 @@ impl<R: Reconcile> Round<'_, R> {
         self.write(&mut status).await?;
         self.cycle
             .announcer
-            .warn(&self.reference, reason, &message)
+            .warn(
+                &self.reference,
+                PROCESSING_ERROR,
+                &format!("{reason}: {message}"),
+            )
             .await;
         Ok(next)
     }

@@ -38,7 +38,8 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
         rules.push(json!({"apiGroups": [group], "resources": [subresource(plural, "status")], "verbs": ["patch"]}));
     }
     rules.push(
-        json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}),
+        // What goes on is counted in the same Event.
+        json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}),
     );
     rules.push(json!({
         "apiGroups": ["admissionregistration.k8s.io"],
@@ -88,8 +89,6 @@ fn controller_role(install: &Install<'_>) -> Value {
             {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "list", "update", "watch"]},
             // Whether any replica is wanted.
             {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names::APP], "verbs": ["get"]},
-            // What is said again about the gate's keys is said in the same Event.
-            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             // The replicas of the gate, to see which certificate each of them shows.
             {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]},
             {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
