@@ -45,6 +45,8 @@ pub(crate) enum Next {
     OnChange,
     /// After this time, if it does not change before.
     After(Duration),
+    /// The same, because something has gone wrong.
+    Failed(Duration),
 }
 
 /// Everything that a round needs.
@@ -424,7 +426,7 @@ impl<R: Reconcile> Round<'_, R> {
                     .cycle
                     .backoffs
                     .after_failure(&self.uid, self.generation, false);
-                self.invalid(status, &aggregate(&errors), Next::After(after))
+                self.invalid(status, &aggregate(&errors), Next::Failed(after))
                     .await
             }
             error => self.failed(status, &error, false).await,
@@ -605,10 +607,10 @@ impl<R: Reconcile> Round<'_, R> {
         let (reason, next) = match error {
             // Looked at again all the same: the change may be made outside, where no watch sees it.
             ReconcileError::Permanent { reason, .. } if deleting => {
-                (*reason, Next::After(LONGEST_WHILE_DELETING))
+                (*reason, Next::Failed(LONGEST_WHILE_DELETING))
             }
             ReconcileError::Permanent { reason, .. } => {
-                (*reason, Next::After(announce::RENEW_AFTER))
+                (*reason, Next::Failed(announce::RENEW_AFTER))
             }
             ReconcileError::Transient { reason, .. } => (*reason, self.backoff(deleting)),
             ReconcileError::Invalid(_) | ReconcileError::Told { .. } => {
@@ -634,7 +636,7 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     fn backoff(&self, deleting: bool) -> Next {
-        Next::After(
+        Next::Failed(
             self.cycle
                 .backoffs
                 .after_failure(&self.uid, self.generation, deleting),

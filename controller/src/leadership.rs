@@ -7,8 +7,14 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
+
+use crate::tenure::Tenure;
 
 /// How long others wait after a sign of life of the leader before one of them takes over. The values
 /// are those of Kubernetes' own controllers.
@@ -20,11 +26,39 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How often the leader renews, and the others look.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
+/// Who leads, under client-go's name.
+#[derive(Clone)]
+pub struct LeaderMetrics {
+    leads: Family<Labels, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    name: String,
+}
+
+impl LeaderMetrics {
+    /// Registers the metric.
+    pub fn register(registry: &mut Registry) -> Self {
+        let leads = Family::default();
+        let help = "Whether this replica leads by the lease of that name: 1 when it does";
+        registry.register("leader_election_master_status", help, Family::clone(&leads));
+        Self { leads }
+    }
+
+    fn of(&self, lease: &str) -> Gauge {
+        let name = lease.to_owned();
+        self.leads.get_or_create_owned(&Labels { name })
+    }
+}
+
 /// A candidate for leadership.
 pub struct Candidate {
     leases: Api<Lease>,
     name: String,
     identity: String,
+    leads: Gauge,
+    tenure: Tenure,
 }
 
 /// A lease that another one holds, and since when nothing has been heard of him.
@@ -38,12 +72,27 @@ struct Rival {
 
 impl Candidate {
     /// A candidate under an identity that no other replica has, such as its Pod's name.
-    pub fn new(client: Client, namespace: &str, lease: &str, identity: &str) -> Self {
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        lease: &str,
+        identity: &str,
+        metrics: &LeaderMetrics,
+    ) -> Self {
+        let leads = metrics.of(lease);
+        leads.set(0);
         Self {
+            leads,
+            tenure: Tenure::pending(),
             leases: Api::namespaced(client, namespace),
             name: lease.to_owned(),
             identity: identity.to_owned(),
         }
+    }
+
+    /// Until when it may be sure that no other one leads.
+    pub fn tenure(&self) -> Tenure {
+        self.tenure.clone()
     }
 
     /// Leads whenever it can, until `stop` turns true.
@@ -65,6 +114,8 @@ impl Candidate {
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             tracing::info!(lease = self.name, identity = self.identity, "leading");
+            self.leads.set(1);
+            self.tenure.lasts_until(renewed + LEASE_DURATION);
             let (end, ending) = watch::channel(false);
             let mut work = std::pin::pin!(work(ending));
             let last_renewal = tokio::select! {
@@ -76,6 +127,8 @@ impl Candidate {
             let Some(last_renewal) = last_renewal else {
                 // The lease lives on for its duration, renewed or not; that is the time there is.
                 let _ = timeout(RENEW_DEADLINE, work).await;
+                self.leads.set(0);
+                self.tenure.is_over();
                 return self.release().await;
             };
             tracing::error!(
@@ -88,6 +141,8 @@ impl Candidate {
             {
                 tracing::warn!("work was cut off before the lease expired");
             }
+            self.leads.set(0);
+            self.tenure.is_over();
         }
     }
 
@@ -159,7 +214,10 @@ impl Candidate {
             let now = Instant::now();
             let deadline = renewed + RENEW_DEADLINE;
             match timeout_at(deadline, self.renew()).await {
-                Ok(Ok(true)) => renewed = now,
+                Ok(Ok(true)) => {
+                    renewed = now;
+                    self.tenure.lasts_until(renewed + LEASE_DURATION);
+                }
                 // Somebody else holds it, or nobody has answered in time.
                 Ok(Ok(false)) | Err(_) => return renewed,
                 Ok(Err(error)) => {

@@ -1,7 +1,9 @@
 //! What the loop counts, under controller-runtime's names where it has one.
 
+mod calls;
 mod child_writes;
 mod queues;
+mod running;
 mod terminating;
 mod watches;
 
@@ -17,6 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 use shared_validation::Verdict;
 
+pub use calls::CallMetrics;
 pub(crate) use child_writes::ChildWrites;
 pub(crate) use queues::QueueMetrics;
 use queues::Queues;
@@ -28,7 +31,10 @@ use watches::Watches;
 #[derive(Clone)]
 pub struct Metrics {
     reconciles: Family<ResultLabels, Counter>,
+    errors: Family<ControllerLabels, Counter>,
     panics: Family<ControllerLabels, Counter>,
+    active: Family<ControllerLabels, Gauge>,
+    at_most: Family<ControllerLabels, Gauge>,
     duration: Family<ControllerLabels, Histogram>,
     watches: Watches,
     queues: Queues,
@@ -134,6 +140,24 @@ impl Metrics {
                 "Reconciles by result",
                 Family::default(),
             ),
+            errors: registered(
+                registry,
+                "controller_runtime_reconcile_errors",
+                "Reconciles in which something went wrong",
+                Family::default(),
+            ),
+            active: registered(
+                registry,
+                "controller_runtime_active_workers",
+                "How many objects are being reconciled",
+                Family::default(),
+            ),
+            at_most: registered(
+                registry,
+                "controller_runtime_max_concurrent_reconciles",
+                "How many objects are reconciled at once at most",
+                Family::default(),
+            ),
             panics: registered(
                 registry,
                 "controller_runtime_reconcile_panics",
@@ -172,8 +196,23 @@ impl Metrics {
             result,
         };
         self.reconciles.get_or_create(&labels).inc();
+        let errors = self.errors.get_or_create_owned(&labels_of(controller));
+        errors.inc_by(u64::from(result == "error"));
         let duration = self.duration.get_or_create_owned(&labels_of(controller));
         duration.observe(took.as_secs_f64());
+    }
+
+    /// Says how many rounds there may be at once.
+    pub(crate) fn at_most(&self, controller: &str, workers: usize) {
+        let at_most = self.at_most.get_or_create_owned(&labels_of(controller));
+        at_most.set(i64::try_from(workers).unwrap_or(i64::MAX));
+    }
+
+    /// A round that is under way, for as long as the value lives.
+    pub(crate) fn working(&self, controller: &str) -> Active {
+        let active = self.active.get_or_create_owned(&labels_of(controller));
+        active.inc();
+        Active(active)
     }
 
     /// Counts a round that panicked.
@@ -189,6 +228,15 @@ impl Metrics {
     /// What does not bring what happens in the cluster, if anything does not.
     pub fn what_is_down(&self) -> Vec<String> {
         self.watches.what_is_down()
+    }
+}
+
+/// A round that is under way.
+pub(crate) struct Active(Gauge);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

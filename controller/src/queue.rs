@@ -51,6 +51,8 @@ struct Entry {
     /// Since when it could have been handed out.
     waits_since: Option<Instant>,
     works_since: Option<Instant>,
+    /// Of the time that it was last handed out.
+    number: u64,
     /// What came while it was worked on.
     again: Option<Priority>,
 }
@@ -92,8 +94,9 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
                 }
                 let now = Instant::now();
                 state.promote(now);
-                if let Some((key, waited)) = state.take(now) {
+                if let Some((key, number, waited)) = state.take(now) {
                     self.metrics.waited.observe(waited.as_secs_f64());
+                    self.metrics.running.begins(number, now);
                     self.tell(state);
                     return Some(key);
                 }
@@ -118,6 +121,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         let Some(mut entry) = state.entries.remove(key) else {
             return;
         };
+        self.metrics.running.ends(entry.number);
         if let Some(since) = entry.works_since.take() {
             self.metrics.worked.observe(since.elapsed().as_secs_f64());
         }
@@ -247,14 +251,16 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// The most urgent key, and how long it has waited.
-    fn take(&mut self, now: Instant) -> Option<(K, Duration)> {
-        let (_, key) = self.ready.pop_first()?;
+    /// The most urgent key, a number for this time, and how long it has waited.
+    fn take(&mut self, now: Instant) -> Option<(K, u64, Duration)> {
+        let ((_, number), key) = self.ready.pop_first()?;
         let entry = self.entries.entry(key.clone()).or_default();
         entry.ready = None;
         entry.works_since = Some(now);
+        entry.number = number;
         let since = entry.waits_since.take();
-        Some((key, since.map_or(Duration::ZERO, |since| now - since)))
+        let waited = since.map_or(Duration::ZERO, |since| now - since);
+        Some((key, number, waited))
     }
 }
 

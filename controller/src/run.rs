@@ -118,6 +118,7 @@ impl<R: Reconcile> Run for Loop<R> {
         let cycle = &self.cycle;
         let controller = cycle.controller();
         let queue = Queue::new(cycle.metrics.queue(&controller));
+        cycle.metrics.at_most(&controller, CONCURRENCY);
         let writers = Writers::of(cycle);
         let related: Vec<_> = writers.related.iter().map(Writer::as_reader).collect();
         let worker = Worker {
@@ -233,7 +234,7 @@ mod tests {
         let first = worker.reconcile(&object).await;
         let second = worker.reconcile(&object).await;
         let after = |next| match next {
-            Next::After(time) => time,
+            Next::After(time) | Next::Failed(time) => time,
             Next::OnChange => Duration::ZERO,
         };
         assert!(after(first) > Duration::ZERO);

@@ -56,7 +56,9 @@ impl<R: Reconcile> Worker<'_, R> {
             let again_after = match next {
                 Next::OnChange => None,
                 // What was done together is not asked for together for ever.
-                Next::After(time) => Some(time.mul_f64(1.0 + JITTER * fastrand::f64())),
+                Next::After(time) | Next::Failed(time) => {
+                    Some(time.mul_f64(1.0 + JITTER * fastrand::f64()))
+                }
             };
             self.queue.done(&key, again_after);
         }
@@ -77,23 +79,28 @@ impl<R: Reconcile> Worker<'_, R> {
             namespace = object.namespace().unwrap_or_default(),
             name = object.name_any(),
             generation = object.metadata.generation,
+            // Of all lines of one round, and of no other.
+            reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
+        let _active = self.cycle.metrics.working(self.controller);
         let round = self.cycle.run(object, self.related);
         let round = AssertUnwindSafe(round.instrument(span.clone()));
         let (next, result) = match round.catch_unwind().await {
-            Ok(Ok(next)) => (next, "success"),
+            Ok(Ok(Next::OnChange)) => (Next::OnChange, "success"),
+            Ok(Ok(next @ Next::After(_))) => (next, "requeue_after"),
+            Ok(Ok(next @ Next::Failed(_))) => (next, "error"),
             // Gone in the meantime: a deletion has nothing left to wait for.
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => (Next::OnChange, "success"),
             Ok(Err(error)) => {
                 let after = cycle::failure(self.cycle, object);
                 span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));
-                (Next::After(after), "error")
+                (Next::Failed(after), "error")
             }
             Err(_) => {
                 let after = cycle::failure(self.cycle, object);
                 span.in_scope(|| tracing::error!(?after, "the round panicked"));
                 self.cycle.metrics.panicked(self.controller);
-                (Next::After(after), "error")
+                (Next::Failed(after), "error")
             }
         };
         let elapsed = started.elapsed();

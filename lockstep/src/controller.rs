@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use controller::{AnyListens, Arming, ArmingMetrics, Candidate, Metrics};
-use kube::Client;
+use controller::{
+    AnyListens, Arming, ArmingMetrics, CallMetrics, Candidate, LeaderMetrics, Metrics,
+};
+use kube::client::ClientBuilder;
+use kube::{Client, Config};
 use prometheus_client::registry::Registry;
 use shared_validation::Rulesets;
 use tokio::sync::watch;
@@ -62,15 +65,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 
 async fn serve(args: Args) -> anyhow::Result<()> {
     let stop = serving::stop_signal()?;
-    let client = Client::try_default()
-        .await
-        .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
     let mut registry = Registry::default();
+    let client = client(&CallMetrics::register(&mut registry)).await?;
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose()?;
     let rulesets = kinds.rulesets();
     let policy = args.policy.follow(&kinds.all, &mut registry);
-    let operators = Operators::new(&client, &args.operators, kinds, policy).await;
+    let candidate = Candidate::new(
+        client.clone(),
+        &args.namespace,
+        &args.lease,
+        &args.identity,
+        &LeaderMetrics::register(&mut registry),
+    );
+    let tenure = candidate.tenure();
+    let operators = Operators::new(&client, &args.operators, kinds, policy, tenure).await;
     let certs = certs::Metrics::register(&mut registry);
     let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
     let arming = args.arming(
@@ -89,7 +98,6 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     tokio::spawn(keeper.run());
     tokio::spawn(lookout.run());
     let arming = tokio::spawn(arming.run(stop.clone()));
-    let candidate = Candidate::new(client, &args.namespace, &args.lease, &args.identity);
     let term = |ending: watch::Receiver<bool>| {
         let loops = operators.loops(&metrics);
         async move {
@@ -101,6 +109,14 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let _ = tokio::time::timeout(Duration::from_secs(10), arming).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// A client whose calls are counted.
+async fn client(calls: &CallMetrics) -> anyhow::Result<Client> {
+    let config = Config::infer()
+        .await
+        .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
+    Ok(ClientBuilder::try_from(config)?.with_layer(calls).build())
 }
 
 impl Args {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
 use cloud_database_rules::CloudDatabase;
-use controller::{Loop, Metrics, Reconcile, Run, Stalls};
+use controller::{Loop, Metrics, Reconcile, Run, Stalls, Tenure};
 use echo::Echo;
 use kube::Client;
 use serde_json::Value;
@@ -173,12 +173,13 @@ impl Operators {
         args: &OperatorArgs,
         kinds: Kinds,
         policy: CurrentPolicy,
+        tenure: Tenure,
     ) -> Self {
         Self {
             client: client.clone(),
             kinds,
             policy,
-            instances: Instances::from_environment().await,
+            instances: Instances::from_environment(tenure).await,
             stalls: Stalls {
                 told_after: args.deletion_stalled_after,
                 let_go_after: args.let_go_after,

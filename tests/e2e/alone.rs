@@ -254,7 +254,8 @@ async fn post_on(
     Ok(Response::from_parts(parts, body.to_vec()))
 }
 
-async fn plain_get(address: &str, path: &str) -> Option<String> {
+/// What is answered on a plain port, asked once.
+pub async fn plain_get(address: &str, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;

@@ -194,17 +194,11 @@ impl World {
 
     /// The metrics that a process serves.
     pub async fn metrics(&self, url: &str) -> String {
-        self.get(url, "/metrics").await.expect("metrics")
-    }
-
-    /// What a process answers on its plain port; an error is an answer that says that something is wrong.
-    pub async fn get(&self, url: &str, path: &str) -> Result<String, String> {
         let client = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client");
-        let request = http::Request::get(path)
+        let request = http::Request::get("/metrics")
             .body(Vec::new())
             .expect("a request");
-        let answer = client.request_text(request).await;
-        answer.map_err(|error| error.to_string())
+        client.request_text(request).await.expect("metrics")
     }
 
     /// Takes the schema out of the CRD: the API server stores whatever it is given.

@@ -8,6 +8,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::registered;
+use super::running::{AllRunning, Running};
 
 /// The metrics of every queue.
 #[derive(Clone)]
@@ -17,6 +18,7 @@ pub(super) struct Queues {
     retries: Family<Labels, Counter>,
     waited: Family<Labels, Histogram>,
     worked: Family<Labels, Histogram>,
+    running: AllRunning,
 }
 
 /// Those of one queue.
@@ -27,6 +29,7 @@ pub(crate) struct QueueMetrics {
     pub(crate) retries: Counter,
     pub(crate) waited: Histogram,
     pub(crate) worked: Histogram,
+    pub(crate) running: Running,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -75,6 +78,7 @@ impl Queues {
                 "How long an object is worked on",
                 histograms(),
             ),
+            running: AllRunning::register(registry),
         }
     }
 
@@ -89,6 +93,7 @@ impl Queues {
             retries: self.retries.get_or_create_owned(&labels),
             waited: self.waited.get_or_create_owned(&labels),
             worked: self.worked.get_or_create_owned(&labels),
+            running: self.running.of(name),
         }
     }
 }

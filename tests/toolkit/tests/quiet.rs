@@ -106,9 +106,9 @@ impl Counted {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("metrics");
         let mut lines = text.lines();
-        let success =
-            "controller_runtime_reconcile_total{controller=\"parent\",result=\"success\"} ";
-        let count = lines.find_map(|line| line.strip_prefix(success)?.parse().ok());
+        let done =
+            "controller_runtime_reconcile_total{controller=\"parent\",result=\"requeue_after\"} ";
+        let count = lines.find_map(|line| line.strip_prefix(done)?.parse().ok());
         count.unwrap_or_default()
     }
 }

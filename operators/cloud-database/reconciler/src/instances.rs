@@ -12,7 +12,7 @@ use aws_sdk_rds::types::{DbInstance, Tag};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
-use controller::ReconcileError;
+use controller::{ReconcileError, Tenure};
 
 use crate::credentials::MasterUser;
 use crate::drift::Modification;
@@ -23,13 +23,15 @@ pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
 /// The tag that says so to people: `namespace/name` of the object.
 const OBJECT_TAG: &str = "database.example.com/object";
 
-/// RDS answers within seconds; beyond this a reply is lost.
-const CALL_DEADLINE: Duration = Duration::from_secs(30);
+/// RDS answers within seconds; beyond this a reply is lost. Less than what is left of a lease that is renewed
+/// in time.
+const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The RDS API.
 #[derive(Clone, Debug)]
 pub struct Instances {
     client: Client,
+    tenure: Tenure,
 }
 
 /// What a call to RDS ended in, other than success.
@@ -42,7 +44,9 @@ pub(crate) struct CallError {
 impl Instances {
     /// The API as the environment configures it: region, credentials and endpoint come from where AWS
     /// tools take them.
-    pub async fn from_environment() -> Self {
+    ///
+    /// Nothing is written that might be carried out after the tenure has ended.
+    pub async fn from_environment(tenure: Tenure) -> Self {
         let http = Builder::new()
             .tls_provider(Provider::Rustls(CryptoMode::Ring))
             .build_https();
@@ -56,7 +60,19 @@ impl Instances {
             .await;
         Self {
             client: Client::new(&config),
+            tenure,
         }
+    }
+
+    /// Whether a call that writes would end while nobody else can lead.
+    fn may_write(&self) -> Result<(), CallError> {
+        if self.tenure.has_room_for(CALL_DEADLINE) {
+            return Ok(());
+        }
+        Err(CallError {
+            code: None,
+            message: "not asked: the lease may end before the answer".to_owned(),
+        })
     }
 
     /// The instance of that identifier, if there is one.
@@ -81,6 +97,7 @@ impl Instances {
         object: &CloudDatabase,
         user: &MasterUser,
     ) -> Result<DbInstance, CallError> {
+        self.may_write()?;
         let spec = &object.spec;
         let storage = &spec.storage;
         let answer = self
@@ -118,6 +135,7 @@ impl Instances {
         id: &str,
         change: &Modification,
     ) -> Result<DbInstance, CallError> {
+        self.may_write()?;
         let answer = self
             .client
             .modify_db_instance()
@@ -153,6 +171,7 @@ impl Instances {
         arn: &str,
         tags: &BTreeMap<String, String>,
     ) -> Result<(), CallError> {
+        self.may_write()?;
         let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
         self.client
             .add_tags_to_resource()
@@ -169,6 +188,7 @@ impl Instances {
         id: &str,
         final_snapshot: Option<String>,
     ) -> Result<(), CallError> {
+        self.may_write()?;
         self.client
             .delete_db_instance()
             .db_instance_identifier(id)

@@ -1,0 +1,98 @@
+//! What is being worked on, under client-go's names.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+
+/// Since when what is being worked on has been, by a number of its own.
+type Since = HashMap<u64, Instant>;
+
+/// What every queue has handed out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AllRunning {
+    by_queue: Arc<Mutex<BTreeMap<String, Since>>>,
+}
+
+/// What one queue has handed out.
+#[derive(Clone)]
+pub(crate) struct Running {
+    all: AllRunning,
+    queue: String,
+}
+
+impl AllRunning {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let all = Self::default();
+        registry.register_collector(Box::new(all.clone()));
+        all
+    }
+
+    pub(super) fn of(&self, queue: &str) -> Running {
+        self.by_queue().entry(queue.to_owned()).or_default();
+        Running {
+            all: self.clone(),
+            queue: queue.to_owned(),
+        }
+    }
+
+    fn by_queue(&self) -> MutexGuard<'_, BTreeMap<String, Since>> {
+        self.by_queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    pub(crate) fn begins(&self, number: u64, at: Instant) {
+        let mut by_queue = self.all.by_queue();
+        by_queue
+            .entry(self.queue.clone())
+            .or_default()
+            .insert(number, at);
+    }
+
+    pub(crate) fn ends(&self, number: u64) {
+        if let Some(since) = self.all.by_queue().get_mut(&self.queue) {
+            since.remove(&number);
+        }
+    }
+}
+
+impl Collector for AllRunning {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let by_queue = self.by_queue();
+        if by_queue.is_empty() {
+            return Ok(());
+        }
+        let seconds = |since: &Since| -> Vec<f64> {
+            since
+                .values()
+                .map(|since| since.elapsed().as_secs_f64())
+                .collect()
+        };
+        let mut write = |name, help, value: fn(&[f64]) -> f64| {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (queue, since) in &*by_queue {
+                let gauge = ConstGauge::new(value(&seconds(since)));
+                let labels = [("name", queue.as_str())];
+                gauge.encode(metric.encode_family(&labels)?)?;
+            }
+            Ok(())
+        };
+        write(
+            "workqueue_unfinished_work_seconds",
+            "How long all that is being worked on has been, together",
+            |all| all.iter().sum(),
+        )?;
+        write(
+            "workqueue_longest_running_processor_seconds",
+            "How long what has been worked on for longest has been",
+            |all| all.iter().copied().fold(0.0, f64::max),
+        )
+    }
+}
