@@ -115,8 +115,21 @@ impl Announcer {
 
     /// Tells of something that went as it should.
     pub(crate) async fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
-        self.forget(object.uid.as_deref().unwrap_or_default());
-        self.publish(object, "Normal", reason, note).await;
+        let uid = object.uid.clone().unwrap_or_default();
+        let is_too_much = {
+            let mut by_uid = self.by_uid();
+            let said = by_uid.entry(uid.clone()).or_default();
+            // What was wrong is said again when it happens again.
+            said.last.clear();
+            said.is_talkative()
+        };
+        if !is_too_much && let Some(told) = self.publish(object, "Normal", reason, note).await {
+            self.by_uid()
+                .entry(uid)
+                .or_default()
+                .begun
+                .push(told.written);
+        }
     }
 
     /// Forgets what was said of an object, so that it is said again when it happens again.

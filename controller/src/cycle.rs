@@ -116,15 +116,22 @@ impl<R: Reconcile> Cycle<R> {
     ) -> Result<Next, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
-        let client = self.client.clone();
         let uid = stored.uid().unwrap_or_default();
+        let mut children = self.children.of(&uid);
+        let owner = Owner {
+            resource: &self.resource,
+            controller: &self.controller(),
+            finalizer: None,
+            namespace: namespace.as_deref(),
+            name: &stored.name_any(),
+            uid: &uid,
+        };
+        // Labels can be copied.
+        children.retain(|place, child| owner.has(&self.child_types[place.0], child));
         let round = Round {
             cycle: self,
             related,
-            api: match &namespace {
-                Some(namespace) => Api::namespaced_with(client, namespace, &self.resource),
-                None => Api::all_with(client, &self.resource),
-            },
+            api: self.api(namespace.as_deref()),
             controller: self.controller(),
             deleting_since: stored
                 .metadata
@@ -133,7 +140,7 @@ impl<R: Reconcile> Cycle<R> {
                 .map(|time| time.0),
             namespace,
             finalizers: stored.finalizers().to_vec(),
-            children: self.children.of(&uid),
+            children,
             name: stored.name_any(),
             reference: stored.object_ref(&self.resource),
             uid,
@@ -151,6 +158,28 @@ impl<R: Reconcile> Cycle<R> {
     }
 }
 
+impl<R> Cycle<R> {
+    fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {
+        let client = self.client.clone();
+        match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &self.resource),
+            None => Api::all_with(client, &self.resource),
+        }
+    }
+
+    /// Whether the API server still has an object. What it says it does not find may be something else, such as
+    /// a subresource that its CRD does not have yet.
+    pub(crate) async fn stands(&self, object: &DynamicObject) -> bool {
+        let namespace = object.namespace();
+        let api = self.api(namespace.as_deref());
+        match api.get_metadata_opt(&object.name_any()).await {
+            Ok(Some(found)) => found.metadata.uid == object.metadata.uid,
+            Ok(None) => false,
+            Err(_) => true,
+        }
+    }
+}
+
 impl<R: Reconcile> Round<'_, R> {
     /// Leaves everything as it is, and says so.
     async fn pause(&self) -> Result<Next, kube::Error> {
@@ -161,6 +190,8 @@ impl<R: Reconcile> Round<'_, R> {
             pause::ANNOTATION
         );
         status.condition(PAUSED, true, "Annotated", &message);
+        // What has been asked for since has been seen by nobody.
+        status.keep_observed_generation();
         self.write(&mut status).await?;
         Ok(Next::OnChange)
     }
@@ -190,15 +221,8 @@ impl<R: Reconcile> Round<'_, R> {
         };
         self.note_terminating();
         match self.cycle.reconciler.finalize(&deleted).await {
-            Ok(Finalized::Gone) => self.release(&removal).await,
-            Ok(Finalized::Kept(what)) => {
-                tracing::warn!(what, "the object goes and what it stood for stays");
-                self.cycle
-                    .announcer
-                    .tell(&self.reference, "Kept", &what)
-                    .await;
-                self.release(&removal).await
-            }
+            Ok(Finalized::Gone) => self.release(&removal, None).await,
+            Ok(Finalized::Kept(what)) => self.release(&removal, Some(&what)).await,
             Ok(Finalized::Waiting(progress)) => {
                 let why = progress.readiness.as_ref().map(|it| it.message.clone());
                 let why = why.unwrap_or_default();
@@ -268,19 +292,42 @@ impl<R: Reconcile> Round<'_, R> {
             .announcer
             .warn(&self.reference, "Orphaned", &note)
             .await;
-        // Whatever becomes of the children by that.
-        self.writer().release(&self.children, false).await?;
+        if let Err(error) = self.writer().release(self.keeps_all()).await {
+            tracing::error!(%error, "its children may be left behind as well");
+        }
         self.remove_finalizer(removal).await
     }
 
-    /// Lets the object go: first its children, then the object itself.
-    async fn release(&self, removal: &Patch<()>) -> Result<Next, kube::Error> {
-        let keeps_all = self.finalizers.iter().any(|name| name == ORPHAN);
-        if !self.writer().release(&self.children, keeps_all).await? {
-            // Their watches tell when they are gone.
-            return Ok(Next::After(LONGEST_WHILE_DELETING));
+    /// Whether the children are to stay, as `--cascade=orphan` asks for.
+    fn keeps_all(&self) -> bool {
+        self.finalizers.iter().any(|name| name == ORPHAN)
+    }
+
+    /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
+    async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Next, kube::Error> {
+        let why = match self.writer().release(self.keeps_all()).await {
+            Ok(true) => {
+                if let Some(what) = kept {
+                    tracing::warn!(what, "the object goes and what it stood for stays");
+                    let announcer = &self.cycle.announcer;
+                    announcer.tell(&self.reference, "Kept", what).await;
+                }
+                return self.remove_finalizer(removal).await;
+            }
+            Ok(false) => "its children that are in no namespace have not yet gone".to_owned(),
+            Err(error) => format!("its children cannot be let go: {error}"),
+        };
+        match self.stalled(&why).await {
+            Some(status) => {
+                let reason = "ChildrenLeaving";
+                let error = ReconcileError::Transient {
+                    reason,
+                    message: why,
+                };
+                self.failed(status, &error, true).await
+            }
+            None => self.let_go(removal, &why).await,
         }
-        self.remove_finalizer(removal).await
     }
 
     async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Next, kube::Error> {
@@ -576,7 +623,17 @@ impl<R: Reconcile> Round<'_, R> {
             Standing::Reconciling
         };
         status.stands(standing, readiness.reason, &readiness.message);
-        self.write(&mut status).await?;
+        match self.write(&mut status).await {
+            Err(kube::Error::Api(answer)) if answer.is_invalid() => {
+                // Without the operator's own fields.
+                let error = ReconcileError::Permanent {
+                    reason: "StatusRefused",
+                    message: format!("the status cannot be written: {}", answer.message),
+                };
+                return self.failed(self.status(), &error, false).await;
+            }
+            written => written?,
+        };
         self.cycle.backoffs.reset(&self.uid);
         if turned_ready {
             self.cycle

@@ -1,6 +1,6 @@
 //! The objects that others depend on, and who depends on them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -128,12 +128,12 @@ impl Related<'_> {
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
-        let (watch, store) = self.watch::<T>()?;
-        let reference = ObjectRef::new_with(name, watch.resource.clone());
-        store
-            .get(&reference.within(self.namespace))
-            .map(|found| read(&found))
-            .transpose()
+        let mut stores = self.stores::<T>()?.into_iter();
+        let found = stores.find_map(|(watch, store)| {
+            let reference = ObjectRef::new_with(name, watch.resource.clone());
+            store.get(&reference.within(self.namespace))
+        });
+        found.map(|found| read(&found)).transpose()
     }
 
     /// Those of a type with a label, in the object's namespace: none, one, or too many to tell which is meant.
@@ -145,12 +145,15 @@ impl Related<'_> {
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
-        let (_, store) = self.watch::<T>()?;
+        let stores = self.stores::<T>()?.into_iter();
         let has = |object: &Arc<DynamicObject>| {
             object.namespace().unwrap_or_default() == self.namespace
                 && object.labels().get(name).map(String::as_str) == Some(value)
         };
-        let found: Vec<_> = store.state().into_iter().filter(has).collect();
+        let found = stores.flat_map(|(_, store)| store.state()).filter(has);
+        // One that several watches bring is one.
+        let found: BTreeMap<_, _> = found.map(|object| (object.name_any(), object)).collect();
+        let found: Vec<_> = found.into_values().collect();
         match found.as_slice() {
             [] => Ok(Found::None),
             [one] => Ok(Found::One(read(one)?)),
@@ -162,21 +165,25 @@ impl Related<'_> {
         }
     }
 
-    fn watch<T: Resource<DynamicType = ()>>(
+    /// What the watches on a type have brought.
+    fn stores<T: Resource<DynamicType = ()>>(
         &self,
-    ) -> Result<(&Watch, &Store<DynamicObject>), ReconcileError> {
-        let mut all = self.watches.iter().zip(self.stores);
-        let is_it = |watch: &Watch| {
+    ) -> Result<Vec<(&Watch, &Store<DynamicObject>)>, ReconcileError> {
+        let is_it = |(watch, _): &(&Watch, _)| {
             watch.resource.kind == T::kind(&()) && watch.resource.group == T::group(&())
         };
-        all.find(|(watch, _)| is_it(watch))
-            .ok_or_else(|| ReconcileError::Permanent {
+        let stores: Vec<_> = self.watches.iter().zip(self.stores).filter(is_it).collect();
+        if stores.is_empty() {
+            let message = format!(
+                "the operator asks for a {} and watches none; add a `Watch` on it",
+                T::kind(&())
+            );
+            return Err(ReconcileError::Permanent {
                 reason: "NotWatched",
-                message: format!(
-                    "the operator asks for a {} and watches none; add a `Watch` on it",
-                    T::kind(&())
-                ),
-            })
+                message,
+            });
+        }
+        Ok(stores)
     }
 }
 

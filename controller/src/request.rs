@@ -62,7 +62,8 @@ impl<'a> Observation<'a> {
         self.children.values().map(Arc::as_ref)
     }
 
-    /// The one of a type and a name; in whichever namespace, for an owner that is in none.
+    /// The one of a type and a name, of an owner that lives in a namespace. Else see
+    /// [`Observation::get_in`].
     ///
     /// # Errors
     ///
@@ -71,8 +72,27 @@ impl<'a> Observation<'a> {
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
+        self.read(None, name)
+    }
+
+    /// The same, in a namespace: for an owner that lives in none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Observation::get`].
+    pub fn get_in<T>(&self, namespace: &str, name: &str) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        self.read(Some(namespace), name)
+    }
+
+    fn read<T>(self, namespace: Option<&str>, name: &str) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
         let (api_version, kind) = (T::api_version(&()), T::kind(&()));
-        let Some(child) = self.find(&api_version, &kind, name) else {
+        let Some(child) = self.find(&api_version, &kind, namespace, name) else {
             return Ok(None);
         };
         let read = serde_json::to_value(child).and_then(serde_json::from_value);
@@ -92,16 +112,26 @@ impl<'a> Observation<'a> {
                 .unwrap_or_default()
         };
         let (kind, name) = (of("/kind"), of("/metadata/name"));
-        let why = match self.find(of("/apiVersion"), kind, name) {
+        let namespace = desired
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str);
+        let why = match self.find(of("/apiVersion"), kind, namespace, name) {
             Some(child) => unsettled(child)?,
             None => "is being made".to_owned(),
         };
         Some(format!("{kind} '{name}' {why}"))
     }
 
-    fn find(self, api_version: &str, kind: &str, name: &str) -> Option<&'a DynamicObject> {
+    fn find(
+        self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Option<&'a DynamicObject> {
         self.raw().find(|child| {
             child.metadata.name.as_deref() == Some(name)
+                && (namespace.is_none() || child.metadata.namespace.as_deref() == namespace)
                 && child
                     .types
                     .as_ref()

@@ -45,6 +45,10 @@ pub trait Run: Send {
 
 impl<R: Reconcile> Loop<R> {
     /// A loop for the kind of `ruleset`.
+    ///
+    /// # Panics
+    ///
+    /// If the operator declares a type of children twice.
     pub fn new(
         client: Client,
         ruleset: Arc<dyn Judge>,
@@ -58,6 +62,15 @@ impl<R: Reconcile> Loop<R> {
             .unwrap_or_default();
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
         let child_types = reconciler.children();
+        for (at, type_) in child_types.iter().enumerate() {
+            let is_again = |other: &ChildType| other.is_the_same_as(type_);
+            let twice = child_types[..at].iter().any(is_again);
+            assert!(
+                !twice,
+                "{} is declared twice as a type of children",
+                type_.resource().plural
+            );
+        }
         let watches = reconciler.watches();
         let finalizer = finalizer(&*ruleset, &reconciler, &child_types);
         let announcer = Announcer::new(client.clone(), "lockstep");
@@ -119,6 +132,7 @@ impl<R: Reconcile> Run for Loop<R> {
         let controller = cycle.controller();
         let queue = Queue::new(cycle.metrics.queue(&controller));
         cycle.metrics.at_most(&controller, CONCURRENCY);
+        let _term = Term(&cycle.metrics);
         let writers = Writers::of(cycle);
         let related: Vec<_> = writers.related.iter().map(Writer::as_reader).collect();
         let worker = Worker {
@@ -140,8 +154,17 @@ impl<R: Reconcile> Run for Loop<R> {
         };
         let workers = (0..CONCURRENCY).map(|_| worker.work(complete.clone()));
         tokio::join!(until_stopped, join_all(workers));
+    }
+}
+
+/// For as long as this replica works; it may be cut off anywhere.
+struct Term<'a>(&'a Metrics);
+
+impl Drop for Term<'_> {
+    fn drop(&mut self) {
         // Whoever leads next tells how the objects stand.
-        cycle.metrics.standing.clear();
+        self.0.standing.clear();
+        self.0.terminating.clear();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the rounds of one kind come from: its objects, their children, and what they depend on.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::{join, join_all};
@@ -130,7 +130,8 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         saw: impl Fn(&Seen<'_>),
         complete: impl Fn(),
     ) -> impl FnMut(Told<'_>) {
-        let state = self.cycle.metrics.watch(self.controller, &resource.plural);
+        let name = watches::name(resource);
+        let state = self.cycle.metrics.watch(self.controller, &name);
         let mut is_complete = false;
         move |news| match news {
             Told::Seen(seen) => {
@@ -161,6 +162,9 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         {
             self.cycle
                 .forget(before.metadata.uid.as_deref().unwrap_or_default());
+        }
+        if let Some(after) = after {
+            self.cycle.written.or_later(Arc::clone(after));
         }
         self.note(&seen.change);
         // Without our own status writes.

@@ -36,6 +36,7 @@ pub(crate) struct Status {
     resource_version: Option<String>,
     now: Timestamp,
     is_subresource: bool,
+    keeps_observed_generation: bool,
 }
 
 impl Status {
@@ -56,6 +57,7 @@ impl Status {
             resource_version: metadata["resourceVersion"].as_str().map(String::from),
             now: Timestamp::now(),
             is_subresource,
+            keeps_observed_generation: false,
         }
     }
 
@@ -105,6 +107,11 @@ impl Status {
         }
     }
 
+    /// Does not say that the present generation has been acted on.
+    pub(crate) fn keep_observed_generation(&mut self) {
+        self.keeps_observed_generation = true;
+    }
+
     /// The operator's own fields.
     pub(crate) fn own_fields(&self) -> Map<String, Value> {
         let mut fields = self.before.as_object().cloned().unwrap_or_default();
@@ -143,7 +150,9 @@ impl Status {
         if !self.is_subresource {
             return Ok(None);
         }
-        self.after["observedGeneration"] = json!(self.generation);
+        if !self.keeps_observed_generation {
+            self.after["observedGeneration"] = json!(self.generation);
+        }
         let Some(patch) = merge_patch::between(&self.before, &self.after) else {
             return Ok(None);
         };

@@ -1,5 +1,6 @@
 //! What else is watched for an operator, besides its objects and their children.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use kube::Resource;
@@ -99,11 +100,25 @@ impl Watch {
         })
     }
 
+    /// Where a predicate panics, every change is worth one.
     pub(crate) fn is_worth_a_round(&self, change: &Change<'_, DynamicObject>) -> bool {
-        self.predicates.iter().all(|predicate| predicate(change))
+        let pass = || self.predicates.iter().all(|predicate| predicate(change));
+        catch_unwind(AssertUnwindSafe(pass)).unwrap_or_else(|_| {
+            tracing::error!(
+                resource = self.resource.plural,
+                "a predicate of a watch panicked"
+            );
+            true
+        })
     }
 
+    /// None where the author's function panics: one object must not end the watch of all.
     pub(crate) fn references(&self, object: &Value) -> Vec<Reference> {
-        (self.references)(object)
+        let references = || (self.references)(object);
+        catch_unwind(AssertUnwindSafe(references)).unwrap_or_else(|_| {
+            let name = &object["metadata"]["name"];
+            tracing::error!(%name, "what the object refers to cannot be told: that panicked");
+            Vec::new()
+        })
     }
 }

@@ -72,11 +72,15 @@ fn whole(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject>
     }
 }
 
+/// A type as its CRD is named; without a group, its plural alone.
+pub(crate) fn name(resource: &ApiResource) -> String {
+    let name = format!("{}.{}", resource.plural, resource.group);
+    name.trim_end_matches('.').to_owned()
+}
+
 /// Why a watch does not bring what happens, and what to do about it.
 pub(crate) fn reason(error: &Error, resource: &ApiResource) -> String {
-    let ApiResource { plural, group, .. } = resource;
-    let name = format!("{plural}.{group}");
-    let name = name.trim_end_matches('.');
+    let name = name(resource);
     let status = match error {
         Error::InitialListFailed(kube::Error::Api(status))
         | Error::WatchStartFailed(kube::Error::Api(status))

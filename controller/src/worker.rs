@@ -45,7 +45,8 @@ impl<R: Reconcile> Worker<'_, R> {
             let next = match self.stored(&key) {
                 Some(object) => {
                     let next = self.reconcile(&object).await;
-                    if self.stored(&key).is_none() {
+                    let stored = self.stored(&key);
+                    if stored.is_none_or(|stored| stored.metadata.uid != object.metadata.uid) {
                         // Gone in the meantime, and forgotten before the round ended.
                         self.cycle.forget(&object.uid().unwrap_or_default());
                     }
@@ -90,7 +91,11 @@ impl<R: Reconcile> Worker<'_, R> {
             Ok(Ok(next @ Next::After(_))) => (next, "requeue_after"),
             Ok(Ok(next @ Next::Failed(_))) => (next, "error"),
             // Gone in the meantime: a deletion has nothing left to wait for.
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => (Next::OnChange, "success"),
+            Ok(Err(kube::Error::Api(status)))
+                if status.code == 404 && !self.cycle.stands(object).await =>
+            {
+                (Next::OnChange, "success")
+            }
             Ok(Err(error)) => {
                 let after = cycle::failure(self.cycle, object);
                 span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));

@@ -79,7 +79,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         &LeaderMetrics::register(&mut registry),
     );
     let tenure = candidate.tenure();
-    let operators = Operators::new(&client, &args.operators, kinds, policy, tenure).await;
+    let operators = Operators::new(&client, &args.operators, kinds, policy, tenure).await?;
     let certs = certs::Metrics::register(&mut registry);
     let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
     let arming = args.arming(

@@ -156,6 +156,23 @@ pub(crate) struct OperatorArgs {
     let_go_after: Option<Duration>,
 }
 
+impl OperatorArgs {
+    fn stalls(&self) -> anyhow::Result<Stalls> {
+        let told_after = self.deletion_stalled_after;
+        if let Some(let_go_after) = self.let_go_after
+            && let_go_after <= told_after
+        {
+            bail!(
+                "`--let-go-after` is {let_go_after:?}: it must be more than `--deletion-stalled-after`, which is {told_after:?}"
+            );
+        }
+        Ok(Stalls {
+            told_after,
+            let_go_after: self.let_go_after,
+        })
+    }
+}
+
 /// The operators, ready to work for as many terms as this replica leads.
 pub(crate) struct Operators {
     client: Client,
@@ -174,22 +191,19 @@ impl Operators {
         kinds: Kinds,
         policy: CurrentPolicy,
         tenure: Tenure,
-    ) -> Self {
-        Self {
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
             client: client.clone(),
             kinds,
             policy,
             instances: Instances::from_environment(tenure).await,
-            stalls: Stalls {
-                told_after: args.deletion_stalled_after,
-                let_go_after: args.let_go_after,
-            },
+            stalls: args.stalls()?,
             timing: Timing {
                 poll: args.poll,
                 resync: args.resync,
                 settle: args.settle,
             },
-        }
+        })
     }
 
     /// Every kind's loop, for one term.
@@ -237,6 +251,25 @@ mod tests {
     struct Options {
         #[command(flatten)]
         kinds: KindArgs,
+        #[command(flatten)]
+        operators: OperatorArgs,
+    }
+
+    #[test]
+    fn no_object_is_let_go_before_anybody_is_told() {
+        let stalls = |arguments: &[&str]| {
+            let options = Options::parse_from([&["lockstep"], arguments].concat());
+            options
+                .operators
+                .stalls()
+                .map_err(|error| error.to_string())
+        };
+        assert!(stalls(&["--let-go-after=24h"]).is_ok());
+        let error = stalls(&["--let-go-after=0s"]).expect_err("at once");
+        assert!(
+            error.contains("must be more than `--deletion-stalled-after`"),
+            "{error}"
+        );
     }
 
     fn chosen(kinds: &[&str]) -> Result<Vec<String>, String> {

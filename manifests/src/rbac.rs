@@ -34,8 +34,10 @@ fn service_account() -> Value {
 fn controller_cluster_role(install: &Install<'_>) -> Value {
     let mut rules: Vec<Value> = Vec::new();
     for (group, plural) in kinds(install) {
-        rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["list", "patch", "watch"]}));
+        rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
         rules.push(json!({"apiGroups": [group], "resources": [subresource(plural, "status")], "verbs": ["patch"]}));
+        // Where owners may only be named by who may delete them (OwnerReferencesPermissionEnforcement).
+        rules.push(json!({"apiGroups": [group], "resources": [subresource(plural, "finalizers")], "verbs": ["update"]}));
     }
     rules.push(
         // What goes on is counted in the same Event.

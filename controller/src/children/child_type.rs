@@ -88,6 +88,10 @@ impl ChildType {
         &self.resource
     }
 
+    pub(crate) fn is_the_same_as(&self, other: &Self) -> bool {
+        self.resource.group == other.resource.group && self.resource.plural == other.resource.plural
+    }
+
     pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
         self.resource.api_version == api_version && self.resource.kind == kind
     }

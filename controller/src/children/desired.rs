@@ -17,8 +17,10 @@ use crate::reconcile::ReconcileError;
 pub(crate) struct Desired {
     /// As it is sent.
     pub(crate) body: Value,
-    /// A fingerprint of what the author says of it.
+    /// A fingerprint of what the author says of it, but for secret values.
     pub(crate) fingerprint: String,
+    /// The secret values; they are compared as they are, and no fingerprint of them is published.
+    pub(crate) secrets: Option<Map<String, Value>>,
     /// Whether only its name is given: it stays as it is.
     pub(crate) is_minimal: bool,
 }
@@ -72,24 +74,23 @@ pub(crate) fn desired(
         let namespace = namespace(owner, &types[at], &child, &what)?;
         check(&child, &what)?;
         let is_minimal = is_minimal(&child);
+        let mut secrets = None;
         if what.api_version == "v1" && what.kind == "Secret" {
-            encode(&mut child);
+            encode(&mut child, &what)?;
+            secrets = child.get("data").and_then(Value::as_object).cloned();
         }
+        let fingerprint = fingerprint(owner, &child, secrets.is_some());
         if let (Some(namespace), Some(metadata)) = (&namespace, metadata(&mut child)) {
             metadata.insert("namespace".to_owned(), json!(namespace));
         }
         let place = (at, namespace.unwrap_or_default(), what.name.clone());
-        let child = owned(owner, &types[at], child);
-        if all
-            .insert(
-                place,
-                Desired {
-                    is_minimal,
-                    ..child
-                },
-            )
-            .is_some()
-        {
+        let desired = Desired {
+            body: owned(owner, &types[at], child, &fingerprint),
+            fingerprint,
+            secrets,
+            is_minimal,
+        };
+        if all.insert(place, desired).is_some() {
             return Err(what.refused("ChildTwice", "is desired twice"));
         }
     }
@@ -177,7 +178,7 @@ fn is_minimal(child: &Value) -> bool {
 }
 
 /// A child with all that tells whose it is.
-fn owned(owner: &Owner<'_>, type_: &ChildType, mut child: Value) -> Desired {
+fn owned(owner: &Owner<'_>, type_: &ChildType, mut child: Value, fingerprint: &str) -> Value {
     if let Some(metadata) = metadata(&mut child) {
         let labels = object(metadata, "labels");
         labels.insert(CONTROLLER_LABEL.to_owned(), json!(owner.controller));
@@ -188,19 +189,22 @@ fn owned(owner: &Owner<'_>, type_: &ChildType, mut child: Value) -> Desired {
         if let Some(finalizer) = owner.finalizer.filter(|_| type_.is_guarded) {
             array(metadata, "finalizers").push(json!(finalizer));
         }
-    }
-    let mut hasher = FnvHasher::default();
-    hasher.write(child.to_string().as_bytes());
-    let fingerprint = format!("{:016x}", hasher.finish());
-    if let Some(metadata) = metadata(&mut child) {
         let annotations = object(metadata, "annotations");
         annotations.insert(APPLIED_ANNOTATION.to_owned(), json!(fingerprint));
     }
-    Desired {
-        body: child,
-        fingerprint,
-        is_minimal: false,
+    child
+}
+
+/// The fingerprint of what an author says of a child of this owner.
+fn fingerprint(owner: &Owner<'_>, child: &Value, is_secret: bool) -> String {
+    let mut said = child.clone();
+    if is_secret && let Some(values) = said.get_mut("data").and_then(Value::as_object_mut) {
+        values.values_mut().for_each(|value| *value = Value::Null);
     }
+    let mut hasher = FnvHasher::default();
+    hasher.write(owner.uid.as_bytes());
+    hasher.write(said.to_string().as_bytes());
+    format!("{:016x}", hasher.finish())
 }
 
 fn metadata(child: &mut Value) -> Option<&mut Map<String, Value>> {
@@ -237,18 +241,24 @@ fn remove_nulls(value: &mut Value) {
 
 /// The texts of a Secret as the API server keeps them: `stringData` is for writing only, and could never be
 /// found again.
-fn encode(secret: &mut Value) {
+fn encode(secret: &mut Value, what: &Named) -> Result<(), ReconcileError> {
     let Some(secret) = secret.as_object_mut() else {
-        return;
+        return Ok(());
     };
-    let Some(Value::Object(texts)) = secret.remove("stringData") else {
-        return;
+    let texts = match secret.remove("stringData") {
+        None => return Ok(()),
+        Some(Value::Object(texts)) => texts,
+        Some(_) => return Err(what.refused("ChildInvalid", "has a `stringData` that is no object")),
     };
     let data = object(secret, "data");
     for (name, text) in texts {
-        let encoded = STANDARD.encode(text.as_str().unwrap_or_default());
-        data.insert(name, json!(encoded));
+        let Value::String(text) = text else {
+            let why = format!("has `stringData.{name}`, which is no text; quote it");
+            return Err(what.refused("ChildInvalid", &why));
+        };
+        data.insert(name, json!(STANDARD.encode(text)));
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -333,6 +343,14 @@ mod tests {
             json!({"kept": "Zg==", "password": "aHVudGVyMg=="})
         );
         assert_eq!(secret.get("stringData"), None);
+        let number = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"port": 5432},
+        });
+        let error = desire(Some("default"), number).expect_err("no text");
+        assert!(
+            error.contains("`stringData.port`, which is no text"),
+            "{error}"
+        );
         assert_eq!(secret["metadata"]["finalizers"], json!(["g/finalizer"]));
     }
 

@@ -36,10 +36,26 @@ impl Owner<'_> {
         })
     }
 
-    /// Whether an object has been made for this owner.
-    pub(crate) fn has(&self, child: &DynamicObject) -> bool {
-        label(child, OWNER_LABEL) == Some(self.uid)
-            && controller_of(child).is_none_or(|controller| controller.uid == self.uid)
+    /// Whether an object has been made for this owner: it is controlled by it or, controlled by nobody, carries
+    /// its label. One in another namespace is a copy.
+    pub(crate) fn has(&self, type_: &ChildType, child: &DynamicObject) -> bool {
+        let is_in_place = !type_.is_namespaced
+            || self.namespace.is_none()
+            || self.namespace == child.metadata.namespace.as_deref();
+        let is_ours = match controller_of(child) {
+            Some(controller) => controller.uid == self.uid,
+            None => label(child, OWNER_LABEL) == Some(self.uid),
+        };
+        is_in_place && is_ours
+    }
+
+    /// Whether an object may be deleted when it is not desired: also the garbage collector would hold it for
+    /// ours, where it can know of us.
+    pub(crate) fn may_delete(&self, type_: &ChildType, child: &DynamicObject) -> bool {
+        let is_controlled = controller_of(child).is_some_and(|it| it.uid == self.uid);
+        self.has(type_, child)
+            && label(child, OWNER_LABEL) == Some(self.uid)
+            && (is_controlled || !self.can_be_named_by(type_))
     }
 
     /// Whether an object has been made by this loop and was then left behind, as `--cascade=orphan` does.
@@ -48,6 +64,22 @@ impl Owner<'_> {
             && label(child, CONTROLLER_LABEL) == Some(self.controller)
             && controller_of(child).is_none()
             && child.metadata.deletion_timestamp.is_none()
+    }
+
+    /// Whether an object is about to go: it is being deleted, or belonged to one of our name that is gone.
+    pub(crate) fn will_go(&self, child: &DynamicObject) -> bool {
+        let is_predecessors = controller_of(child).is_some_and(|controller| {
+            let group = |api_version: &str| {
+                api_version
+                    .split_once('/')
+                    .map(|(group, _)| group.to_owned())
+            };
+            controller.name == self.name
+                && controller.kind == self.resource.kind
+                && group(&controller.api_version) == group(&self.resource.api_version)
+                && controller.uid != self.uid
+        });
+        is_predecessors || child.metadata.deletion_timestamp.is_some()
     }
 }
 

@@ -1,13 +1,13 @@
 //! Makes the children that there are the children that are desired.
 
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{PatchOperation, ReplaceOperation, TestOperation};
+use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::{
-    Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
     PropagationPolicy, ValidationDirective,
 };
-use kube::core::{Request, Status};
+use kube::core::Request;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -15,7 +15,10 @@ use super::desired::{Desired, Named, desired};
 use super::observed::{Children, Place};
 use super::owned_fields::{all_ours, is_ours};
 use super::owner::controller_of;
-use super::{APPLIED_ANNOTATION, ChildType, FIELD_MANAGER, Observed, Owner, Strategy, tidy};
+use super::{
+    APPLIED_ANNOTATION, CONTROLLER_LABEL, ChildType, FIELD_MANAGER, OWNER_LABEL, Observed, Owner,
+    Strategy, tidy,
+};
 use crate::finalizers;
 use crate::metrics::ChildWrites;
 use crate::reconcile::ReconcileError;
@@ -63,16 +66,17 @@ impl ChildWriter<'_> {
         observed: &Children,
     ) -> Result<(), Failure> {
         let desired = desired(&self.owner, self.types, children)?;
-        for (place, child) in desired.iter().filter(|(_, child)| !child.is_minimal) {
+        for (place, child) in &desired {
             match observed.get(place) {
                 None => self.create(place, child).await?,
+                Some(_) if child.is_minimal => {}
                 Some(live) => self.bring(place, child, live).await?,
             }
         }
-        for (place, live) in observed
-            .iter()
-            .filter(|(place, _)| !desired.contains_key(*place))
-        {
+        let undesired = observed.iter().filter(|(place, live)| {
+            !desired.contains_key(*place) && self.owner.may_delete(&self.types[place.0], live)
+        });
+        for (place, live) in undesired {
             self.delete(place, live).await?;
         }
         Ok(())
@@ -80,18 +84,31 @@ impl ChildWriter<'_> {
 
     /// Lets go of every child of an owner that ends, and deletes those that nobody else would delete. Says
     /// whether all of that has come to its end.
-    pub(crate) async fn release(
-        &self,
-        observed: &Children,
-        keep_all: bool,
-    ) -> Result<bool, kube::Error> {
+    pub(crate) async fn release(&self, keep_all: bool) -> Result<bool, kube::Error> {
         let mut are_gone = true;
-        for (place, live) in observed {
-            if keep_all || self.owner.can_be_named_by(&self.types[place.0]) {
-                self.unguard(place, live).await?;
-            } else {
-                self.delete(place, live).await?;
-                are_gone = false;
+        for (at, type_) in self.types.iter().enumerate() {
+            let is_named = self.owner.can_be_named_by(type_);
+            if is_named && !type_.is_guarded {
+                // The garbage collector's.
+                continue;
+            }
+            // What there really is: nobody looks after it from now on.
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &type_.resource);
+            let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
+            let live = api.list(&ListParams::default().labels(&ours)).await?;
+            for child in live
+                .items
+                .iter()
+                .filter(|child| self.owner.has(type_, child))
+            {
+                let namespace = child.namespace().unwrap_or_default();
+                let place = (at, namespace, child.name_any());
+                if keep_all || is_named {
+                    self.unguard(&place, child).await?;
+                } else {
+                    self.delete(&place, child).await?;
+                    are_gone = false;
+                }
             }
         }
         Ok(are_gone)
@@ -116,12 +133,23 @@ impl ChildWriter<'_> {
             let made = self.post(place, &child.body).await;
             return made.map_err(|error| self.refused(place, error));
         };
-        if self.owner.has(&live) {
+        let type_ = &self.types[place.0];
+        if self.owner.has(type_, &live) {
+            self.mark(place, child, &live).await?;
             return self.bring(place, child, &live).await;
         }
-        if self.owner.may_adopt(&self.types[place.0], &live) {
+        if self.owner.may_adopt(type_, &live) {
             tracing::info!(child = place.2, "a child that was left behind is adopted");
-            return self.apply(place, child, &live).await;
+            // The next round sees it, and what its strategy makes of it.
+            return Ok(self.mark(place, child, &live).await?);
+        }
+        if self.owner.will_go(&live) {
+            let why = "exists and is about to go; it is made once it is gone";
+            return Err(ReconcileError::Transient {
+                reason: "ChildLeaving",
+                message: self.named(place).refused("ChildLeaving", why).to_string(),
+            }
+            .into());
         }
         let whose = controller_of(&live).map_or_else(
             || "has been made by somebody else".to_owned(),
@@ -129,6 +157,47 @@ impl ChildWriter<'_> {
         );
         let why = format!("exists and {whose}; choose another name for it, or delete that one");
         Err(self.named(place).refused("ChildNotOurs", &why).into())
+    }
+
+    /// Makes a child one that the watches bring and the garbage collector knows for ours, whatever else it
+    /// is.
+    async fn mark(
+        &self,
+        place: &Place,
+        child: &Desired,
+        live: &DynamicObject,
+    ) -> Result<(), kube::Error> {
+        if !self.may_own().await? {
+            return Ok(());
+        }
+        let wanted = &child.body["metadata"];
+        let mut metadata = json!({
+            "uid": live.metadata.uid,
+            "resourceVersion": live.metadata.resource_version,
+            "labels": {},
+        });
+        for name in [CONTROLLER_LABEL, OWNER_LABEL] {
+            metadata["labels"][name] = wanted["labels"][name].clone();
+        }
+        let controlled = live
+            .owner_references()
+            .iter()
+            .any(|it| it.uid == self.owner.uid);
+        if !controlled && self.owner.can_be_named_by(&self.types[place.0]) {
+            let mut owners = json!(live.owner_references());
+            if let Some(owners) = owners.as_array_mut() {
+                owners.push(self.owner.reference());
+            }
+            metadata["ownerReferences"] = owners;
+        }
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patched = self.api(place).patch(&place.2, &params, &patch).await?;
+        self.wrote(place, "patch", patched);
+        Ok(())
     }
 
     /// Does what the strategy says about a child that is there.
@@ -144,11 +213,31 @@ impl ChildWriter<'_> {
         if is_going || strategy == Strategy::CreateOnly || !differs(child, live)? {
             return Ok(());
         }
+        let has_lost_its_owner =
+            controller_of(live).is_none() && self.owner.can_be_named_by(&self.types[place.0]);
+        if has_lost_its_owner && !self.may_own().await? {
+            return Ok(());
+        }
         match strategy {
             Strategy::Apply => self.apply(place, child, live).await,
             Strategy::Recreate => Ok(self.delete(place, live).await?),
             Strategy::OnDelete | Strategy::CreateOnly => Ok(()),
         }
+    }
+
+    /// Whether the owner still is what the watch has brought: where it is being deleted and its children are
+    /// orphaned, the news of the children may come first.
+    async fn may_own(&self) -> Result<bool, kube::Error> {
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = match self.owner.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, self.owner.resource),
+            None => Api::all_with(client, self.owner.resource),
+        };
+        let owner = api.get_metadata_opt(self.owner.name).await?;
+        Ok(owner.is_some_and(|owner| {
+            owner.metadata.uid.as_deref() == Some(self.owner.uid)
+                && owner.metadata.deletion_timestamp.is_none()
+        }))
     }
 
     async fn post(&self, place: &Place, body: &Value) -> Result<(), kube::Error> {
@@ -211,7 +300,13 @@ impl ChildWriter<'_> {
             let Some(at) = entries.position(is_from_creation) else {
                 return Ok(());
             };
-            let patch = as_applied(at);
+            let has_applied = live
+                .metadata
+                .managed_fields
+                .iter()
+                .flatten()
+                .any(is_applied);
+            let patch = as_applied(at, has_applied);
             match api.patch(&place.2, &PatchParams::default(), &patch).await {
                 Ok(patched) => {
                     self.wrote(place, "patch", patched);
@@ -245,7 +340,14 @@ impl ChildWriter<'_> {
                 self.observed.deleted(self.owner.uid, place, uid);
                 self.count(place, "delete");
             }
-            Err(kube::Error::Api(status)) if is_gone(&status) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(kube::Error::Api(status)) if status.is_conflict() => {
+                // Another one has come into its place, or somebody objects.
+                let there = self.api(place).get_opt(&place.2).await?;
+                if there.is_some_and(|there| there.metadata.uid == live.metadata.uid) {
+                    return Err(kube::Error::Api(status));
+                }
+            }
             Err(error) => return Err(error),
         }
         Ok(())
@@ -263,7 +365,7 @@ impl ChildWriter<'_> {
         let params = PatchParams::default();
         match self.api(place).patch(&place.2, &params, &patch).await {
             Ok(patched) => self.wrote(place, "patch", patched),
-            Err(kube::Error::Api(status)) if is_gone(&status) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => return Err(error),
         }
         Ok(())
@@ -324,23 +426,35 @@ fn is_from_creation(entry: &ManagedFieldsEntry) -> bool {
     is_ours(entry) && entry.operation.as_deref() == Some("Update")
 }
 
+fn is_applied(entry: &ManagedFieldsEntry) -> bool {
+    is_ours(entry) && entry.operation.as_deref() == Some("Apply")
+}
+
 /// What makes the entry of `managedFields` at this place one of an apply, if it still is the one that is meant.
-fn as_applied(at: usize) -> Patch<()> {
-    let place =
-        |field| PointerBuf::from_tokens(["metadata", "managedFields", &at.to_string(), field]);
+/// Where there is one of an apply, it goes: what it speaks of is about to be applied.
+fn as_applied(at: usize, has_applied: bool) -> Patch<()> {
+    let at = at.to_string();
+    let entry = ["metadata", "managedFields", at.as_str()];
+    let place = |field| PointerBuf::from_tokens(entry.into_iter().chain([field]));
     let test = |field, value| {
         PatchOperation::Test(TestOperation {
             path: place(field),
             value: json!(value),
         })
     };
-    let replace = PatchOperation::Replace(ReplaceOperation {
-        path: place("operation"),
-        value: json!("Apply"),
-    });
+    let change = if has_applied {
+        PatchOperation::Remove(RemoveOperation {
+            path: PointerBuf::from_tokens(entry),
+        })
+    } else {
+        PatchOperation::Replace(ReplaceOperation {
+            path: place("operation"),
+            value: json!("Apply"),
+        })
+    };
     let tests = [test("manager", FIELD_MANAGER), test("operation", "Update")];
     Patch::Json(json_patch::Patch(
-        tests.into_iter().chain([replace]).collect(),
+        tests.into_iter().chain([change]).collect(),
     ))
 }
 
@@ -352,10 +466,10 @@ fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
     }
     let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
     let live = serde_json::to_value(live).map_err(kube::Error::SerdeError)?;
-    Ok(!all_ours(&child.body, &live, entries))
-}
-
-/// Whether there is nothing left to change, or something else in its place.
-fn is_gone(status: &Status) -> bool {
-    status.is_not_found() || status.is_conflict()
+    let is_secret_kept = child
+        .secrets
+        .iter()
+        .flatten()
+        .all(|(name, value)| live["data"].get(name) == Some(value));
+    Ok(!is_secret_kept || !all_ours(&child.body, &live, entries))
 }

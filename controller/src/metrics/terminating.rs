@@ -36,6 +36,10 @@ impl Terminating {
         self.since().remove(uid);
     }
 
+    pub(crate) fn clear(&self) {
+        self.since().clear();
+    }
+
     fn since(&self) -> MutexGuard<'_, HashMap<String, (String, Timestamp)>> {
         self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }

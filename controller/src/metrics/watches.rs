@@ -16,7 +16,14 @@ use super::registered;
 pub(crate) struct Watches {
     failures: Family<Labels, Counter>,
     up: Family<Labels, Gauge>,
-    down: Arc<Mutex<BTreeMap<Labels, String>>>,
+    down: Arc<Mutex<Down>>,
+}
+
+/// What the watches that are down say, by their labels and a number of each: several may be on one type.
+#[derive(Default)]
+struct Down {
+    watches: BTreeMap<(Labels, u64), String>,
+    begun: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -50,32 +57,33 @@ impl Watches {
             controller: controller.to_owned(),
             resource: resource.to_owned(),
         };
-        self.up.get_or_create(&labels).set(0);
-        self.down()
-            .insert(labels.clone(), "has not yet begun".to_owned());
-        WatchState {
+        let number = {
+            let mut down = self.down();
+            down.begun += 1;
+            down.begun
+        };
+        let state = WatchState {
             watches: self.clone(),
             labels,
-        }
+            number,
+        };
+        state.set(Some("has not yet begun".to_owned()));
+        state
     }
 
     /// What every watch that is down says.
     pub(crate) fn what_is_down(&self) -> Vec<String> {
         let down = self.down();
-        let down = down.iter();
-        down.map(
-            |(
-                Labels {
-                    controller,
-                    resource,
-                },
-                why,
-            )| { format!("the watch of {controller} on {resource} {why}") },
-        )
-        .collect()
+        let told = down.watches.iter().map(|((labels, _), why)| {
+            format!(
+                "the watch of {} on {} {why}",
+                labels.controller, labels.resource
+            )
+        });
+        told.collect()
     }
 
-    fn down(&self) -> MutexGuard<'_, BTreeMap<Labels, String>> {
+    fn down(&self) -> MutexGuard<'_, Down> {
         self.down.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,24 +92,41 @@ impl Watches {
 pub(crate) struct WatchState {
     watches: Watches,
     labels: Labels,
+    number: u64,
 }
 
 impl WatchState {
     pub(crate) fn is_up(&self) {
-        self.watches.up.get_or_create(&self.labels).set(1);
-        self.watches.down().remove(&self.labels);
+        self.set(None);
     }
 
     pub(crate) fn is_down(&self, why: String) {
         self.watches.failures.get_or_create(&self.labels).inc();
-        self.watches.up.get_or_create(&self.labels).set(0);
-        self.watches.down().insert(self.labels.clone(), why);
+        self.set(Some(why));
+    }
+
+    fn set(&self, why: Option<String>) {
+        let mut down = self.watches.down();
+        let key = (self.labels.clone(), self.number);
+        match why {
+            Some(why) => down.watches.insert(key, why),
+            None => down.watches.remove(&key),
+        };
+        let is_up = !down
+            .watches
+            .keys()
+            .any(|(labels, _)| *labels == self.labels);
+        self.watches
+            .up
+            .get_or_create(&self.labels)
+            .set(i64::from(is_up));
     }
 }
 
 impl Drop for WatchState {
     fn drop(&mut self) {
-        self.watches.down().remove(&self.labels);
+        let mut down = self.watches.down();
+        down.watches.remove(&(self.labels.clone(), self.number));
         self.watches.up.remove(&self.labels);
     }
 }

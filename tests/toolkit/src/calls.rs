@@ -120,6 +120,11 @@ impl Calls {
         });
     }
 
+    /// Whether every call that was to fail has failed.
+    pub fn have_failed(&self) -> bool {
+        self.state().failures.is_empty()
+    }
+
     /// What has been written since it was last asked, in order.
     pub fn take_writes(&self) -> Vec<Call> {
         let seen = std::mem::take(&mut self.state().seen);

@@ -94,6 +94,60 @@ async fn every_way_to_delete_an_object_ends_and_leaves_what_it_should() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_comes_under_the_name_of_one_that_has_just_gone_gets_children_of_its_own() {
+    let toys = Toys::start().await;
+    let maps = toys.of("ConfigMap", Some("default"));
+    let crowds = toys.crowds();
+    let children = json!({"children": [plain("c")]});
+    toys.tell("Crowd", "a", &children).await;
+    let there = |found: Option<&kube::api::DynamicObject>| found.is_some();
+    let first = toys.becomes(&maps, "c", "being made", there).await;
+    let first = first.expect("it is there").uid();
+    crowds
+        .delete("a", &DeleteParams::default())
+        .await
+        .expect("deletion begins");
+    toys.goes(&crowds, "a").await;
+    // The garbage collector may not have been there yet.
+    toys.tell("Crowd", "a", &children).await;
+    let is_another =
+        |found: Option<&kube::api::DynamicObject>| found.is_some_and(|found| found.uid() != first);
+    toys.becomes(&maps, "c", "being made anew", is_another)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_adopted_stays_as_its_type_says() {
+    let toys = Toys::start().await;
+    let secrets = toys.of("Secret", Some("default"));
+    let families = toys.families("default");
+    let secret = |password: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+            "stringData": {"password": password},
+        })
+    };
+    toys.family("a", &[secret("first")]).await;
+    let params = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    families
+        .delete("a", &params)
+        .await
+        .expect("deletion begins");
+    toys.goes(&families, "a").await;
+    toys.family("a", &[secret("another")]).await;
+    let owner = families.get("a").await.expect("an object").uid();
+    let kept = secrets.get("s").await.expect("it is there");
+    assert_eq!(
+        kept.data["data"]["password"], "Zmlyc3Q=",
+        "nobody may lose a password"
+    );
+    assert_eq!(Some(kept.owner_references()[0].uid.clone()), owner);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_goes_with_all_that_is_in_it() {
     let toys = Toys::start().await;
     let namespaces: Api<Namespace> = Api::all(toys.cluster.client());

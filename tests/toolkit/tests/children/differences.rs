@@ -109,6 +109,7 @@ async fn what_fails_is_done_again_and_what_was_done_is_not() {
             if verb != "create" {
                 toys.family(&name, &[child(&name, "1")]).await;
             }
+            toys.writes();
             toys.calls.fail(verb, "configmaps", 1, when);
             let children = if verb == "delete" {
                 vec![]
@@ -122,6 +123,11 @@ async fn what_fails_is_done_again_and_what_was_done_is_not() {
                 let made = maps.get(&name).await.expect("a child");
                 assert_eq!(made.data["data"]["value"], value, "{name}");
             }
+            assert!(toys.calls.have_failed(), "{name}");
+            let verbs: Vec<_> = toys.writes().iter().map(|call| call.verb).collect();
+            let (tried, done) = (verbs.len(), if verb == "patch" { 2 } else { 1 });
+            // Tried again; what was done and not heard of is seen.
+            assert!((done..=done + 2).contains(&tried), "{name}: {verbs:?}");
         }
     }
 }

@@ -110,6 +110,34 @@ async fn other_owners_stay_and_are_never_written_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn copies_are_left_alone_and_what_has_lost_its_label_is_marked_again() {
+    let toys = Toys::start().await;
+    let maps = toys.of("ConfigMap", Some("default"));
+    let child = config_map(&json!({"name": "c"}));
+    toys.family("a", std::slice::from_ref(&child)).await;
+    let made = maps.get("c").await.expect("a child");
+    let labels = json!({"name": "copy", "labels": made.metadata.labels});
+    for namespace in ["default", "kube-public"] {
+        let copy = serde_json::from_value(config_map(&labels)).expect("an object");
+        let there = toys.of("ConfigMap", Some(namespace));
+        let params = kube::api::PostParams::default();
+        there.create(&params, &copy).await.expect("it is stored");
+    }
+    let unmarked = json!({"metadata": {"labels": {"lockstep.dev/owner": null}}});
+    toys.meddle(&maps, "c", &unmarked).await;
+    toys.becomes(&maps, "c", "being marked again", |found| {
+        found.is_some_and(|found| found.labels().contains_key("lockstep.dev/owner"))
+    })
+    .await;
+    toys.family("a", &[child, config_map(&json!({"name": "other"}))])
+        .await;
+    for namespace in ["default", "kube-public"] {
+        let copy = toys.of("ConfigMap", Some(namespace)).get_opt("copy").await;
+        assert!(copy.expect("an answer").is_some(), "{namespace}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_owner_in_no_namespace_owns_children_in_any_and_one_in_a_namespace_tracks_those_in_none()
 {
     let toys = Toys::start().await;
