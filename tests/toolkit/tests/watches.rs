@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
-use kube::{Client, Config};
+use kube::{Client, Config, ResourceExt};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
@@ -105,7 +105,14 @@ fn watches() -> [Watch; 2] {
         app.map(labelled).into_iter().collect()
     });
     [
-        secrets.labels("readable=true"),
+        secrets
+            .labels("readable=true")
+            .fields("metadata.name!=hidden")
+            .when(|change| {
+                !change
+                    .after
+                    .is_some_and(|secret| secret.annotations().contains_key("quiet"))
+            }),
         maps.labels("app").metadata_only(),
     ]
 }
@@ -242,6 +249,31 @@ async fn a_change_leads_to_a_round_for_whoever_depends_on_it_and_for_nobody_else
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_selector_leaves_out_is_not_seen_and_what_a_predicate_leaves_out_leads_to_no_round()
+{
+    let readers = Readers::with_crd().await;
+    readers.secret("hidden", "seen").await;
+    readers.secret("s", "one").await;
+    readers.reader("h", json!({"secret": "hidden"})).await;
+    readers.reader("r", json!({"secret": "s"})).await;
+    readers.tells("r", "secret", "one").await;
+    readers.tells("h", "secret", "none").await;
+    let annotate = |change: &str| {
+        let args = ["annotate", "--overwrite", "secret/s", change];
+        readers.cluster.run_kubectl(&args).expect("it is annotated");
+    };
+    annotate("quiet=yes");
+    readers.secret("s", "two").await;
+    // What comes after it on the same watch has been seen; so has it.
+    readers.secret("t", "other").await;
+    readers.reader("u", json!({"secret": "t"})).await;
+    readers.tells("u", "secret", "other").await;
+    readers.tells("r", "secret", "one").await;
+    annotate("quiet-");
+    readers.tells("r", "secret", "two").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_what_is_found_by_a_label_there_is_none_or_one_or_many() {
     let readers = Readers::with_crd().await;
     readers.reader("r", json!({"app": "db"})).await;
@@ -301,7 +333,8 @@ async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
         told.await
             .unwrap_or_else(|error| panic!("{error}: {:?}", readers.metrics.what_is_down()));
     };
-    down("on readers finds no such kind: apply the CRD readers.toys.example.com").await;
+    down("on readers.toys.example.com finds no such kind: apply the CRD readers.toys.example.com")
+        .await;
     down("on secrets is forbidden: grant `list` and `watch` on secrets").await;
     install_crd(&readers.cluster.client(), Reader::crd()).await;
     readers.reader("r", json!({"secret": "s"})).await;
