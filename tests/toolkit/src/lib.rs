@@ -4,11 +4,13 @@
 //! objects to two answers; [`Running`] is a loop that runs until it is dropped.
 
 mod calls;
+mod crd;
 mod running;
 mod twice;
 mod waiting;
 
 pub use calls::{Call, Calls, When};
+pub use crd::toy_crd;
 pub use running::Running;
 pub use twice::Twice;
 pub use waiting::{becomes, install_crd, stands};

@@ -16,8 +16,8 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
-use toolkit::{Running, install_crd};
+use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset};
+use toolkit::{Running, install_crd, toy_crd};
 
 const OBJECTS: usize = 1_000;
 
@@ -39,20 +39,7 @@ impl Kind for Parent {
     const KIND: &'static str = "Parent";
 
     fn crd() -> Value {
-        completed(json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "parents.toys.example.com"},
-            "spec": {
-                "group": "toys.example.com",
-                "scope": "Namespaced",
-                "names": {"kind": "Parent", "plural": "parents", "singular": "parent"},
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }],
-            },
-        }))
+        toy_crd("Parent", "parents", "Namespaced", &json!({}))
     }
 
     fn example() -> Value {

@@ -15,8 +15,8 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
-use toolkit::{Running, becomes, install_crd, stands};
+use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset};
+use toolkit::{Running, becomes, install_crd, stands, toy_crd};
 
 /// An object that stands for something that cannot be removed.
 #[derive(Deserialize)]
@@ -29,20 +29,7 @@ impl Kind for Stain {
 
     fn crd() -> Value {
         let status = json!({"type": "object", "properties": {"spot": {"type": "string"}}});
-        completed(json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "stains.toys.example.com"},
-            "spec": {
-                "group": "toys.example.com",
-                "scope": "Namespaced",
-                "names": {"kind": "Stain", "plural": "stains", "singular": "stain"},
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"status": status}}},
-                }],
-            },
-        }))
+        toy_crd("Stain", "stains", "Namespaced", &json!({"status": status}))
     }
 
     fn example() -> Value {

@@ -18,8 +18,8 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
-use toolkit::{Running, Twice, becomes, install_crd};
+use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset};
+use toolkit::{Running, Twice, becomes, install_crd, toy_crd};
 
 /// An object that tells, in a `ConfigMap` of its name, what it finds of what it depends on.
 #[derive(Deserialize)]
@@ -40,22 +40,12 @@ impl Kind for Reader {
 
     fn crd() -> Value {
         let text = json!({"type": "string"});
-        completed(json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "readers.toys.example.com"},
-            "spec": {
-                "group": "toys.example.com",
-                "scope": "Namespaced",
-                "names": {"kind": "Reader", "plural": "readers", "singular": "reader"},
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                        "spec": {"type": "object", "properties": {"secret": text, "app": text}},
-                    }}},
-                }],
-            },
-        }))
+        toy_crd(
+            "Reader",
+            "readers",
+            "Namespaced",
+            &json!({"spec": {"type": "object", "properties": {"secret": text, "app": text}}}),
+        )
     }
 
     fn example() -> Value {

@@ -15,9 +15,9 @@ use kube::core::GroupVersionKind;
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset, completed};
+use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset};
 use std::sync::Arc;
-use toolkit::{Call, Calls, Running, Twice, install_crd};
+use toolkit::{Call, Calls, Running, Twice, install_crd, toy_crd};
 
 /// A kind that lives in a namespace.
 #[derive(Deserialize)]
@@ -46,26 +46,16 @@ struct Spec {
 }
 
 fn crd(kind: &str, plural: &str, scope: &str, subresources: &Value) -> Value {
-    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    completed(json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.toys.example.com")},
-        "spec": {
-            "group": "toys.example.com",
-            "scope": scope,
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": subresources,
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "required": ["spec"],
-                    "properties": {"spec": any, "status": {
-                        "type": "object", "properties": {"mood": {"type": "string"}},
-                    }},
-                }},
-            }],
-        },
-    }))
+    let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let status = json!({"type": "object", "properties": {"mood": {"type": "string"}}});
+    let mut crd = toy_crd(
+        kind,
+        plural,
+        scope,
+        &json!({"spec": spec, "status": status}),
+    );
+    crd["spec"]["versions"][0]["subresources"] = subresources.clone();
+    crd
 }
 
 macro_rules! kind {
