@@ -1,5 +1,7 @@
 //! Makes the children that there are the children that are desired.
 
+use std::collections::BTreeMap;
+
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use super::desired::{Desired, Named, desired};
 use super::observed::{Children, Place};
 use super::owned_fields::{all_ours, is_ours};
-use super::owner::controller_of;
+use super::owner::{controller_of, label};
 use super::{
     APPLIED_ANNOTATION, CONTROLLER_LABEL, ChildType, FIELD_MANAGER, OWNER_LABEL, Observed, Owner,
     Strategy, tidy,
@@ -135,13 +137,13 @@ impl ChildWriter<'_> {
         };
         let type_ = &self.types[place.0];
         if self.owner.has(type_, &live) {
-            self.mark(place, child, &live).await?;
+            self.mark(place, &live).await?;
             return self.bring(place, child, &live).await;
         }
         if self.owner.may_adopt(type_, &live) {
             tracing::info!(child = place.2, "a child that was left behind is adopted");
             // The next round sees it, and what its strategy makes of it.
-            return Ok(self.mark(place, child, &live).await?);
+            return Ok(self.mark(place, &live).await?);
         }
         if self.owner.will_go(&live) {
             let why = "exists and is about to go; it is made once it is gone";
@@ -161,29 +163,28 @@ impl ChildWriter<'_> {
 
     /// Makes a child one that the watches bring and the garbage collector knows for ours, whatever else it
     /// is.
-    async fn mark(
-        &self,
-        place: &Place,
-        child: &Desired,
-        live: &DynamicObject,
-    ) -> Result<(), kube::Error> {
-        if !self.may_own().await? {
-            return Ok(());
-        }
-        let wanted = &child.body["metadata"];
-        let mut metadata = json!({
-            "uid": live.metadata.uid,
-            "resourceVersion": live.metadata.resource_version,
-            "labels": {},
-        });
-        for name in [CONTROLLER_LABEL, OWNER_LABEL] {
-            metadata["labels"][name] = wanted["labels"][name].clone();
-        }
+    async fn mark(&self, place: &Place, live: &DynamicObject) -> Result<(), kube::Error> {
+        let marks = [
+            (CONTROLLER_LABEL, self.owner.controller),
+            (OWNER_LABEL, self.owner.uid),
+        ];
+        let is_marked = marks
+            .iter()
+            .all(|(name, value)| label(live, name) == Some(*value));
         let controlled = live
             .owner_references()
             .iter()
             .any(|it| it.uid == self.owner.uid);
-        if !controlled && self.owner.can_be_named_by(&self.types[place.0]) {
+        let is_owned = controlled || !self.owner.can_be_named_by(&self.types[place.0]);
+        if is_marked && is_owned || !self.may_own().await? {
+            return Ok(());
+        }
+        let mut metadata = json!({
+            "uid": live.metadata.uid,
+            "resourceVersion": live.metadata.resource_version,
+            "labels": BTreeMap::from(marks),
+        });
+        if !is_owned {
             let mut owners = json!(live.owner_references());
             if let Some(owners) = owners.as_array_mut() {
                 owners.push(self.owner.reference());
