@@ -305,7 +305,7 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
     async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Next, kube::Error> {
-        let why = match self.writer().release(self.keeps_all()).await {
+        let (why, error) = match self.writer().release(self.keeps_all()).await {
             Ok(true) => {
                 if let Some(what) = kept {
                     tracing::warn!(what, "the object goes and what it stood for stays");
@@ -314,19 +314,28 @@ impl<R: Reconcile> Round<'_, R> {
                 }
                 return self.remove_finalizer(removal).await;
             }
-            Ok(false) => "its children that are in no namespace have not yet gone".to_owned(),
-            Err(error) => format!("its children cannot be let go: {error}"),
-        };
-        match self.stalled(&why).await {
-            Some(status) => {
-                let reason = "ChildrenLeaving";
-                let error = ReconcileError::Transient {
-                    reason,
-                    message: why,
-                };
-                self.failed(status, &error, true).await
+            Ok(false) => {
+                let why = "its children that are in no namespace have not yet gone";
+                (why.to_owned(), None)
             }
-            None => self.let_go(removal, &why).await,
+            Err(error) => {
+                let why = format!("its children cannot be let go: {error}");
+                let error = ReconcileError::Transient {
+                    reason: "ChildrenNotReleased",
+                    message: why.clone(),
+                };
+                (why, Some(error))
+            }
+        };
+        match (self.stalled(&why).await, error) {
+            (None, _) => self.let_go(removal, &why).await,
+            (Some(status), Some(error)) => self.failed(status, &error, true).await,
+            (Some(mut status), None) => {
+                status.stands(Standing::Reconciling, "ChildrenLeaving", &why);
+                self.write(&mut status).await?;
+                // Their watches tell when they are gone.
+                Ok(Next::After(LONGEST_WHILE_DELETING))
+            }
         }
     }
 
