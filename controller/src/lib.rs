@@ -10,6 +10,7 @@ mod backoff;
 mod children;
 mod conditions;
 mod cycle;
+mod directory;
 mod failable;
 mod finalizers;
 mod handler;
@@ -35,6 +36,7 @@ mod written;
 
 pub use arming::{AnyListens, Arming, ArmingMetrics};
 pub use children::{ChildType, Strategy};
+pub use directory::{Directory, NoSuchLoop};
 pub use failable::{Failable, FailableHandler};
 pub use handler::{Handled, Handler, SyncResponse};
 pub use leadership::{Candidate, LeaderMetrics};

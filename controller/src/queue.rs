@@ -34,6 +34,15 @@ pub(crate) struct Queue<K> {
     metrics: QueueMetrics,
 }
 
+/// What a queue has at a moment.
+pub(crate) struct Waiting<K> {
+    /// With how long they have been worked on.
+    pub(crate) working: Vec<(K, Duration)>,
+    pub(crate) ready: Vec<K>,
+    /// With how long they have to wait yet.
+    pub(crate) due: Vec<(K, Duration)>,
+}
+
 struct State<K> {
     /// In order of urgency, then of arrival.
     ready: BTreeMap<(Priority, u64), K>,
@@ -134,6 +143,24 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
             (None, None) => {}
         }
         self.tell(state);
+    }
+
+    /// What is worked on and what waits, in order.
+    pub(crate) fn waiting(&self) -> Waiting<K> {
+        let state = self.state();
+        let now = Instant::now();
+        let working = state.entries.iter();
+        let working = working.filter_map(|(key, entry)| {
+            let since = entry.works_since?;
+            Some((key.clone(), now - since))
+        });
+        let due = state.due.iter();
+        let due = due.map(|((at, _), (key, _))| (key.clone(), at.saturating_duration_since(now)));
+        Waiting {
+            working: working.collect(),
+            ready: state.ready.values().cloned().collect(),
+            due: due.collect(),
+        }
     }
 
     /// Drops a key that nobody has to look at any more.

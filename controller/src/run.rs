@@ -15,6 +15,7 @@ use crate::announce::Announcer;
 use crate::backoff::Backoffs;
 use crate::children::{ChildType, Observed};
 use crate::cycle::Cycle;
+use crate::directory::Directory;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
@@ -29,6 +30,7 @@ const CONCURRENCY: usize = 8;
 /// The loop of one kind.
 pub struct Loop<R> {
     cycle: Cycle<R>,
+    directory: Directory,
 }
 
 /// A loop of any kind.
@@ -92,7 +94,17 @@ impl<R: Reconcile> Loop<R> {
             metrics,
             policy,
         };
-        Self { cycle }
+        Self {
+            cycle,
+            directory: Directory::default(),
+        }
+    }
+
+    /// Enters it into a directory for as long as it runs.
+    #[must_use]
+    pub fn listed_in(mut self, directory: &Directory) -> Self {
+        self.directory = directory.clone();
+        self
     }
 
     /// What becomes of deletions that do not come to their end.
@@ -130,7 +142,8 @@ impl<R: Reconcile> Run for Loop<R> {
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
         let cycle = &self.cycle;
         let controller = cycle.controller();
-        let queue = Queue::new(cycle.metrics.queue(&controller));
+        let queue = Arc::new(Queue::new(cycle.metrics.queue(&controller)));
+        self.directory.enter(&controller, &queue);
         cycle.metrics.at_most(&controller, CONCURRENCY);
         let _term = Term(&cycle.metrics);
         let writers = Writers::of(cycle);
@@ -238,7 +251,7 @@ mod tests {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let ruleset = Ruleset::<Trap>::compile().expect("it compiles");
-        let Loop { cycle } = Loop::new(
+        let Loop { cycle, .. } = Loop::new(
             Client::new(server, "default"),
             Arc::new(ruleset),
             Panics,

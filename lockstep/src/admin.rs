@@ -23,13 +23,14 @@ const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// How many ask at once. Beyond, somebody who waits makes room.
 const MOST_CONNECTIONS: usize = 256;
 
-/// Binds the port and serves `/healthz`, `/readyz` and `/metrics` in the background.
+/// Binds the port and serves `/healthz`, `/readyz`, `/metrics` and what else is given in the background.
 ///
 /// `ready` says what is missing, or nothing.
 pub(crate) async fn serve(
     address: SocketAddr,
     registry: Registry,
     ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    more: Router,
 ) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address)
         .await
@@ -42,7 +43,8 @@ pub(crate) async fn serve(
         .route(
             "/metrics",
             get(move |headers: HeaderMap| async move { metrics(&registry, &headers) }),
-        );
+        )
+        .merge(more);
     let limits = Limits {
         connections: MOST_CONNECTIONS,
         ..Limits::default()

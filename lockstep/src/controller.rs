@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use controller::{
-    AnyListens, Arming, ArmingMetrics, CallMetrics, Candidate, LeaderMetrics, Metrics,
+    AnyListens, Arming, ArmingMetrics, CallMetrics, Candidate, Directory, LeaderMetrics, Metrics,
 };
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::crds::LookoutArgs;
 use crate::keeping::KeyArgs;
 use crate::kinds::{KindArgs, OperatorArgs, Operators};
+use crate::knocking::KnockingArgs;
 use crate::{admin, logging, policy, serving};
 
 #[derive(clap::Args)]
@@ -46,6 +47,8 @@ pub(crate) struct Args {
     disarm_without_replicas: bool,
     #[command(flatten)]
     lookout: LookoutArgs,
+    #[command(flatten)]
+    knocking: KnockingArgs,
     #[command(flatten)]
     kinds: KindArgs,
     #[command(flatten)]
@@ -94,12 +97,14 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         down if down.is_empty() => Ok(()),
         down => Err(down.join("\n")),
     };
-    admin::serve(args.health_listen, registry, ready).await?;
+    let directory = Directory::default();
+    let more = args.knocking.routes(&directory, &metrics);
+    admin::serve(args.health_listen, registry, ready, more).await?;
     tokio::spawn(keeper.run());
     tokio::spawn(lookout.run());
     let arming = tokio::spawn(arming.run(stop.clone()));
     let term = |ending: watch::Receiver<bool>| {
-        let loops = operators.loops(&metrics);
+        let loops = operators.loops(&metrics, &directory);
         async move {
             futures::future::join_all(loops.into_iter().map(|one| one.run(ending.clone()))).await;
         }

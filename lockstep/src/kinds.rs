@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
 use cloud_database_rules::CloudDatabase;
-use controller::{Loop, Metrics, Reconcile, Run, Stalls, Tenure};
+use controller::{Directory, Loop, Metrics, Reconcile, Run, Stalls, Tenure};
 use echo::Echo;
 use kube::Client;
 use serde_json::Value;
@@ -21,7 +21,13 @@ const KINDS: &[Registered] = &[
 ];
 
 /// Makes an operator's loop.
-type Start = fn(&Operators, Arc<dyn Judge>, &Metrics) -> Box<dyn Run>;
+type Start = fn(&Operators, Arc<dyn Judge>, &Place<'_>) -> Box<dyn Run>;
+
+/// Where a loop is counted and listed.
+struct Place<'a> {
+    metrics: &'a Metrics,
+    directory: &'a Directory,
+}
 
 /// A kind and its operator.
 #[derive(Clone, Copy)]
@@ -207,37 +213,38 @@ impl Operators {
     }
 
     /// Every kind's loop, for one term.
-    pub(crate) fn loops(&self, metrics: &Metrics) -> Vec<Box<dyn Run>> {
+    pub(crate) fn loops(&self, metrics: &Metrics, directory: &Directory) -> Vec<Box<dyn Run>> {
+        let place = Place { metrics, directory };
         let chosen = self.kinds.chosen.iter();
         chosen
-            .map(|(registered, ruleset)| (registered.start)(self, Arc::clone(ruleset), metrics))
+            .map(|(registered, ruleset)| (registered.start)(self, Arc::clone(ruleset), &place))
             .collect()
     }
 
-    fn databases(&self, ruleset: Arc<dyn Judge>, metrics: &Metrics) -> Box<dyn Run> {
+    fn databases(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
         let instances = self.instances.clone();
         let operator = CloudDatabaseReconciler::new(self.client.clone(), instances, self.timing);
-        self.run(operator, ruleset, metrics)
+        self.run(operator, ruleset, place)
     }
 
-    fn echoes(&self, ruleset: Arc<dyn Judge>, metrics: &Metrics) -> Box<dyn Run> {
-        self.run(echo::operator(), ruleset, metrics)
+    fn echoes(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
+        self.run(echo::operator(), ruleset, place)
     }
 
     fn run(
         &self,
         operator: impl Reconcile,
         ruleset: Arc<dyn Judge>,
-        metrics: &Metrics,
+        place: &Place<'_>,
     ) -> Box<dyn Run> {
         let run = Loop::new(
             self.client.clone(),
             ruleset,
             operator,
-            metrics.clone(),
+            place.metrics.clone(),
             self.policy.clone(),
         );
-        Box::new(run.stalls(self.stalls))
+        Box::new(run.stalls(self.stalls).listed_in(place.directory))
     }
 }
 

@@ -10,6 +10,7 @@ mod desk;
 mod dev;
 mod keeping;
 mod kinds;
+mod knocking;
 mod limits;
 mod logging;
 mod manifests;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use axum::Router;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use webhook::{Gate, Metrics, Server, ServingKeys, Tls};
@@ -69,7 +70,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let tls = Arc::new(tls);
     tokio::spawn(Arc::clone(&tls).keep_fresh(metrics.clone()));
     let (ready_tls, draining) = (Arc::clone(&tls), stop.clone());
-    admin::serve(args.health_listen, registry, move || {
+    let ready = move || {
         if *draining.borrow() {
             Err("draining".to_owned())
         } else if !ready_tls.is_loaded() {
@@ -77,8 +78,8 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         } else {
             Ok(())
         }
-    })
-    .await?;
+    };
+    admin::serve(args.health_listen, registry, ready, Router::new()).await?;
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;

@@ -256,8 +256,13 @@ async fn post_on(
 
 /// What is answered on a plain port, asked once.
 pub async fn plain_get(address: &str, path: &str) -> Option<String> {
+    plain(address, &format!("GET {path}"), "").await
+}
+
+/// The same for any method, with more headers.
+pub async fn plain(address: &str, what: &str, headers: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    let request = format!("{what} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.ok()?;

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
+use crate::alone::plain;
 use crate::world::{Detours, NAMESPACE, World, condition};
 
 struct Echoes {
@@ -200,5 +201,77 @@ async fn what_somebody_else_has_made_is_left_alone_and_told() {
     assert_eq!(
         after.metadata.resource_version,
         before.metadata.resource_version
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_the_token_sees_the_queues_and_sets_off_rounds() {
+    let mut echoes = Echoes::start().await;
+    echoes
+        .apply("hello", &json!({"text": "hello"}))
+        .expect("stored");
+    echoes.ready("hello").await;
+    let url = echoes.world.installation.controller_health_url();
+    let address = url.trim_start_matches("http://");
+    let debug = plain(address, "GET /debug", "").await.expect("an answer");
+    assert!(debug.contains(" 404 "), "without the option: {debug}");
+
+    let token = echoes.world.cluster.directory().join("token");
+    std::fs::write(
+        &token,
+        "let-me-in
+",
+    )
+    .expect("a file");
+    let option = format!("--admin-token-file={}", token.display());
+    let installation = &mut echoes.world.installation;
+    installation
+        .restart_controller_with(&[&option])
+        .expect("it comes back");
+    let shown = "authorization: Bearer let-me-in
+";
+    let listed = eventually("the queue being listed", async || {
+        let debug = plain(address, "GET /debug", shown).await?;
+        debug.contains("default/hello").then_some(debug)
+    });
+    let listed = listed
+        .await
+        .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
+    assert!(listed.contains("application/json"), "{listed}");
+    for headers in [
+        "",
+        "authorization: Bearer let-me-out
+",
+        "authorization: let-me-in
+",
+    ] {
+        for what in ["GET /debug", "POST /enqueue/echo/default/hello"] {
+            let refused = plain(address, what, headers).await.expect("an answer");
+            assert!(refused.contains(" 401 "), "{what} {headers}: {refused}");
+        }
+    }
+    let rounds = async || {
+        let metrics = echoes.world.metrics(&url).await;
+        let of_echo = metrics.lines().filter(|line| {
+            line.starts_with("controller_runtime_reconcile_total{controller=\"echo\"")
+        });
+        let counts = of_echo.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        counts.sum::<u64>()
+    };
+    let before = rounds().await;
+    let knock = async |path: &str| {
+        let what = format!("POST /enqueue/{path}");
+        plain(address, &what, shown).await.expect("an answer")
+    };
+    let accepted = knock("echo/default/hello").await;
+    assert!(accepted.contains(" 202 "), "{accepted}");
+    let looked = eventually("a round", async || (rounds().await > before).then_some(()));
+    looked
+        .await
+        .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
+    let unknown = knock("ekho/default/hello").await;
+    assert!(
+        unknown.contains(" 404 ") && unknown.contains("but clouddatabase, echo"),
+        "{unknown}"
     );
 }

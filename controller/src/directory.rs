@@ -1,0 +1,140 @@
+//! The loops that run in this process: to look at, and to knock at.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::queue::{Priority, Queue, Waiting};
+use crate::worker::Key;
+
+/// The loops that run here, by what they are called. A replica that does not lead has none.
+#[derive(Clone, Default)]
+pub struct Directory {
+    queues: Arc<Mutex<BTreeMap<String, Weak<Queue<Key>>>>>,
+}
+
+/// There is no such loop.
+#[derive(Debug, thiserror::Error)]
+#[error("no loop `{asked}` runs here{}; a replica that does not lead runs none", names(.running))]
+pub struct NoSuchLoop {
+    asked: String,
+    running: Vec<String>,
+}
+
+impl Directory {
+    /// Has an object looked at soon, whatever has happened outside that no watch tells of. An object that is
+    /// not there is passed over.
+    ///
+    /// # Errors
+    ///
+    /// No loop of that name runs here.
+    pub fn enqueue(
+        &self,
+        controller: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<(), NoSuchLoop> {
+        let running = self.running();
+        let Some((_, queue)) = running.iter().find(|(it, _)| it == controller) else {
+            return Err(NoSuchLoop {
+                asked: controller.to_owned(),
+                running: running.into_iter().map(|(name, _)| name).collect(),
+            });
+        };
+        let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
+        queue.add(key, Priority::Change, Duration::ZERO);
+        Ok(())
+    }
+
+    /// What every loop works on and what waits, as JSON.
+    pub fn queues(&self) -> Value {
+        let running = self.running().into_iter();
+        let of_each = running.map(|(name, queue)| {
+            let Waiting {
+                working,
+                ready,
+                due,
+            } = queue.waiting();
+            let later = |(key, time): (Key, Duration)| json!({"object": shown(&key), "seconds": time.as_secs()});
+            let queue = json!({
+                "working": working.into_iter().map(later).collect::<Vec<_>>(),
+                "ready": ready.iter().map(shown).collect::<Vec<_>>(),
+                "due": due.into_iter().map(later).collect::<Vec<_>>(),
+            });
+            (name, queue)
+        });
+        Value::Object(of_each.collect())
+    }
+
+    pub(crate) fn enter(&self, controller: &str, queue: &Arc<Queue<Key>>) {
+        let queue = Arc::downgrade(queue);
+        self.lock().insert(controller.to_owned(), queue);
+    }
+
+    fn running(&self) -> Vec<(String, Arc<Queue<Key>>)> {
+        let queues = self.lock();
+        let running = queues.iter();
+        running
+            .filter_map(|(name, queue)| Some((name.clone(), queue.upgrade()?)))
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Queue<Key>>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn shown((namespace, name): &Key) -> String {
+    if namespace.is_empty() {
+        name.clone()
+    } else {
+        format!("{namespace}/{name}")
+    }
+}
+
+fn names(running: &[String]) -> String {
+    if running.is_empty() {
+        String::new()
+    } else {
+        format!(", but {}", running.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::QueueMetrics;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_can_be_looked_at_and_knocked_at_for_as_long_as_it_runs() {
+        let directory = Directory::default();
+        let queue = Arc::new(Queue::new(QueueMetrics::default()));
+        directory.enter("echo", &queue);
+        directory
+            .enqueue("echo", Some("default"), "a")
+            .expect("it runs");
+        let key = queue.next().await.expect("an object");
+        directory.enqueue("echo", None, "b").expect("it runs");
+        queue.add(
+            ("n".to_owned(), "c".to_owned()),
+            Priority::Due,
+            Duration::from_secs(9),
+        );
+        let expected = json!({"echo": {
+            "working": [{"object": "default/a", "seconds": 0}],
+            "ready": ["b"],
+            "due": [{"object": "n/c", "seconds": 9}],
+        }});
+        assert_eq!(directory.queues(), expected);
+        queue.done(&key, None);
+        let error = directory
+            .enqueue("ekho", None, "b")
+            .expect_err("no such loop");
+        let expected = "no loop `ekho` runs here, but echo; a replica that does not lead runs none";
+        assert_eq!(error.to_string(), expected);
+        drop(queue);
+        assert_eq!(directory.queues(), json!({}));
+    }
+}

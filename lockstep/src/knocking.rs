@@ -1,0 +1,101 @@
+//! What an administrator may look at and set off on the plain port, with a token.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Request};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use controller::{Directory, Metrics};
+use serde_json::json;
+use subtle::ConstantTimeEq;
+
+/// Who may look at queues and set off rounds.
+#[derive(clap::Args)]
+pub(crate) struct KnockingArgs {
+    /// A file with a token. Whoever shows it, as `Authorization: Bearer`, may `GET /debug`, which lists queues
+    /// and watches, and `POST /enqueue/CONTROLLER/NAMESPACE/NAME`, which has an object looked at. The file is
+    /// read each time. Without it, neither is there.
+    #[arg(long, value_name = "FILE")]
+    admin_token_file: Option<PathBuf>,
+}
+
+impl KnockingArgs {
+    /// The routes, if they are wanted.
+    pub(crate) fn routes(&self, directory: &Directory, metrics: &Metrics) -> Router {
+        let Some(file) = self.admin_token_file.clone() else {
+            return Router::new();
+        };
+        let file = Arc::new(file);
+        let authenticate = move |request: Request, next: Next| {
+            let file = Arc::clone(&file);
+            async move {
+                match refusal(&file, &request) {
+                    Some(refusal) => refusal,
+                    None => next.run(request).await,
+                }
+            }
+        };
+        let (looked_at, metrics) = (directory.clone(), metrics.clone());
+        let debug = move || async move {
+            let listing =
+                json!({"queues": looked_at.queues(), "watches_down": metrics.what_is_down()});
+            let json = [(header::CONTENT_TYPE, "application/json")];
+            (json, format!("{listing:#}\n"))
+        };
+        let (namespaced, plain) = (directory.clone(), directory.clone());
+        let in_namespace =
+            move |Path((controller, namespace, name)): Path<(String, String, String)>| async move {
+                knock(&namespaced, &controller, Some(&namespace), &name)
+            };
+        let in_none = move |Path((controller, name)): Path<(String, String)>| async move {
+            knock(&plain, &controller, None, &name)
+        };
+        Router::new()
+            .route("/debug", get(debug))
+            .route(
+                "/enqueue/{controller}/{namespace}/{name}",
+                post(in_namespace),
+            )
+            .route("/enqueue/{controller}/{name}", post(in_none))
+            .route_layer(from_fn(authenticate))
+    }
+}
+
+fn knock(
+    directory: &Directory,
+    controller: &str,
+    namespace: Option<&str>,
+    name: &str,
+) -> (StatusCode, String) {
+    match directory.enqueue(controller, namespace, name) {
+        Ok(()) => (StatusCode::ACCEPTED, "it is looked at\n".to_owned()),
+        Err(error) => (StatusCode::NOT_FOUND, format!("{error}\n")),
+    }
+}
+
+/// Why a request is not served, if it is not.
+fn refusal(file: &PathBuf, request: &Request) -> Option<Response> {
+    let token = match fs::read_to_string(file) {
+        Ok(token) if !token.trim().is_empty() => token,
+        Ok(_) => return Some(unavailable("the token file is empty")),
+        Err(error) => {
+            tracing::error!(%error, file = %file.display(), "cannot read the administrators' token");
+            return Some(unavailable("the token file cannot be read"));
+        }
+    };
+    let shown = request.headers().get(header::AUTHORIZATION);
+    let shown = shown.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    let is_it = shown.is_some_and(|shown| bool::from(shown.ct_eq(token.trim().as_bytes())));
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    let answer = || (StatusCode::UNAUTHORIZED, challenge, "show the token\n").into_response();
+    (!is_it).then(answer)
+}
+
+fn unavailable(why: &'static str) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+}
