@@ -97,19 +97,24 @@ async fn every_way_to_delete_an_object_ends_and_leaves_what_it_should() {
 async fn who_comes_under_the_name_of_one_that_has_just_gone_gets_children_of_its_own() {
     let toys = Toys::start().await;
     let maps = toys.of("ConfigMap", Some("default"));
-    let crowds = toys.crowds();
+    let families = toys.families("default");
     let children = json!({"children": [plain("c")]});
-    toys.tell("Crowd", "a", &children).await;
+    toys.tell("Family", "a", &children).await;
     let there = |found: Option<&kube::api::DynamicObject>| found.is_some();
     let first = toys.becomes(&maps, "c", "being made", there).await;
     let first = first.expect("it is there").uid();
-    crowds
+    // The child is slow to go.
+    let held = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
+    toys.meddle(&maps, "c", &held(&["example.com/held"])).await;
+    families
         .delete("a", &DeleteParams::default())
         .await
         .expect("deletion begins");
-    toys.goes(&crowds, "a").await;
-    // The garbage collector may not have been there yet.
-    toys.tell("Crowd", "a", &children).await;
+    toys.goes(&families, "a").await;
+    toys.tell("Family", "a", &children).await;
+    let (reason, _) = toys.stands(&families, "a", "Reconciling", "True").await;
+    assert_eq!(reason, "ChildLeaving");
+    toys.meddle(&maps, "c", &held(&[])).await;
     let is_another =
         |found: Option<&kube::api::DynamicObject>| found.is_some_and(|found| found.uid() != first);
     toys.becomes(&maps, "c", "being made anew", is_another)
