@@ -63,8 +63,9 @@ pub fn one_is_killed_thirty_times() {
             })
             .await
             .expect("the load goes on");
-            bed.fleet.webhook(index).kill();
+            // Before it, for whoever hears of it before this process goes on.
             kills.push(Instant::now());
+            bed.fleet.webhook(index).kill();
             eventually("the endpoint being taken away", async || {
                 (!bed.fleet.is_ready(index)).then_some(())
             })
