@@ -24,6 +24,7 @@ mod queue;
 mod reconcile;
 mod related;
 mod request;
+mod round;
 mod run;
 mod sources;
 mod stalls;

@@ -79,6 +79,7 @@ impl<R: Reconcile> Loop<R> {
         let backoffs = Backoffs::default();
         let cycle = Cycle {
             client,
+            controller: ruleset.kind().to_lowercase(),
             has_status: has_status(&*ruleset),
             resource: resource.clone(),
             ruleset,
@@ -141,21 +142,19 @@ fn finalizer<R: Reconcile>(
 impl<R: Reconcile> Run for Loop<R> {
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
         let cycle = &self.cycle;
-        let controller = cycle.controller();
-        let queue = Arc::new(Queue::new(cycle.metrics.queue(&controller)));
-        self.directory.enter(&controller, &queue);
-        cycle.metrics.at_most(&controller, CONCURRENCY);
+        let queue = Arc::new(Queue::new(cycle.metrics.queue(&cycle.controller)));
+        self.directory.enter(&cycle.controller, &queue);
+        cycle.metrics.at_most(&cycle.controller, CONCURRENCY);
         let _term = Term(&cycle.metrics);
         let writers = Writers::of(cycle);
         let related: Vec<_> = writers.related.iter().map(Writer::as_reader).collect();
         let worker = Worker {
             cycle,
-            controller: &controller,
             store: writers.parents.as_reader(),
             related: &related,
             queue: &queue,
         };
-        let sources = Sources::new(cycle, &controller, &queue);
+        let sources = Sources::new(cycle, &queue);
         let complete = sources.complete();
         let until_stopped = async {
             tokio::select! {
@@ -260,7 +259,6 @@ mod tests {
         );
         let worker = Worker {
             cycle: &cycle,
-            controller: "trap",
             store: Writer::new(cycle.resource.clone()).as_reader(),
             related: &[],
             queue: &Queue::new(metrics.queue("trap")),

@@ -42,7 +42,6 @@ impl Writers {
 /// The watches of one kind, and what comes of what they bring.
 pub(crate) struct Sources<'a, R> {
     cycle: &'a Cycle<R>,
-    controller: &'a str,
     queue: &'a Queue<Key>,
     /// Where an object is, by its UID.
     keys: Mutex<HashMap<String, Key>>,
@@ -52,11 +51,10 @@ pub(crate) struct Sources<'a, R> {
 }
 
 impl<'a, R: Reconcile> Sources<'a, R> {
-    pub(crate) fn new(cycle: &'a Cycle<R>, controller: &'a str, queue: &'a Queue<Key>) -> Self {
+    pub(crate) fn new(cycle: &'a Cycle<R>, queue: &'a Queue<Key>) -> Self {
         let watches = 1 + cycle.child_types.len() + cycle.watches.len();
         Self {
             cycle,
-            controller,
             queue,
             keys: Mutex::default(),
             referrers: Referrers::default(),
@@ -90,7 +88,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     /// Their children of one type.
     async fn children(&self, type_: usize) {
         let resource = self.cycle.child_types[type_].resource();
-        let ours = format!("{CONTROLLER_LABEL}={}", self.controller);
+        let ours = format!("{CONTROLLER_LABEL}={}", self.cycle.controller);
         let config = watcher::Config::default().labels(&ours);
         let events = watches::events(&self.cycle.client, resource, &config, false);
         let writer = Writer::new(resource.clone());
@@ -131,7 +129,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         complete: impl Fn(),
     ) -> impl FnMut(Told<'_>) {
         let name = watches::name(resource);
-        let state = self.cycle.metrics.watch(self.controller, &name);
+        let state = self.cycle.metrics.watch(&self.cycle.controller, &name);
         let mut is_complete = false;
         move |news| match news {
             Told::Seen(seen) => {
@@ -147,7 +145,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             }
             Told::Failed(error) => {
                 let reason = watches::reason(error, resource);
-                let controller = self.controller;
+                let controller = &self.cycle.controller;
                 tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; trying again");
                 state.is_down(reason);
             }

@@ -11,7 +11,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use tokio::sync::watch;
 use tracing::Instrument;
 
-use crate::cycle::{self, Cycle, Next};
+use crate::cycle::{Cycle, Next};
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
 
@@ -28,7 +28,6 @@ pub(crate) fn key_of(object: &DynamicObject) -> Key {
 /// One of those that take objects from the queue.
 pub(crate) struct Worker<'a, R> {
     pub(crate) cycle: &'a Cycle<R>,
-    pub(crate) controller: &'a str,
     pub(crate) store: Store<DynamicObject>,
     pub(crate) related: &'a [Store<DynamicObject>],
     pub(crate) queue: &'a Queue<Key>,
@@ -76,14 +75,14 @@ impl<R: Reconcile> Worker<'_, R> {
         let started = Instant::now();
         let span = tracing::info_span!(
             "reconcile",
-            controller = self.controller,
+            controller = &self.cycle.controller,
             namespace = object.namespace().unwrap_or_default(),
             name = object.name_any(),
             generation = object.metadata.generation,
             // Of all lines of one round, and of no other.
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
-        let _active = self.cycle.metrics.working(self.controller);
+        let _active = self.cycle.metrics.working(&self.cycle.controller);
         let round = self.cycle.run(object, self.related);
         let round = AssertUnwindSafe(round.instrument(span.clone()));
         let (next, result) = match round.catch_unwind().await {
@@ -97,19 +96,21 @@ impl<R: Reconcile> Worker<'_, R> {
                 (Next::OnChange, "success")
             }
             Ok(Err(error)) => {
-                let after = cycle::failure(self.cycle, object);
+                let after = self.cycle.after_failure(object);
                 span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));
                 (Next::Failed(after), "error")
             }
             Err(_) => {
-                let after = cycle::failure(self.cycle, object);
+                let after = self.cycle.after_failure(object);
                 span.in_scope(|| tracing::error!(?after, "the round panicked"));
-                self.cycle.metrics.panicked(self.controller);
+                self.cycle.metrics.panicked(&self.cycle.controller);
                 (Next::Failed(after), "error")
             }
         };
         let elapsed = started.elapsed();
-        self.cycle.metrics.round(self.controller, result, elapsed);
+        self.cycle
+            .metrics
+            .round(&self.cycle.controller, result, elapsed);
         next
     }
 }

@@ -1,0 +1,322 @@
+//! One object in one round: what it has, and what is told of it.
+
+mod end;
+mod keep;
+
+use jiff::Timestamp;
+use json_patch::PatchOperation;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::runtime::reflector::Store;
+use kube::{Resource, ResourceExt};
+use serde_json::Value;
+use shared_validation::{Accepted, Candidate, Verdict, aggregate};
+
+use crate::announce;
+use crate::backoff::LONGEST_WHILE_DELETING;
+use crate::children::{ChildWriter, Children, Owner};
+use crate::cycle::{Cycle, Next};
+use crate::metrics::ViolationLabels;
+use crate::pause;
+use crate::reconcile::{Progress, Readiness, Reconcile, ReconcileError};
+use crate::request::Observation;
+use crate::status::{READY, Standing, Status};
+
+const VALID: &str = "Valid";
+const PAUSED: &str = "Paused";
+
+/// The reason of every Event that tells of a failure; which one it is, its note tells.
+const PROCESSING_ERROR: &str = "ProcessingError";
+
+/// One object in one round.
+pub(crate) struct Round<'a, R> {
+    cycle: &'a Cycle<R>,
+    related: &'a [Store<DynamicObject>],
+    api: Api<DynamicObject>,
+    name: String,
+    reference: ObjectReference,
+    uid: String,
+    generation: i64,
+    deleting_since: Option<Timestamp>,
+    /// None for an object of a kind that lives in no namespace.
+    namespace: Option<String>,
+    finalizers: Vec<String>,
+    /// The object as stored.
+    object: Value,
+    accepted: Option<Accepted>,
+    children: Children,
+}
+
+impl<'a, R: Reconcile> Round<'a, R> {
+    pub(crate) fn new(
+        cycle: &'a Cycle<R>,
+        stored: &DynamicObject,
+        related: &'a [Store<DynamicObject>],
+    ) -> Result<Self, kube::Error> {
+        let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
+        let namespace = stored.namespace();
+        let uid = stored.uid().unwrap_or_default();
+        let mut children = cycle.children.of(&uid);
+        let deletion = stored.metadata.deletion_timestamp.as_ref();
+        let mut round = Self {
+            cycle,
+            related,
+            api: cycle.api(namespace.as_deref()),
+            deleting_since: deletion.map(|time| time.0),
+            namespace,
+            finalizers: stored.finalizers().to_vec(),
+            children: Children::new(),
+            name: stored.name_any(),
+            reference: stored.object_ref(&cycle.resource),
+            uid,
+            generation: stored.metadata.generation.unwrap_or_default(),
+            accepted: Accepted::read(&object),
+            object,
+        };
+        // Labels can be copied.
+        let owner = round.owner();
+        children.retain(|place, child| owner.has(&cycle.child_types[place.0], child));
+        round.children = children;
+        Ok(round)
+    }
+}
+
+impl<R: Reconcile> Round<'_, R> {
+    /// Leaves everything as it is, and says so.
+    pub(crate) async fn pause(&self) -> Result<Next, kube::Error> {
+        // With the condition that stands: since when it does is its own to tell.
+        let mut status = Status::of(&self.object, self.cycle.has_status);
+        let message = format!(
+            "nothing is changed, nor deleted, while the annotation `{}` is \"true\"",
+            pause::ANNOTATION
+        );
+        status.condition(PAUSED, true, "Annotated", &message);
+        // What has been asked for since has been seen by nobody.
+        status.keep_observed_generation();
+        self.write(&mut status).await?;
+        Ok(Next::OnChange)
+    }
+
+    /// The status as it stands, of an object that is not left alone any more.
+    fn status(&self) -> Status {
+        let mut status = Status::of(&self.object, self.cycle.has_status);
+        status.no_condition(PAUSED);
+        status
+    }
+
+    fn observation(&self) -> Observation<'_> {
+        Observation {
+            children: &self.children,
+        }
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        Owner {
+            resource: &self.cycle.resource,
+            controller: &self.cycle.controller,
+            finalizer: self.cycle.finalizer.as_deref(),
+            namespace: self.namespace.as_deref(),
+            name: &self.name,
+            uid: &self.uid,
+        }
+    }
+
+    fn writer(&self) -> ChildWriter<'_> {
+        ChildWriter {
+            client: &self.cycle.client,
+            owner: self.owner(),
+            types: &self.cycle.child_types,
+            observed: &self.cycle.children,
+            writes: &self.cycle.metrics.child_writes,
+        }
+    }
+
+    async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
+        let patch = Patch::<()>::Json(json_patch::Patch(operations));
+        let params = PatchParams::default();
+        let patched = self.api.patch(&self.name, &params, &patch).await?;
+        self.cycle.written.note(patched.clone());
+        Ok(patched)
+    }
+
+    /// Writes what differs of the status, if anything does. Says whether anything was written.
+    async fn write(&self, status: &mut Status) -> Result<bool, kube::Error> {
+        let written = status.write(&self.api, &self.name).await?;
+        let is_written = written.is_some();
+        if let Some(object) = written {
+            self.cycle.written.note(object);
+        }
+        Ok(is_written)
+    }
+
+    fn check(&self) -> Verdict {
+        let unchanged = self
+            .accepted
+            .as_ref()
+            .is_some_and(|accepted| accepted.generation == self.generation);
+        let candidate = if unchanged {
+            // What has been accepted stays accepted: a stricter rule of a later release warns.
+            Candidate::update(&self.object, &self.object)
+        } else {
+            Candidate::create(&self.object)
+        };
+        let policy = self.cycle.policy.get();
+        let candidate = candidate.since(self.accepted.as_ref()).under(&policy);
+        self.cycle.ruleset.check(&candidate)
+    }
+
+    /// Frozen: nothing is changed outside until the object is.
+    async fn invalid(
+        &self,
+        mut status: Status,
+        message: &str,
+        next: Next,
+    ) -> Result<Next, kube::Error> {
+        status.condition(VALID, false, "Invalid", message);
+        status.stands(
+            Standing::Stalled,
+            "Invalid",
+            "the object breaks rules of its kind; nothing is changed until it is corrected",
+        );
+        let written = self.write(&mut status).await?;
+        self.cycle
+            .announcer
+            .warn(&self.reference, "Invalid", message)
+            .await;
+        if written {
+            tracing::warn!(message, "the object is invalid");
+            self.count_violations();
+        }
+        Ok(next)
+    }
+
+    async fn progressed(
+        &self,
+        mut status: Status,
+        progress: Progress,
+    ) -> Result<Next, kube::Error> {
+        let Progress {
+            status: fields,
+            readiness,
+            requeue_after,
+            children,
+        } = progress;
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&children));
+        // Not where it has been so from the first: then there is nothing to tell.
+        let turned_ready = readiness.ready && status.stood(READY, false);
+        status.fields(fields);
+        let standing = if readiness.ready {
+            Standing::Ready
+        } else {
+            Standing::Reconciling
+        };
+        status.stands(standing, readiness.reason, &readiness.message);
+        match self.write(&mut status).await {
+            Err(kube::Error::Api(answer)) if answer.is_invalid() => {
+                // Without the operator's own fields.
+                let error = ReconcileError::Permanent {
+                    reason: "StatusRefused",
+                    message: format!("the status cannot be written: {}", answer.message),
+                };
+                return self.failed(self.status(), error).await;
+            }
+            written => written?,
+        };
+        self.cycle.backoffs.reset(&self.uid);
+        if turned_ready {
+            self.cycle
+                .announcer
+                .tell(&self.reference, readiness.reason, &readiness.message)
+                .await;
+        }
+        Ok(Next::After(requeue_after))
+    }
+
+    /// Says what has gone wrong, and when the object is looked at again.
+    async fn failed(&self, mut status: Status, error: ReconcileError) -> Result<Next, kube::Error> {
+        let message = error.to_string();
+        let (reason, standing, next) = match error {
+            ReconcileError::Told { status: own, error } => {
+                status.fields(own);
+                return Box::pin(self.failed(status, *error)).await;
+            }
+            ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
+                // The object itself stands; what it names does not.
+                let message = aggregate(&errors);
+                return self.invalid(status, &message, self.backoff()).await;
+            }
+            ReconcileError::Invalid(_) => ("Invalid", Standing::Reconciling, self.backoff()),
+            // Looked at again all the same: the change may be made outside, where no watch sees it.
+            ReconcileError::Permanent { reason, .. } => {
+                let after = match self.deleting_since {
+                    Some(_) => LONGEST_WHILE_DELETING,
+                    None => announce::RENEW_AFTER,
+                };
+                (reason, Standing::Stalled, Next::Failed(after))
+            }
+            ReconcileError::Transient { reason, .. } => {
+                (reason, Standing::Reconciling, self.backoff())
+            }
+        };
+        tracing::warn!(reason, message, "the step failed");
+        status.stands(standing, reason, &message);
+        self.write(&mut status).await?;
+        let note = format!("{reason}: {message}");
+        let announcer = &self.cycle.announcer;
+        announcer
+            .warn(&self.reference, PROCESSING_ERROR, &note)
+            .await;
+        Ok(next)
+    }
+
+    /// Whether the object can be used, where its operator leaves that to its children: once they are, as they now
+    /// are, all that they are to be.
+    fn readiness(&self, desired: &[Value]) -> Readiness {
+        if self.deleting_since.is_some() {
+            return Readiness {
+                ready: false,
+                reason: "Terminating",
+                message: "what the object stands for is going".to_owned(),
+            };
+        }
+        let children = self.cycle.children.of(&self.uid);
+        let observation = Observation {
+            children: &children,
+        };
+        let mut desired = desired.iter();
+        match desired.find_map(|child| observation.waits_for(child)) {
+            Some(message) => Readiness {
+                ready: false,
+                reason: "ChildrenInProgress",
+                message,
+            },
+            None => Readiness {
+                ready: true,
+                reason: "Available",
+                message: "all that belongs to the object is as it should be".to_owned(),
+            },
+        }
+    }
+
+    fn backoff(&self) -> Next {
+        let backoffs = &self.cycle.backoffs;
+        let is_deleted = self.deleting_since.is_some();
+        Next::Failed(backoffs.after_failure(&self.uid, self.generation, is_deleted))
+    }
+
+    fn forget(&self) {
+        self.cycle.forget(&self.uid);
+    }
+
+    fn count_violations(&self) {
+        for violation in self.check().errors {
+            let kind = self.cycle.ruleset.kind().to_owned();
+            let labels = ViolationLabels {
+                kind,
+                rule: violation.rule,
+                place: "loop",
+            };
+            self.cycle.metrics.violations.get_or_create(&labels).inc();
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A round of an object that is being deleted.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use serde_json::Value;
+
+use super::Round;
+use crate::backoff::LONGEST_WHILE_DELETING;
+use crate::cycle::Next;
+use crate::finalizers;
+use crate::reconcile::{Deleted, Finalized, Reconcile, ReconcileError};
+use crate::stalls::Stalls;
+use crate::status::{Standing, Status};
+
+const DELETION_STALLED: &str = "DeletionStalled";
+
+/// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
+const ORPHAN: &str = "orphan";
+
+impl<R: Reconcile> Round<'_, R> {
+    /// Lets the object go once what it stands for is gone.
+    pub(crate) async fn end(&self) -> Result<Next, kube::Error> {
+        let removal = self
+            .cycle
+            .finalizer
+            .as_deref()
+            .and_then(|finalizer| finalizers::removal(&self.finalizers, finalizer));
+        let Some(removal) = removal else {
+            self.forget();
+            return Ok(Next::OnChange);
+        };
+        let deleted = Deleted {
+            object: &self.object,
+            accepted: self.accepted.as_ref(),
+            valid: self.check().is_valid(),
+            children: self.observation(),
+        };
+        self.note_terminating();
+        match self.cycle.reconciler.finalize(&deleted).await {
+            Ok(Finalized::Gone) => self.release(&removal, None).await,
+            Ok(Finalized::Kept(what)) => self.release(&removal, Some(&what)).await,
+            Ok(Finalized::Waiting(progress)) => {
+                let why = progress.readiness.as_ref().map(|it| it.message.clone());
+                let why = why.unwrap_or_default();
+                match self.stalled(&why).await {
+                    Some(status) => self.progressed(status, progress).await,
+                    None => self.let_go(&removal, &why).await,
+                }
+            }
+            Err(error) => {
+                let why = error.to_string();
+                match self.stalled(&why).await {
+                    Some(status) => self.failed(status, error).await,
+                    None => self.let_go(&removal, &why).await,
+                }
+            }
+        }
+    }
+
+    /// How long the object has been being deleted.
+    fn waits(&self) -> Duration {
+        let since = self.deleting_since.unwrap_or_else(Timestamp::now);
+        Timestamp::now()
+            .duration_since(since)
+            .try_into()
+            .unwrap_or_default()
+    }
+
+    fn note_terminating(&self) {
+        if let Some(since) = self.deleting_since {
+            let terminating = &self.cycle.metrics.terminating;
+            terminating.set(&self.cycle.controller, &self.uid, since);
+        }
+    }
+
+    /// The status of an object that is kept because of this, which is told if it has been so for long. None
+    /// when it is kept no longer.
+    async fn stalled(&self, why: &str) -> Option<Status> {
+        let Stalls {
+            told_after,
+            let_go_after,
+        } = self.cycle.stalls;
+        let waits = self.waits();
+        if let_go_after.is_some_and(|limit| waits >= limit) {
+            return None;
+        }
+        let mut status = self.status();
+        if waits >= told_after {
+            let since = self.deleting_since.unwrap_or_default();
+            let message = format!("its deletion began at {since} and has not ended: {why}");
+            status.condition(DELETION_STALLED, true, "FinalizerStalled", &message);
+            self.cycle
+                .announcer
+                .warn(&self.reference, DELETION_STALLED, &message)
+                .await;
+        }
+        Some(status)
+    }
+
+    /// Gives up: the object goes, and what it stood for is left behind.
+    async fn let_go(&self, removal: &Patch<()>, why: &str) -> Result<Next, kube::Error> {
+        let own = Status::of(&self.object, self.cycle.has_status).own_fields();
+        let left = Value::Object(own);
+        tracing::error!(
+            %left,
+            why,
+            "the object goes though its cleanup has not ended: what it stood for is left behind"
+        );
+        let note = format!("let go though its cleanup has not ended; left behind: {left}; {why}");
+        self.cycle
+            .announcer
+            .warn(&self.reference, "Orphaned", &note)
+            .await;
+        if let Err(error) = self.writer().release(self.keeps_all()).await {
+            tracing::error!(%error, "its children may be left behind as well");
+        }
+        self.remove_finalizer(removal).await
+    }
+
+    /// Whether the children are to stay, as `--cascade=orphan` asks for.
+    fn keeps_all(&self) -> bool {
+        self.finalizers.iter().any(|name| name == ORPHAN)
+    }
+
+    /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
+    async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Next, kube::Error> {
+        let (why, error) = match self.writer().release(self.keeps_all()).await {
+            Ok(true) => {
+                if let Some(what) = kept {
+                    tracing::warn!(what, "the object goes and what it stood for stays");
+                    let announcer = &self.cycle.announcer;
+                    announcer.tell(&self.reference, "Kept", what).await;
+                }
+                return self.remove_finalizer(removal).await;
+            }
+            Ok(false) => {
+                let why = "its children that are in no namespace have not yet gone";
+                (why.to_owned(), None)
+            }
+            Err(error) => {
+                let why = format!("its children cannot be let go: {error}");
+                let error = ReconcileError::Transient {
+                    reason: "ChildrenNotReleased",
+                    message: why.clone(),
+                };
+                (why, Some(error))
+            }
+        };
+        match (self.stalled(&why).await, error) {
+            (None, _) => self.let_go(removal, &why).await,
+            (Some(status), Some(error)) => self.failed(status, error).await,
+            (Some(mut status), None) => {
+                status.stands(Standing::Reconciling, "ChildrenLeaving", &why);
+                self.write(&mut status).await?;
+                // Their watches tell when they are gone.
+                Ok(Next::After(LONGEST_WHILE_DELETING))
+            }
+        }
+    }
+
+    async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Next, kube::Error> {
+        self.api
+            .patch(&self.name, &PatchParams::default(), removal)
+            .await?;
+        tracing::info!("the finalizer is removed");
+        self.forget();
+        Ok(Next::OnChange)
+    }
+}

@@ -1,0 +1,159 @@
+//! A round of an object that is to stay.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation};
+use serde_json::{Value, json};
+use shared_validation::{Accepted, Verdict, decode};
+
+use super::{Round, VALID};
+use crate::announce;
+use crate::children::Failure;
+use crate::cycle::Next;
+use crate::reconcile::{Progress, Reconcile, ReconcileError};
+use crate::related::Related;
+use crate::request::SyncRequest;
+use crate::status::Status;
+
+impl<R: Reconcile> Round<'_, R> {
+    /// Brings the world to what the object says.
+    pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
+        let verdict = self.check();
+        let kind = self.cycle.ruleset.kind();
+        self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
+        let mut status = self.status();
+        if !verdict.is_valid() {
+            return self
+                .invalid(
+                    status,
+                    &verdict.message(),
+                    Next::After(announce::RENEW_AFTER),
+                )
+                .await;
+        }
+        let object = match decode::<R::Kind>(&verdict.object) {
+            Ok(object) => object,
+            Err(error) => {
+                let message = format!("cannot be read: {error}");
+                return self
+                    .invalid(status, &message, Next::After(announce::RENEW_AFTER))
+                    .await;
+            }
+        };
+        if let Some(operations) = self.initialization(&verdict) {
+            match self.patch(operations).await {
+                // The watch brings the next round with the object as it then is.
+                Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
+                    return Ok(Next::OnChange);
+                }
+                // The cluster's CRD, of another release, drops what was added: no event will come, and
+                // the defaults hold in memory.
+                Ok(_) => {}
+                Err(kube::Error::Api(refusal)) if is_refusal(refusal.code) => {
+                    let error = ReconcileError::Transient {
+                        reason: "CannotInitialize",
+                        message: format!(
+                            "cannot persist defaults and finalizer: {}",
+                            refusal.message
+                        ),
+                    };
+                    return self.failed(status, error).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        status.condition(
+            VALID,
+            true,
+            "Valid",
+            "the object keeps every rule of its kind",
+        );
+        let accepted = Accepted::of(&verdict.object, self.cycle.ruleset.transition_fields());
+        status.accept(&accepted.in_spite_of(&verdict.inherited));
+        status.fields(self.cycle.reconciler.identity(&object));
+        // What is about to be done outside must be known even if this process does not live to tell.
+        if status.memory_differs() {
+            self.write(&mut status).await?;
+        }
+        let request = SyncRequest {
+            parent: &object,
+            raw: &verdict.object,
+            children: self.observation(),
+            related: Related {
+                watches: &self.cycle.watches,
+                stores: self.related,
+                namespace: self.namespace.as_deref().unwrap_or_default(),
+            },
+        };
+        match self.cycle.reconciler.reconcile(&request).await {
+            Ok(progress) => self.settle(status, progress).await,
+            Err(error) => self.failed(status, error).await,
+        }
+    }
+
+    /// Makes the children as they are to be, and reports how far all of it got.
+    async fn settle(&self, mut status: Status, progress: Progress) -> Result<Next, kube::Error> {
+        match self
+            .writer()
+            .settle(&progress.children, &self.children)
+            .await
+        {
+            Ok(()) => self.progressed(status, progress).await,
+            Err(Failure::Step(error)) => {
+                status.fields(progress.status);
+                self.failed(status, error).await
+            }
+            Err(Failure::Api(kube::Error::Api(answer))) => {
+                status.fields(progress.status);
+                let error = ReconcileError::Transient {
+                    reason: "ChildNotWritten",
+                    message: format!("a child cannot be written: {}", answer.message),
+                };
+                self.failed(status, error).await
+            }
+            Err(Failure::Api(error)) => Err(error),
+        }
+    }
+
+    /// One patch with the defaults to persist and our finalizer, if any of it is missing.
+    fn initialization(&self, verdict: &Verdict) -> Option<Vec<PatchOperation>> {
+        let mut operations = verdict.additions.0.clone();
+        if let Some(finalizer) = &self.cycle.finalizer
+            && !self.finalizers.contains(finalizer)
+        {
+            let (place, value): (&[_], _) = if self.finalizers.is_empty() {
+                (&["metadata", "finalizers"], json!([finalizer]))
+            } else {
+                (&["metadata", "finalizers", "-"], json!(finalizer))
+            };
+            operations.push(add(place, value));
+        }
+        if operations.is_empty() {
+            return None;
+        }
+        // With the resource version: what was decided on stale data is refused as a conflict.
+        let version = json!(self.resource_version());
+        operations.insert(0, add(&["metadata", "resourceVersion"], version));
+        Some(operations)
+    }
+
+    fn resource_version(&self) -> Option<String> {
+        let version = self.object.pointer("/metadata/resourceVersion");
+        version.and_then(Value::as_str).map(String::from)
+    }
+}
+
+/// Whether the API server will say the same again, however often it is asked.
+fn is_refusal(code: u16) -> bool {
+    (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
+}
+
+fn add(place: &[&str], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation {
+        path: pointer(place),
+        value,
+    })
+}
+
+fn pointer(place: &[&str]) -> PointerBuf {
+    PointerBuf::from_tokens(place.iter().copied())
+}
