@@ -1,7 +1,7 @@
 //! The objects that an operator makes for an object of its kind: its children.
 //!
 //! What they are to be (`desired`) is compared with what they are (`observed`), and only what differs is
-//! written (`settle`). Whose a field is, the API server knows (`owned_fields`).
+//! written (`settle`, `write`). Whose a field is, the API server knows (`owned_fields`).
 
 mod child_type;
 mod desired;
@@ -10,27 +10,14 @@ mod owned_fields;
 mod owner;
 mod settle;
 mod standing;
-
-use kube::api::{ApiResource, DynamicObject, TypeMeta};
+mod write;
 
 pub use child_type::{ChildType, Strategy};
-pub(crate) use observed::{Children, Observed, is_later};
+pub(crate) use observed::{Children, Observed};
+pub(crate) use owned_fields::is_ours;
 pub(crate) use owner::Owner;
-pub(crate) use settle::{ChildWriter, Failure};
 pub(crate) use standing::unsettled;
-
-/// Leaves of an object what is looked at: its own type, and no account of the fields of others, which is
-/// often the larger part.
-pub(crate) fn tidy(object: &mut DynamicObject, resource: &ApiResource) {
-    // Items of a list come without.
-    object.types = Some(TypeMeta {
-        api_version: resource.api_version.clone(),
-        kind: resource.kind.clone(),
-    });
-    if let Some(entries) = &mut object.metadata.managed_fields {
-        entries.retain(owned_fields::is_ours);
-    }
-}
+pub(crate) use write::{ChildWriter, Failure};
 
 /// Who has written the fields of a child.
 pub(crate) const FIELD_MANAGER: &str = "lockstep";

@@ -14,6 +14,7 @@ use crate::announce::Announcer;
 use crate::backoff::Backoffs;
 use crate::children::{ChildType, Observed};
 use crate::metrics::Metrics;
+use crate::objects;
 use crate::pause;
 use crate::reconcile::Reconcile;
 use crate::round::Round;
@@ -58,11 +59,7 @@ pub(crate) struct Cycle<R> {
 
 impl<R> Cycle<R> {
     pub(crate) fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {
-        let client = self.client.clone();
-        match namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &self.resource),
-            None => Api::all_with(client, &self.resource),
-        }
+        objects::api(&self.client, &self.resource, namespace)
     }
 
     /// Whether the API server still has an object. What it says it does not find may be something else, such as
@@ -82,6 +79,7 @@ impl<R> Cycle<R> {
         let deleting = object.metadata.deletion_timestamp.is_some();
         let generation = object.metadata.generation.unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
+        self.metrics.failing.add(&self.controller, &uid);
         self.backoffs.after_failure(&uid, generation, deleting)
     }
 
@@ -92,6 +90,7 @@ impl<R> Cycle<R> {
         self.announcer.forget(uid);
         self.metrics.standing.forget(uid);
         self.metrics.terminating.forget(uid);
+        self.metrics.failing.forget(uid);
     }
 }
 

@@ -18,6 +18,7 @@ mod leadership;
 mod lookout;
 mod merge_patch;
 mod metrics;
+mod objects;
 mod pause;
 pub mod predicate;
 mod queue;

@@ -1,10 +1,10 @@
 //! What the loop counts, under controller-runtime's names where it has one.
 
+mod by_object;
 mod calls;
 mod child_writes;
 mod queues;
 mod running;
-mod terminating;
 mod watches;
 
 use std::collections::{BTreeSet, HashMap};
@@ -19,11 +19,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 use shared_validation::Verdict;
 
+pub(crate) use by_object::ByObject;
 pub use calls::CallMetrics;
 pub(crate) use child_writes::ChildWrites;
 pub(crate) use queues::QueueMetrics;
 use queues::Queues;
-use terminating::Terminating;
 pub(crate) use watches::WatchState;
 use watches::Watches;
 
@@ -41,7 +41,8 @@ pub struct Metrics {
     pub(crate) child_writes: ChildWrites,
     pub(crate) violations: Family<ViolationLabels, Counter>,
     pub(crate) standing: Standing,
-    pub(crate) terminating: Terminating,
+    pub(crate) terminating: ByObject,
+    pub(crate) failing: ByObject,
 }
 
 /// Which rules the stored objects break, whatever their policy does about it.
@@ -180,7 +181,8 @@ impl Metrics {
             queues: Queues::register(registry),
             child_writes: ChildWrites::register(registry),
             standing,
-            terminating: Terminating::register(registry),
+            terminating: ByObject::register(&by_object::TERMINATING, registry),
+            failing: ByObject::register(&by_object::FAILING, registry),
         }
     }
 

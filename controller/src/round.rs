@@ -223,6 +223,7 @@ impl<R: Reconcile> Round<'_, R> {
             written => written?,
         };
         self.cycle.backoffs.reset(&self.uid);
+        self.cycle.metrics.failing.forget(&self.uid);
         if turned_ready {
             self.cycle
                 .announcer
@@ -234,18 +235,27 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// Says what has gone wrong, and when the object is looked at again.
     async fn failed(&self, mut status: Status, error: ReconcileError) -> Result<Next, kube::Error> {
+        let mut error = error;
+        while let ReconcileError::Told {
+            status: own,
+            error: inner,
+        } = error
+        {
+            status.fields(own);
+            error = *inner;
+        }
+        let failing = &self.cycle.metrics.failing;
+        failing.add(&self.cycle.controller, &self.uid);
         let message = error.to_string();
         let (reason, standing, next) = match error {
-            ReconcileError::Told { status: own, error } => {
-                status.fields(own);
-                return Box::pin(self.failed(status, *error)).await;
-            }
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
                 // The object itself stands; what it names does not.
                 let message = aggregate(&errors);
                 return self.invalid(status, &message, self.backoff()).await;
             }
-            ReconcileError::Invalid(_) => ("Invalid", Standing::Reconciling, self.backoff()),
+            ReconcileError::Invalid(_) | ReconcileError::Told { .. } => {
+                ("Invalid", Standing::Reconciling, self.backoff())
+            }
             // Looked at again all the same: the change may be made outside, where no watch sees it.
             ReconcileError::Permanent { reason, .. } => {
                 let after = match self.deleting_since {

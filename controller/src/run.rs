@@ -177,6 +177,7 @@ impl Drop for Term<'_> {
         // Whoever leads next tells how the objects stand.
         self.0.standing.clear();
         self.0.terminating.clear();
+        self.0.failing.clear();
     }
 }
 
@@ -190,7 +191,7 @@ mod tests {
     use prometheus_client::registry::Registry;
     use serde::Deserialize;
     use serde_json::{Value, json};
-    use shared_validation::{Kind, Rule, Ruleset};
+    use shared_validation::{Kind, Ruleset};
 
     use super::*;
     use crate::cycle::Next;
@@ -216,10 +217,6 @@ mod tests {
 
         fn example() -> Value {
             json!({})
-        }
-
-        fn rules() -> Vec<Rule<Self>> {
-            Vec::new()
         }
     }
 

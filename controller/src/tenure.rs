@@ -32,7 +32,7 @@ impl Tenure {
     }
 
     /// One that has not begun.
-    pub(crate) fn pending() -> Self {
+    pub fn pending() -> Self {
         Self::from(Ends::Before)
     }
 

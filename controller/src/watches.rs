@@ -16,7 +16,7 @@ use kube::runtime::watcher;
 use kube::runtime::watcher::{Error, Event};
 use serde_json::Value;
 
-use crate::children;
+use crate::objects;
 use crate::predicate::Change;
 
 /// Everything that happens to the objects of a kind.
@@ -44,7 +44,7 @@ pub(crate) fn events(
     let resource = resource.clone();
     streamed
         .chain(listed)
-        .modify(move |object| children::tidy(object, &resource))
+        .modify(move |object| objects::tidy(object, &resource))
 }
 
 /// Whether an API server does not stream what stands at the start.

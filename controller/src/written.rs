@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 
-use crate::children::{is_later, tidy};
+use crate::objects::{is_later, tidy};
 
 /// The last written states of objects, by UID.
 ///

@@ -27,8 +27,10 @@ pub trait Kind: DeserializeOwned + Send + Sync + 'static {
     /// A valid object of the kind, without metadata. Canaries are made of it.
     fn example() -> Value;
 
-    /// The rules of the Rust layer.
-    fn rules() -> Vec<Rule<Self>>;
+    /// The rules of the Rust layer: what neither the schema nor CEL can say.
+    fn rules() -> Vec<Rule<Self>> {
+        Vec::new()
+    }
 
     /// Defaults that depend on other fields.
     fn dynamic_defaults() -> Vec<DynamicDefault> {

@@ -191,6 +191,27 @@ async fn what_somebody_else_has_made_is_left_alone_and_told() {
     assert_eq!(stalled.reason, "ChildNotOurs");
     let expected = "the child Service 'taken' (v1) exists and has been made by somebody else; choose another name for it, or delete that one";
     assert_eq!(stalled.message, expected);
+    let metrics = echoes.world.installation.controller_health_url();
+    let metrics = echoes.world.metrics(&metrics).await;
+    let failing = "lockstep_failing_objects{controller=\"echo\",at_least=\"1\"} 1";
+    assert!(metrics.contains(failing), "{metrics}");
+    let output = echoes.world.installation.output();
+    let mut lines = output.lines();
+    let line = lines.find(|line| line.contains("the step failed") && line.contains("ChildNotOurs"));
+    let line: Value = serde_json::from_str(line.expect("a line of the log")).expect("JSON");
+    let span = &line["spans"][0];
+    for (name, expected) in [
+        ("controller", json!("echo")),
+        ("name", json!("taken")),
+        ("generation", json!(1)),
+    ] {
+        assert_eq!(span[name], expected, "{line}");
+    }
+    assert_eq!(
+        span["reconcile_id"].as_str().map(str::len),
+        Some(16),
+        "{line}"
+    );
     let object = api.get("taken").await.expect("an object");
     let ready = condition(&object, "Ready").expect("a condition");
     assert_eq!(

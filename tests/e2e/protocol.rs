@@ -119,15 +119,26 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
     for (url, must_have) in [
         (
             world.installation.webhook_health_url(),
-            "lockstep_rule_violations_total",
+            &["lockstep_rule_violations_total"][..],
         ),
         (
             world.installation.controller_health_url(),
-            "lockstep_gate_armed 1",
+            &[
+                "lockstep_gate_armed 1",
+                "leader_election_master_status{name=\"lockstep-controller\"} 1",
+                "rest_client_requests_total{code=\"200\",method=\"PATCH\"",
+                "workqueue_unfinished_work_seconds{name=\"clouddatabase\"}",
+                "workqueue_longest_running_processor_seconds{name=\"clouddatabase\"}",
+                "controller_runtime_max_concurrent_reconciles{controller=\"clouddatabase\"} 8",
+                "controller_runtime_active_workers{controller=\"clouddatabase\"}",
+                "lockstep_watch_up{controller=\"clouddatabase\",resource=\"clouddatabases.database.example.com\"} 1",
+            ],
         ),
     ] {
         let metrics = world.metrics(&url).await;
-        assert!(metrics.contains(must_have), "{metrics}");
+        for line in must_have {
+            assert!(metrics.contains(line), "{line} is missing in {metrics}");
+        }
         check_metrics(&metrics).unwrap_or_else(|error| panic!("{error}\n{metrics}"));
     }
 }

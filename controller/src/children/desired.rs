@@ -105,16 +105,25 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    /// Somebody has to change something first.
     pub(crate) fn refused(&self, reason: &'static str, why: &str) -> ReconcileError {
+        let message = self.says(why);
+        ReconcileError::Permanent { reason, message }
+    }
+
+    /// It may pass by itself.
+    pub(crate) fn waits(&self, reason: &'static str, why: &str) -> ReconcileError {
+        let message = self.says(why);
+        ReconcileError::Transient { reason, message }
+    }
+
+    fn says(&self, why: &str) -> String {
         let Self {
             api_version,
             kind,
             name,
         } = self;
-        ReconcileError::Permanent {
-            reason,
-            message: format!("the child {kind} '{name}' ({api_version}) {why}"),
-        }
+        format!("the child {kind} '{name}' ({api_version}) {why}")
     }
 }
 

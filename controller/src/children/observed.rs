@@ -10,6 +10,7 @@ use kube::api::DynamicObject;
 
 use super::OWNER_LABEL;
 use super::owner::label;
+use crate::objects::{is_later, version};
 use crate::predicate::Change;
 
 /// Where a child is: the place of its type in the operator's list, its namespace, and its name.
@@ -137,17 +138,6 @@ impl State {
 fn place(type_: usize, child: &DynamicObject) -> Place {
     let namespace = child.namespace().unwrap_or_default();
     (type_, namespace, child.name_any())
-}
-
-/// Resource versions are numbers that grow, for one type over all its objects:
-/// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>.
-fn version(child: &DynamicObject) -> Option<u64> {
-    child.metadata.resource_version.as_ref()?.parse().ok()
-}
-
-/// Whether one state of an object came after another.
-pub(crate) fn is_later(one: &DynamicObject, other: &DynamicObject) -> bool {
-    one.metadata.uid == other.metadata.uid && version(one) > version(other)
 }
 
 #[cfg(test)]

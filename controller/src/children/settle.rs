@@ -1,59 +1,15 @@
 //! Makes the children that there are the children that are desired.
 
-use std::collections::BTreeMap;
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::Value;
 
-use json_patch::jsonptr::PointerBuf;
-use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kube::api::{
-    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
-    PropagationPolicy, ValidationDirective,
-};
-use kube::core::Request;
-use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
-
-use super::desired::{Desired, Named, desired};
+use super::desired::{Desired, desired};
 use super::observed::{Children, Place};
-use super::owned_fields::{all_ours, is_ours};
-use super::owner::{controller_of, label};
-use super::{
-    APPLIED_ANNOTATION, CONTROLLER_LABEL, ChildType, FIELD_MANAGER, OWNER_LABEL, Observed, Owner,
-    Strategy, tidy,
-};
-use crate::finalizers;
-use crate::metrics::ChildWrites;
-use crate::reconcile::ReconcileError;
-
-/// Why not all children are as they are desired.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// To be told to whoever looks at the owner.
-    Step(ReconcileError),
-    /// The API server's, and it may pass.
-    Api(kube::Error),
-}
-
-impl From<ReconcileError> for Failure {
-    fn from(error: ReconcileError) -> Self {
-        Self::Step(error)
-    }
-}
-
-impl From<kube::Error> for Failure {
-    fn from(error: kube::Error) -> Self {
-        Self::Api(error)
-    }
-}
-
-/// Writes the children of one owner.
-pub(crate) struct ChildWriter<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) owner: Owner<'a>,
-    pub(crate) types: &'a [ChildType],
-    pub(crate) observed: &'a Observed,
-    pub(crate) writes: &'a ChildWrites,
-}
+use super::owned_fields::all_ours;
+use super::owner::controller_of;
+use super::write::{ChildWriter, Failure};
+use super::{APPLIED_ANNOTATION, OWNER_LABEL, Strategy};
 
 impl ChildWriter<'_> {
     /// Makes and changes what is not as it is desired, and deletes what is not desired any more.
@@ -147,11 +103,7 @@ impl ChildWriter<'_> {
         }
         if self.owner.will_go(&live) {
             let why = "exists and is about to go; it is made once it is gone";
-            return Err(ReconcileError::Transient {
-                reason: "ChildLeaving",
-                message: self.named(place).refused("ChildLeaving", why).to_string(),
-            }
-            .into());
+            return Err(self.named(place).waits("ChildLeaving", why).into());
         }
         let whose = controller_of(&live).map_or_else(
             || "has been made by somebody else".to_owned(),
@@ -159,46 +111,6 @@ impl ChildWriter<'_> {
         );
         let why = format!("exists and {whose}; choose another name for it, or delete that one");
         Err(self.named(place).refused("ChildNotOurs", &why).into())
-    }
-
-    /// Makes a child one that the watches bring and the garbage collector knows for ours, whatever else it
-    /// is.
-    async fn mark(&self, place: &Place, live: &DynamicObject) -> Result<(), kube::Error> {
-        let marks = [
-            (CONTROLLER_LABEL, self.owner.controller),
-            (OWNER_LABEL, self.owner.uid),
-        ];
-        let is_marked = marks
-            .iter()
-            .all(|(name, value)| label(live, name) == Some(*value));
-        let controlled = live
-            .owner_references()
-            .iter()
-            .any(|it| it.uid == self.owner.uid);
-        let is_owned = controlled || !self.owner.can_be_named_by(&self.types[place.0]);
-        if is_marked && is_owned || !self.may_own().await? {
-            return Ok(());
-        }
-        let mut metadata = json!({
-            "uid": live.metadata.uid,
-            "resourceVersion": live.metadata.resource_version,
-            "labels": BTreeMap::from(marks),
-        });
-        if !is_owned {
-            let mut owners = json!(live.owner_references());
-            if let Some(owners) = owners.as_array_mut() {
-                owners.push(self.owner.reference());
-            }
-            metadata["ownerReferences"] = owners;
-        }
-        let patch = Patch::Merge(json!({"metadata": metadata}));
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let patched = self.api(place).patch(&place.2, &params, &patch).await?;
-        self.wrote(place, "patch", patched);
-        Ok(())
     }
 
     /// Does what the strategy says about a child that is there.
@@ -225,238 +137,6 @@ impl ChildWriter<'_> {
             Strategy::OnDelete | Strategy::CreateOnly => Ok(()),
         }
     }
-
-    /// Whether the owner still is what the watch has brought: where it is being deleted and its children are
-    /// orphaned, the news of the children may come first.
-    async fn may_own(&self) -> Result<bool, kube::Error> {
-        let client = self.client.clone();
-        let api: Api<DynamicObject> = match self.owner.namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, self.owner.resource),
-            None => Api::all_with(client, self.owner.resource),
-        };
-        let owner = api.get_metadata_opt(self.owner.name).await?;
-        Ok(owner.is_some_and(|owner| {
-            owner.metadata.uid.as_deref() == Some(self.owner.uid)
-                && owner.metadata.deletion_timestamp.is_none()
-        }))
-    }
-
-    async fn post(&self, place: &Place, body: &Value) -> Result<(), kube::Error> {
-        let params = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
-        };
-        let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
-        let api = self.api(place);
-        let mut request = Request::new(api.resource_url())
-            .create(&params, body)
-            .map_err(kube::Error::BuildRequest)?;
-        // The API server drops what it does not know, unless it is told not to.
-        let uri = format!("{}&fieldValidation=Strict", request.uri());
-        *request.uri_mut() = uri
-            .parse()
-            .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
-        let made = self.client.request::<DynamicObject>(request).await?;
-        self.wrote(place, "create", made);
-        Ok(())
-    }
-
-    async fn apply(
-        &self,
-        place: &Place,
-        child: &Desired,
-        live: &DynamicObject,
-    ) -> Result<(), Failure> {
-        let mut entries = live.metadata.managed_fields.iter().flatten();
-        if entries.any(is_from_creation) {
-            self.take_for_applied(place).await?;
-        }
-        let params = PatchParams {
-            force: true,
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            field_validation: Some(ValidationDirective::Strict),
-            ..PatchParams::default()
-        };
-        let mut body = child.body.clone();
-        // Not one that has come into its place.
-        body["metadata"]["uid"] = json!(live.metadata.uid);
-        let patched = self
-            .api(place)
-            .patch(&place.2, &params, &Patch::Apply(body))
-            .await;
-        let patched = patched.map_err(|error| self.refused(place, error))?;
-        self.wrote(place, "apply", patched);
-        Ok(())
-    }
-
-    /// Makes what was written at the creation count as applied: what is not desired any more then goes with
-    /// the next apply.
-    async fn take_for_applied(&self, place: &Place) -> Result<(), kube::Error> {
-        let api = self.api(place);
-        for is_last in [false, false, false, true] {
-            let Some(live) = api.get_opt(&place.2).await? else {
-                return Ok(());
-            };
-            let mut entries = live.metadata.managed_fields.iter().flatten();
-            let Some(at) = entries.position(is_from_creation) else {
-                return Ok(());
-            };
-            let has_applied = live
-                .metadata
-                .managed_fields
-                .iter()
-                .flatten()
-                .any(is_applied);
-            let patch = as_applied(at, has_applied);
-            match api.patch(&place.2, &PatchParams::default(), &patch).await {
-                Ok(patched) => {
-                    self.wrote(place, "patch", patched);
-                    return Ok(());
-                }
-                // Others write to it too, and their entries have moved ours.
-                Err(kube::Error::Api(status)) if status.is_invalid() && !is_last => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Deletes a child, unless it is going already.
-    async fn delete(&self, place: &Place, live: &DynamicObject) -> Result<(), kube::Error> {
-        self.unguard(place, live).await?;
-        if live.metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
-        let params = DeleteParams {
-            propagation_policy: Some(PropagationPolicy::Background),
-            preconditions: Some(Preconditions {
-                uid: live.uid(),
-                resource_version: None,
-            }),
-            ..DeleteParams::default()
-        };
-        match self.api(place).delete(&place.2, &params).await {
-            Ok(_) => {
-                let uid = live.metadata.uid.as_deref();
-                self.observed.deleted(self.owner.uid, place, uid);
-                self.count(place, "delete");
-            }
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(kube::Error::Api(status)) if status.is_conflict() => {
-                // Another one has come into its place, or somebody objects.
-                let there = self.api(place).get_opt(&place.2).await?;
-                if there.is_some_and(|there| there.metadata.uid == live.metadata.uid) {
-                    return Err(kube::Error::Api(status));
-                }
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// Takes our finalizer from a child.
-    async fn unguard(&self, place: &Place, live: &DynamicObject) -> Result<(), kube::Error> {
-        let removal = self
-            .owner
-            .finalizer
-            .and_then(|finalizer| finalizers::removal(live.finalizers(), finalizer));
-        let Some(patch) = removal else {
-            return Ok(());
-        };
-        let params = PatchParams::default();
-        match self.api(place).patch(&place.2, &params, &patch).await {
-            Ok(patched) => self.wrote(place, "patch", patched),
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    fn api(&self, place: &Place) -> Api<DynamicObject> {
-        let type_ = &self.types[place.0];
-        let client = self.client.clone();
-        if type_.is_namespaced {
-            Api::namespaced_with(client, &place.1, &type_.resource)
-        } else {
-            Api::all_with(client, &type_.resource)
-        }
-    }
-
-    fn named(&self, place: &Place) -> Named {
-        let resource = &self.types[place.0].resource;
-        Named {
-            api_version: resource.api_version.clone(),
-            kind: resource.kind.clone(),
-            name: place.2.clone(),
-        }
-    }
-
-    /// What the API server will say again, however often it is asked, is told to people.
-    fn refused(&self, place: &Place, error: kube::Error) -> Failure {
-        let kube::Error::Api(status) = &error else {
-            return error.into();
-        };
-        let why = format!("is refused by the API server: {}", status.message);
-        match status.code {
-            400 | 422 => self.named(place).refused("ChildInvalid", &why).into(),
-            // It may be granted, or there may be room, without a change of ours.
-            403 | 404 | 413 => ReconcileError::Transient {
-                reason: "ChildRefused",
-                message: self.named(place).refused("ChildRefused", &why).to_string(),
-            }
-            .into(),
-            _ => error.into(),
-        }
-    }
-
-    /// Takes note of what has been written.
-    fn wrote(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
-        tidy(&mut child, &self.types[place.0].resource);
-        self.observed.wrote(self.owner.uid, place, child);
-        self.count(place, verb);
-    }
-
-    fn count(&self, place: &Place, verb: &'static str) {
-        let kind = &self.types[place.0].resource.kind;
-        tracing::debug!(kind, child = place.2, verb, "a child is written");
-        self.writes.count(self.owner.controller, kind, verb);
-    }
-}
-
-fn is_from_creation(entry: &ManagedFieldsEntry) -> bool {
-    is_ours(entry) && entry.operation.as_deref() == Some("Update")
-}
-
-fn is_applied(entry: &ManagedFieldsEntry) -> bool {
-    is_ours(entry) && entry.operation.as_deref() == Some("Apply")
-}
-
-/// What makes the entry of `managedFields` at this place one of an apply, if it still is the one that is meant.
-/// Where there is one of an apply, it goes: what it speaks of is about to be applied.
-fn as_applied(at: usize, has_applied: bool) -> Patch<()> {
-    let at = at.to_string();
-    let entry = ["metadata", "managedFields", at.as_str()];
-    let place = |field| PointerBuf::from_tokens(entry.into_iter().chain([field]));
-    let test = |field, value| {
-        PatchOperation::Test(TestOperation {
-            path: place(field),
-            value: json!(value),
-        })
-    };
-    let change = if has_applied {
-        PatchOperation::Remove(RemoveOperation {
-            path: PointerBuf::from_tokens(entry),
-        })
-    } else {
-        PatchOperation::Replace(ReplaceOperation {
-            path: place("operation"),
-            value: json!("Apply"),
-        })
-    };
-    let tests = [test("manager", FIELD_MANAGER), test("operation", "Update")];
-    Patch::Json(json_patch::Patch(
-        tests.into_iter().chain([change]).collect(),
-    ))
 }
 
 /// Whether a child is not what was last written, or that is not what it is to be.
@@ -473,4 +153,80 @@ fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
         .flatten()
         .all(|(name, value)| live["data"].get(name) == Some(value));
     Ok(!is_secret_kept || !all_ours(&child.body, &live, entries))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Method, Request, Response};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Client;
+    use kube::api::ApiResource;
+    use kube::client::Body;
+    use kube::core::GroupVersionKind;
+    use prometheus_client::registry::Registry;
+    use serde_json::json;
+
+    use super::*;
+    use crate::children::{ChildType, Observed, Owner};
+    use crate::metrics::Metrics;
+
+    /// What is asked of the API server to settle a child that has lost its owner reference, when the API server
+    /// has the owner like this.
+    async fn asked(owner_metadata: Value) -> Vec<Method> {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let method = request.method().clone();
+            let answer = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
+            log.lock().expect("a log").push(method);
+            async move {
+                Ok::<_, std::io::Error>(Response::new(Body::from(answer.to_string().into_bytes())))
+            }
+        });
+        let client = Client::new(server, "default");
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
+        let observed = Observed::default();
+        let metrics = Metrics::register(&mut Registry::default());
+        let types = [ChildType::namespaced::<ConfigMap>()];
+        let writer = ChildWriter {
+            client: &client,
+            owner: Owner {
+                resource: &resource,
+                controller: "k",
+                finalizer: None,
+                namespace: Some("n"),
+                name: "a",
+                uid: "1",
+            },
+            types: &types,
+            observed: &observed,
+            writes: &metrics.child_writes,
+        };
+        let child = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "c", "namespace": "n", "uid": "2", "labels": {"lockstep.dev/owner": "1"}},
+        });
+        let live = serde_json::from_value(child).expect("an object");
+        let place = (0, "n".to_owned(), "c".to_owned());
+        let children = Children::from([(place, Arc::new(live))]);
+        let desired = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},
+        });
+        let settled = writer.settle(&[desired], &children).await;
+        settled.expect("it is settled");
+        let asked = asked.lock().expect("a log");
+        asked.clone()
+    }
+
+    #[tokio::test]
+    async fn a_child_that_is_being_orphaned_is_not_taken_back() {
+        let standing = json!({"name": "a", "uid": "1"});
+        assert_eq!(asked(standing).await, [Method::GET, Method::PATCH]);
+        let going = json!({"name": "a", "uid": "1", "deletionTimestamp": "2026-01-05T10:00:00Z"});
+        assert_eq!(asked(going).await, [Method::GET]);
+        let another = json!({"name": "a", "uid": "9"});
+        assert_eq!(asked(another).await, [Method::GET]);
+    }
 }

@@ -16,7 +16,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset};
+use shared_validation::{CurrentPolicy, Kind, Ruleset};
 use toolkit::{Running, install_crd, toy_crd};
 
 const OBJECTS: usize = 1_000;
@@ -44,10 +44,6 @@ impl Kind for Parent {
 
     fn example() -> Value {
         json!({})
-    }
-
-    fn rules() -> Vec<Rule<Self>> {
-        Vec::new()
     }
 }
 

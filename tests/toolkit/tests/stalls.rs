@@ -15,7 +15,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset};
+use shared_validation::{CurrentPolicy, Kind, Ruleset};
 use toolkit::{Running, becomes, install_crd, stands, toy_crd};
 
 /// An object that stands for something that cannot be removed.
@@ -34,10 +34,6 @@ impl Kind for Stain {
 
     fn example() -> Value {
         json!({})
-    }
-
-    fn rules() -> Vec<Rule<Self>> {
-        Vec::new()
     }
 }
 

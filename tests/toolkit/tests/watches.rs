@@ -18,7 +18,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset};
+use shared_validation::{CurrentPolicy, Kind, Ruleset};
 use toolkit::{Running, Twice, becomes, install_crd, toy_crd};
 
 /// An object that tells, in a `ConfigMap` of its name, what it finds of what it depends on.
@@ -50,10 +50,6 @@ impl Kind for Reader {
 
     fn example() -> Value {
         json!({"spec": {}})
-    }
-
-    fn rules() -> Vec<Rule<Self>> {
-        Vec::new()
     }
 }
 

@@ -294,3 +294,38 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_written_that_could_be_carried_out_after_the_lease() {
+        // Without a region, a call that is sent says so.
+        let config = aws_sdk_rds::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .build();
+        let instances = |tenure| Instances {
+            client: Client::from_conf(config.clone()),
+            tenure,
+        };
+        let said = |answer: Result<(), CallError>| answer.expect_err("nobody is there").message;
+        let late = instances(Tenure::pending());
+        let change = Modification::default();
+        for message in [
+            said(late.delete("cdb-1", None).await),
+            said(late.modify("cdb-1", &change).await.map(drop)),
+            said(late.tag("arn", &BTreeMap::new()).await),
+        ] {
+            assert_eq!(message, "not asked: the lease may end before the answer");
+        }
+        let leading = instances(Tenure::unlimited());
+        let message = said(leading.delete("cdb-1", None).await);
+        assert!(!message.contains("not asked"), "{message}");
+        let error = ReconcileError::from(CallError {
+            code: None,
+            message,
+        });
+        assert!(matches!(error, ReconcileError::Transient { .. }), "{error}");
+    }
+}

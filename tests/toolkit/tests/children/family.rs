@@ -15,7 +15,7 @@ use kube::core::GroupVersionKind;
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Rule, Ruleset};
+use shared_validation::{CurrentPolicy, Kind, Ruleset};
 use std::sync::Arc;
 use toolkit::{Call, Calls, Running, Twice, install_crd, toy_crd};
 
@@ -71,10 +71,6 @@ macro_rules! kind {
 
             fn example() -> Value {
                 json!({"spec": {}})
-            }
-
-            fn rules() -> Vec<Rule<Self>> {
-                Vec::new()
             }
         }
 

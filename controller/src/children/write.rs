@@ -1,0 +1,327 @@
+//! What is sent to the API server for children, and what is made of its answers.
+
+use std::collections::BTreeMap;
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube::api::{
+    Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+    PropagationPolicy, ValidationDirective,
+};
+use kube::core::Request;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+use super::desired::{Desired, Named};
+use super::observed::Place;
+use super::owned_fields::is_ours;
+use super::owner::label;
+use super::{CONTROLLER_LABEL, ChildType, FIELD_MANAGER, OWNER_LABEL, Observed, Owner};
+use crate::metrics::ChildWrites;
+use crate::reconcile::ReconcileError;
+use crate::{finalizers, objects};
+
+/// Why not all children are as they are desired.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// To be told to whoever looks at the owner.
+    Step(ReconcileError),
+    /// The API server's, and it may pass.
+    Api(kube::Error),
+}
+
+impl From<ReconcileError> for Failure {
+    fn from(error: ReconcileError) -> Self {
+        Self::Step(error)
+    }
+}
+
+impl From<kube::Error> for Failure {
+    fn from(error: kube::Error) -> Self {
+        Self::Api(error)
+    }
+}
+
+/// Writes the children of one owner.
+pub(crate) struct ChildWriter<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) owner: Owner<'a>,
+    pub(crate) types: &'a [ChildType],
+    pub(crate) observed: &'a Observed,
+    pub(crate) writes: &'a ChildWrites,
+}
+
+impl ChildWriter<'_> {
+    /// Whether the owner still is what the watch has brought: where it is being deleted and its children are
+    /// orphaned, the news of the children may come first.
+    pub(super) async fn may_own(&self) -> Result<bool, kube::Error> {
+        let api = objects::api(self.client, self.owner.resource, self.owner.namespace);
+        let owner = api.get_metadata_opt(self.owner.name).await?;
+        Ok(owner.is_some_and(|owner| {
+            owner.metadata.uid.as_deref() == Some(self.owner.uid)
+                && owner.metadata.deletion_timestamp.is_none()
+        }))
+    }
+
+    pub(super) async fn post(&self, place: &Place, body: &Value) -> Result<(), kube::Error> {
+        let params = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
+        let api = self.api(place);
+        let mut request = Request::new(api.resource_url())
+            .create(&params, body)
+            .map_err(kube::Error::BuildRequest)?;
+        // The API server drops what it does not know, unless it is told not to.
+        let uri = format!("{}&fieldValidation=Strict", request.uri());
+        *request.uri_mut() = uri
+            .parse()
+            .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
+        let made = self.client.request::<DynamicObject>(request).await?;
+        self.wrote(place, "create", made);
+        Ok(())
+    }
+
+    pub(super) async fn apply(
+        &self,
+        place: &Place,
+        child: &Desired,
+        live: &DynamicObject,
+    ) -> Result<(), Failure> {
+        let mut entries = live.metadata.managed_fields.iter().flatten();
+        if entries.any(is_from_creation) {
+            self.take_for_applied(place).await?;
+        }
+        let params = PatchParams {
+            force: true,
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            field_validation: Some(ValidationDirective::Strict),
+            ..PatchParams::default()
+        };
+        let mut body = child.body.clone();
+        // Not one that has come into its place.
+        body["metadata"]["uid"] = json!(live.metadata.uid);
+        let patched = self
+            .api(place)
+            .patch(&place.2, &params, &Patch::Apply(body))
+            .await;
+        let patched = patched.map_err(|error| self.refused(place, error))?;
+        self.wrote(place, "apply", patched);
+        Ok(())
+    }
+
+    /// Makes what was written at the creation count as applied: what is not desired any more then goes with
+    /// the next apply.
+    async fn take_for_applied(&self, place: &Place) -> Result<(), kube::Error> {
+        let api = self.api(place);
+        for is_last in [false, false, false, true] {
+            let Some(live) = api.get_opt(&place.2).await? else {
+                return Ok(());
+            };
+            let mut entries = live.metadata.managed_fields.iter().flatten();
+            let Some(at) = entries.position(is_from_creation) else {
+                return Ok(());
+            };
+            let has_applied = live
+                .metadata
+                .managed_fields
+                .iter()
+                .flatten()
+                .any(is_applied);
+            let patch = as_applied(at, has_applied);
+            match api.patch(&place.2, &PatchParams::default(), &patch).await {
+                Ok(patched) => {
+                    self.wrote(place, "patch", patched);
+                    return Ok(());
+                }
+                // Others write to it too, and their entries have moved ours.
+                Err(kube::Error::Api(status)) if status.is_invalid() && !is_last => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a child one that the watches bring and the garbage collector knows for ours, whatever else it
+    /// is.
+    pub(super) async fn mark(
+        &self,
+        place: &Place,
+        live: &DynamicObject,
+    ) -> Result<(), kube::Error> {
+        let marks = [
+            (CONTROLLER_LABEL, self.owner.controller),
+            (OWNER_LABEL, self.owner.uid),
+        ];
+        let is_marked = marks
+            .iter()
+            .all(|(name, value)| label(live, name) == Some(*value));
+        let controlled = live
+            .owner_references()
+            .iter()
+            .any(|it| it.uid == self.owner.uid);
+        let is_owned = controlled || !self.owner.can_be_named_by(&self.types[place.0]);
+        if is_marked && is_owned || !self.may_own().await? {
+            return Ok(());
+        }
+        let mut metadata = json!({
+            "uid": live.metadata.uid,
+            "resourceVersion": live.metadata.resource_version,
+            "labels": BTreeMap::from(marks),
+        });
+        if !is_owned {
+            let mut owners = json!(live.owner_references());
+            if let Some(owners) = owners.as_array_mut() {
+                owners.push(self.owner.reference());
+            }
+            metadata["ownerReferences"] = owners;
+        }
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patched = self.api(place).patch(&place.2, &params, &patch).await?;
+        self.wrote(place, "patch", patched);
+        Ok(())
+    }
+
+    /// Deletes a child, unless it is going already.
+    pub(super) async fn delete(
+        &self,
+        place: &Place,
+        live: &DynamicObject,
+    ) -> Result<(), kube::Error> {
+        self.unguard(place, live).await?;
+        if live.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            preconditions: Some(Preconditions {
+                uid: live.uid(),
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
+        match self.api(place).delete(&place.2, &params).await {
+            Ok(_) => {
+                let uid = live.metadata.uid.as_deref();
+                self.observed.deleted(self.owner.uid, place, uid);
+                self.count(place, "delete");
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(kube::Error::Api(status)) if status.is_conflict() => {
+                // Another one has come into its place, or somebody objects.
+                let there = self.api(place).get_opt(&place.2).await?;
+                if there.is_some_and(|there| there.metadata.uid == live.metadata.uid) {
+                    return Err(kube::Error::Api(status));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Takes our finalizer from a child.
+    pub(super) async fn unguard(
+        &self,
+        place: &Place,
+        live: &DynamicObject,
+    ) -> Result<(), kube::Error> {
+        let removal = self
+            .owner
+            .finalizer
+            .and_then(|finalizer| finalizers::removal(live.finalizers(), finalizer));
+        let Some(patch) = removal else {
+            return Ok(());
+        };
+        let params = PatchParams::default();
+        match self.api(place).patch(&place.2, &params, &patch).await {
+            Ok(patched) => self.wrote(place, "patch", patched),
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    pub(super) fn api(&self, place: &Place) -> Api<DynamicObject> {
+        let type_ = &self.types[place.0];
+        let namespace = type_.is_namespaced.then_some(place.1.as_str());
+        objects::api(self.client, &type_.resource, namespace)
+    }
+
+    pub(super) fn named(&self, place: &Place) -> Named {
+        let resource = &self.types[place.0].resource;
+        Named {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+            name: place.2.clone(),
+        }
+    }
+
+    /// What the API server will say again, however often it is asked, is told to people.
+    pub(super) fn refused(&self, place: &Place, error: kube::Error) -> Failure {
+        let kube::Error::Api(status) = &error else {
+            return error.into();
+        };
+        let why = format!("is refused by the API server: {}", status.message);
+        match status.code {
+            400 | 422 => self.named(place).refused("ChildInvalid", &why).into(),
+            // It may be granted, or there may be room, without a change of ours.
+            403 | 404 | 413 => self.named(place).waits("ChildRefused", &why).into(),
+            _ => error.into(),
+        }
+    }
+
+    /// Takes note of what has been written.
+    fn wrote(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
+        objects::tidy(&mut child, &self.types[place.0].resource);
+        self.observed.wrote(self.owner.uid, place, child);
+        self.count(place, verb);
+    }
+
+    fn count(&self, place: &Place, verb: &'static str) {
+        let kind = &self.types[place.0].resource.kind;
+        tracing::debug!(kind, child = place.2, verb, "a child is written");
+        self.writes.count(self.owner.controller, kind, verb);
+    }
+}
+
+fn is_from_creation(entry: &ManagedFieldsEntry) -> bool {
+    is_ours(entry) && entry.operation.as_deref() == Some("Update")
+}
+
+fn is_applied(entry: &ManagedFieldsEntry) -> bool {
+    is_ours(entry) && entry.operation.as_deref() == Some("Apply")
+}
+
+/// What makes the entry of `managedFields` at this place one of an apply, if it still is the one that is meant.
+/// Where there is one of an apply, it goes: what it speaks of is about to be applied.
+fn as_applied(at: usize, has_applied: bool) -> Patch<()> {
+    let at = at.to_string();
+    let entry = ["metadata", "managedFields", at.as_str()];
+    let place = |field| PointerBuf::from_tokens(entry.into_iter().chain([field]));
+    let test = |field, value| {
+        PatchOperation::Test(TestOperation {
+            path: place(field),
+            value: json!(value),
+        })
+    };
+    let change = if has_applied {
+        PatchOperation::Remove(RemoveOperation {
+            path: PointerBuf::from_tokens(entry),
+        })
+    } else {
+        PatchOperation::Replace(ReplaceOperation {
+            path: place("operation"),
+            value: json!("Apply"),
+        })
+    };
+    let tests = [test("manager", FIELD_MANAGER), test("operation", "Update")];
+    Patch::Json(json_patch::Patch(
+        tests.into_iter().chain([change]).collect(),
+    ))
+}

@@ -1,0 +1,43 @@
+//! Objects of any kind, as the API server has them.
+
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
+
+use crate::children::is_ours;
+
+/// The objects of a type, in a namespace or in all.
+pub(crate) fn api(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+) -> Api<DynamicObject> {
+    let client = client.clone();
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, resource),
+        None => Api::all_with(client, resource),
+    }
+}
+
+/// Leaves of an object what is looked at: its own type, and no account of the fields of others, which is
+/// often the larger part.
+pub(crate) fn tidy(object: &mut DynamicObject, resource: &ApiResource) {
+    // Items of a list come without.
+    object.types = Some(TypeMeta {
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+    });
+    if let Some(entries) = &mut object.metadata.managed_fields {
+        entries.retain(is_ours);
+    }
+}
+
+/// Resource versions are numbers that grow, for one type over all its objects:
+/// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>.
+pub(crate) fn version(child: &DynamicObject) -> Option<u64> {
+    child.metadata.resource_version.as_ref()?.parse().ok()
+}
+
+/// Whether one state of an object came after another.
+pub(crate) fn is_later(one: &DynamicObject, other: &DynamicObject) -> bool {
+    one.metadata.uid == other.metadata.uid && version(one) > version(other)
+}
