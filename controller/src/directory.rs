@@ -86,7 +86,8 @@ impl Directory {
     }
 }
 
-fn shown((namespace, name): &Key) -> String {
+/// As it is told of.
+pub(crate) fn shown((namespace, name): &Key) -> String {
     if namespace.is_empty() {
         name.clone()
     } else {
@@ -110,7 +111,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_loop_can_be_looked_at_and_knocked_at_for_as_long_as_it_runs() {
         let directory = Directory::default();
-        let queue = Arc::new(Queue::new(QueueMetrics::default()));
+        let queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
         directory.enter("echo", &queue);
         directory
             .enqueue("echo", Some("default"), "a")

@@ -30,6 +30,8 @@ pub(crate) enum Priority {
 /// more after that; what is added twice before is handed out once.
 pub(crate) struct Queue<K> {
     state: Mutex<State<K>>,
+    /// How long a change waits for others that come with it.
+    debounce: Duration,
     changed: Notify,
     metrics: QueueMetrics,
 }
@@ -67,8 +69,9 @@ struct Entry {
 }
 
 impl<K: Clone + Debug + Eq + Hash> Queue<K> {
-    pub(crate) fn new(metrics: QueueMetrics) -> Self {
+    pub(crate) fn new(metrics: QueueMetrics, debounce: Duration) -> Self {
         Self {
+            debounce,
             state: Mutex::new(State {
                 ready: BTreeMap::new(),
                 due: BTreeMap::new(),
@@ -81,11 +84,12 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Adds a key, to be handed out after a time. An earlier time that it already waits for stands.
+    /// Adds a key, to be handed out after a time, and a change not before others could come with it. An earlier
+    /// time that it already waits for stands.
     pub(crate) fn add(&self, key: K, priority: Priority, after: Duration) {
         let mut state = self.state();
         self.metrics.adds.inc();
-        state.add(key, priority, after);
+        state.add(key, priority, after.max(self.least(priority)));
         self.tell(state);
     }
 
@@ -123,7 +127,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Takes a key back, to be handed out again after a time, if any: at once where something came in
+    /// Takes a key back, to be handed out again after a time, if any: as after a change where something came in
     /// the meantime.
     pub(crate) fn done(&self, key: &K, again_after: Option<Duration>) {
         let mut state = self.state();
@@ -135,7 +139,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
             self.metrics.worked.observe(since.elapsed().as_secs_f64());
         }
         match (entry.again, again_after) {
-            (Some(priority), _) => state.add(key.clone(), priority, Duration::ZERO),
+            (Some(priority), _) => state.add(key.clone(), priority, self.least(priority)),
             (None, Some(after)) => {
                 self.metrics.retries.inc();
                 state.add(key.clone(), Priority::Due, after);
@@ -143,6 +147,14 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
             (None, None) => {}
         }
         self.tell(state);
+    }
+
+    /// How long a key waits at least.
+    fn least(&self, priority: Priority) -> Duration {
+        match priority {
+            Priority::Change => self.debounce,
+            Priority::Due | Priority::Start => Duration::ZERO,
+        }
     }
 
     /// What is worked on and what waits, in order.
@@ -302,7 +314,7 @@ mod tests {
     const NOW: Duration = Duration::ZERO;
 
     fn queue() -> Queue<&'static str> {
-        Queue::new(QueueMetrics::default())
+        Queue::new(QueueMetrics::default(), NOW)
     }
 
     /// What is handed out without waiting.
@@ -360,6 +372,26 @@ mod tests {
         assert_eq!(at_once(&queue), Some("a"));
         queue.done(&"a", None);
         assert!(queue.state().due.is_empty(), "it has been looked at");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_that_come_together_are_one_and_the_last_of_many_is_not_put_off() {
+        let debounce = Duration::from_secs(2);
+        let queue = Queue::new(QueueMetrics::default(), debounce);
+        let begun = Instant::now();
+        queue.add("a", Priority::Due, Duration::from_hours(6));
+        queue.add("a", Priority::Change, NOW);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        queue.add("a", Priority::Change, NOW);
+        assert_eq!(at_once(&queue), None);
+        assert_eq!(queue.next().await, Some("a"));
+        assert_eq!(begun.elapsed(), debounce, "counted from the first of them");
+        queue.add("a", Priority::Change, NOW);
+        queue.done(&"a", None);
+        assert_eq!(queue.next().await, Some("a"));
+        assert_eq!(begun.elapsed(), 2 * debounce);
+        queue.add("b", Priority::Start, NOW);
+        assert_eq!(at_once(&queue), Some("b"), "nobody has changed it");
     }
 
     #[tokio::test(start_paused = true)]

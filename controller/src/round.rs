@@ -184,7 +184,7 @@ impl<R: Reconcile> Round<'_, R> {
             .warn(&self.reference, "Invalid", message)
             .await;
         if written {
-            tracing::warn!(message, "the object is invalid");
+            tracing::warn!(error = message, "the object is invalid");
             self.count_violations();
         }
         Ok(next)
@@ -268,7 +268,7 @@ impl<R: Reconcile> Round<'_, R> {
                 (reason, Standing::Reconciling, self.backoff())
             }
         };
-        tracing::warn!(reason, message, "the step failed");
+        tracing::warn!(reason, error = message, "the step failed");
         status.stands(standing, reason, &message);
         self.write(&mut status).await?;
         let note = format!("{reason}: {message}");

@@ -17,6 +17,7 @@ use crate::children::{ChildType, Observed};
 use crate::cycle::Cycle;
 use crate::directory::Directory;
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
 use crate::sources::{Sources, Writers};
@@ -24,13 +25,11 @@ use crate::stalls::Stalls;
 use crate::worker::Worker;
 use crate::written::Written;
 
-/// How many objects are reconciled at once. External calls are slow, and AWS limits their rate.
-const CONCURRENCY: usize = 8;
-
 /// The loop of one kind.
 pub struct Loop<R> {
     cycle: Cycle<R>,
     directory: Directory,
+    pace: Pace,
 }
 
 /// A loop of any kind.
@@ -98,6 +97,7 @@ impl<R: Reconcile> Loop<R> {
         Self {
             cycle,
             directory: Directory::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -105,6 +105,13 @@ impl<R: Reconcile> Loop<R> {
     #[must_use]
     pub fn listed_in(mut self, directory: &Directory) -> Self {
         self.directory = directory.clone();
+        self
+    }
+
+    /// How many objects it looks at at once, and how soon.
+    #[must_use]
+    pub fn pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
         self
     }
 
@@ -142,9 +149,13 @@ fn finalizer<R: Reconcile>(
 impl<R: Reconcile> Run for Loop<R> {
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
         let cycle = &self.cycle;
-        let queue = Arc::new(Queue::new(cycle.metrics.queue(&cycle.controller)));
+        let Pace {
+            concurrency,
+            debounce,
+        } = self.pace;
+        let queue = Arc::new(Queue::new(cycle.metrics.queue(&cycle.controller), debounce));
         self.directory.enter(&cycle.controller, &queue);
-        cycle.metrics.at_most(&cycle.controller, CONCURRENCY);
+        cycle.metrics.at_most(&cycle.controller, concurrency.get());
         let _term = Term(&cycle.metrics);
         let writers = Writers::of(cycle);
         let related: Vec<_> = writers.related.iter().map(Writer::as_reader).collect();
@@ -164,7 +175,7 @@ impl<R: Reconcile> Run for Loop<R> {
             }
             queue.close();
         };
-        let workers = (0..CONCURRENCY).map(|_| worker.work(complete.clone()));
+        let workers = (0..concurrency.get()).map(|_| worker.work(complete.clone()));
         tokio::join!(until_stopped, join_all(workers));
     }
 }
@@ -258,7 +269,7 @@ mod tests {
             cycle: &cycle,
             store: Writer::new(cycle.resource.clone()).as_reader(),
             related: &[],
-            queue: &Queue::new(metrics.queue("trap")),
+            queue: &Queue::new(metrics.queue("trap"), Duration::ZERO),
         };
         let mut object = DynamicObject::new("a", &cycle.resource);
         object.metadata.uid = Some("1".to_owned());

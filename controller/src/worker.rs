@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tracing::Instrument;
 
 use crate::cycle::{Cycle, Next};
+use crate::directory::shown;
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
 
@@ -76,8 +77,8 @@ impl<R: Reconcile> Worker<'_, R> {
         let span = tracing::info_span!(
             "reconcile",
             controller = &self.cycle.controller,
-            namespace = object.namespace().unwrap_or_default(),
-            name = object.name_any(),
+            // Not `name`: that is the span's own.
+            object = shown(&key_of(object)),
             generation = object.metadata.generation,
             // Of all lines of one round, and of no other.
             reconcile_id = format!("{:016x}", fastrand::u64(..)),

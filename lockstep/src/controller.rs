@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use controller::{
     AnyListens, Arming, ArmingMetrics, CallMetrics, Candidate, Directory, LeaderMetrics, Metrics,
+    TokenBucket,
 };
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
@@ -69,7 +70,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 async fn serve(args: Args) -> anyhow::Result<()> {
     let stop = serving::stop_signal()?;
     let mut registry = Registry::default();
-    let client = client(&CallMetrics::register(&mut registry)).await?;
+    let calls = CallMetrics::register(&mut registry);
+    // The lease and the gate's keys never wait behind objects.
+    let client = client(&calls, &TokenBucket::unlimited()).await?;
+    let paced = self::client(&calls, &args.operators.api_calls()).await?;
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose()?;
     let rulesets = kinds.rulesets();
@@ -82,7 +86,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         &LeaderMetrics::register(&mut registry),
     );
     let tenure = candidate.tenure();
-    let operators = Operators::new(&client, &args.operators, kinds, policy, tenure).await?;
+    let operators = Operators::new(&paced, &args.operators, kinds, policy, tenure).await?;
     let certs = certs::Metrics::register(&mut registry);
     let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
     let arming = args.arming(
@@ -116,12 +120,13 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A client whose calls are counted.
-async fn client(calls: &CallMetrics) -> anyhow::Result<Client> {
+/// A client whose calls are counted, and take a token each.
+async fn client(calls: &CallMetrics, bucket: &TokenBucket) -> anyhow::Result<Client> {
     let config = Config::infer()
         .await
         .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
-    Ok(ClientBuilder::try_from(config)?.with_layer(calls).build())
+    let builder = ClientBuilder::try_from(config)?;
+    Ok(builder.with_layer(calls).with_layer(bucket).build())
 }
 
 impl Args {

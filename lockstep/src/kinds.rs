@@ -1,12 +1,13 @@
 //! Which kinds there are: the one place that names them.
 
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
 use cloud_database_rules::CloudDatabase;
-use controller::{Directory, Loop, Metrics, Reconcile, Run, Stalls, Tenure};
+use controller::{Directory, Loop, Metrics, Pace, Reconcile, Run, Stalls, Tenure, TokenBucket};
 use echo::Echo;
 use kube::Client;
 use serde_json::Value;
@@ -153,6 +154,25 @@ pub(crate) struct OperatorArgs {
     /// How long an instance that may have been asked for must stay unseen before it counts as gone.
     #[arg(long = "rds-settle", default_value = "2m", value_parser = duration)]
     settle: Duration,
+    /// How many calls a second RDS gets; AWS turns those away that are too many for the account.
+    #[arg(long = "rds-rate", default_value = "10")]
+    rds_rate: NonZeroU32,
+    /// How many of them may come at once.
+    #[arg(long = "rds-burst", default_value = "20")]
+    rds_burst: NonZeroU32,
+    /// How many calls a second the API server gets for the objects that are reconciled. Without this, as many
+    /// as its own flow control takes.
+    #[arg(long)]
+    api_rate: Option<NonZeroU32>,
+    /// How many of them may come at once.
+    #[arg(long, default_value = "100")]
+    api_burst: NonZeroU32,
+    /// How many objects of a kind are reconciled at once.
+    #[arg(long, default_value = "8")]
+    concurrency: NonZeroUsize,
+    /// How long a change waits for others of the same object, to be answered together.
+    #[arg(long, default_value = "0s", value_parser = duration)]
+    debounce: Duration,
     /// When a deletion that has not ended is told, by a condition and an Event.
     #[arg(long, default_value = "1h", value_parser = duration)]
     deletion_stalled_after: Duration,
@@ -163,6 +183,13 @@ pub(crate) struct OperatorArgs {
 }
 
 impl OperatorArgs {
+    /// That of the calls to the API server.
+    pub(crate) fn api_calls(&self) -> TokenBucket {
+        self.api_rate.map_or_else(TokenBucket::unlimited, |rate| {
+            TokenBucket::new(rate, self.api_burst)
+        })
+    }
+
     fn stalls(&self) -> anyhow::Result<Stalls> {
         let told_after = self.deletion_stalled_after;
         if let Some(let_go_after) = self.let_go_after
@@ -185,6 +212,7 @@ pub(crate) struct Operators {
     instances: Instances,
     timing: Timing,
     stalls: Stalls,
+    pace: Pace,
     kinds: Kinds,
     policy: CurrentPolicy,
 }
@@ -202,8 +230,16 @@ impl Operators {
             client: client.clone(),
             kinds,
             policy,
-            instances: Instances::from_environment(tenure).await,
+            instances: Instances::from_environment(
+                tenure,
+                TokenBucket::new(args.rds_rate, args.rds_burst),
+            )
+            .await,
             stalls: args.stalls()?,
+            pace: Pace {
+                concurrency: args.concurrency,
+                debounce: args.debounce,
+            },
             timing: Timing {
                 poll: args.poll,
                 resync: args.resync,
@@ -244,7 +280,8 @@ impl Operators {
             place.metrics.clone(),
             self.policy.clone(),
         );
-        Box::new(run.stalls(self.stalls).listed_in(place.directory))
+        let run = run.stalls(self.stalls).pace(self.pace);
+        Box::new(run.listed_in(place.directory))
     }
 }
 

@@ -5,7 +5,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::traces::Traces;
+use crate::traces::{self, Traces};
 
 /// What fails is told by whoever asked for it, with what it was for; the client's own lines say neither.
 const DEFAULT: &str = "info,kube_client::client::builder=off";
@@ -16,9 +16,13 @@ pub(crate) fn start(traces: Option<&Traces>) {
     let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)
+        // It is the last of the list.
+        .with_current_span(false)
         .with_writer(std::io::stderr)
-        // Spans are made for traces alone.
-        .with_filter(filter.and(filter_fn(|metadata| metadata.is_event())));
+        // The gate's spans are made for traces alone; those of the loop say whose round a line belongs to.
+        .with_filter(filter.and(filter_fn(|metadata| {
+            metadata.is_event() || !metadata.target().starts_with(traces::TOLD)
+        })));
     tracing_subscriber::registry()
         .with(traces.map(Traces::layer))
         .with(lines)

@@ -24,7 +24,7 @@ use tracing_subscriber::registry::LookupSpan;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is told of, besides the gate's own spans.
-const TOLD: &str = "webhook";
+pub(crate) const TOLD: &str = "webhook";
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Traces")]

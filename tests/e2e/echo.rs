@@ -202,7 +202,7 @@ async fn what_somebody_else_has_made_is_left_alone_and_told() {
     let span = &line["spans"][0];
     for (name, expected) in [
         ("controller", json!("echo")),
-        ("name", json!("taken")),
+        ("object", json!("default/taken")),
         ("generation", json!(1)),
     ] {
         assert_eq!(span[name], expected, "{line}");

@@ -12,7 +12,7 @@ use aws_sdk_rds::types::{DbInstance, Tag};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
-use controller::{ReconcileError, Tenure};
+use controller::{ReconcileError, Tenure, TokenBucket};
 
 use crate::credentials::MasterUser;
 use crate::drift::Modification;
@@ -32,6 +32,7 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 pub struct Instances {
     client: Client,
     tenure: Tenure,
+    calls: TokenBucket,
 }
 
 /// What a call to RDS ended in, other than success.
@@ -45,8 +46,8 @@ impl Instances {
     /// The API as the environment configures it: region, credentials and endpoint come from where AWS
     /// tools take them.
     ///
-    /// Nothing is written that might be carried out after the tenure has ended.
-    pub async fn from_environment(tenure: Tenure) -> Self {
+    /// Nothing is written that might be carried out after the tenure has ended, and every call takes a token.
+    pub async fn from_environment(tenure: Tenure, calls: TokenBucket) -> Self {
         let http = Builder::new()
             .tls_provider(Provider::Rustls(CryptoMode::Ring))
             .build_https();
@@ -61,11 +62,13 @@ impl Instances {
         Self {
             client: Client::new(&config),
             tenure,
+            calls,
         }
     }
 
-    /// Whether a call that writes would end while nobody else can lead.
-    fn may_write(&self) -> Result<(), CallError> {
+    /// Waits for its turn; whether a call that writes would then end while nobody else can lead.
+    async fn may_write(&self) -> Result<(), CallError> {
+        self.calls.take().await;
         if self.tenure.has_room_for(CALL_DEADLINE) {
             return Ok(());
         }
@@ -77,6 +80,7 @@ impl Instances {
 
     /// The instance of that identifier, if there is one.
     pub(crate) async fn describe(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
+        self.calls.take().await;
         let call = self
             .client
             .describe_db_instances()
@@ -97,7 +101,7 @@ impl Instances {
         object: &CloudDatabase,
         user: &MasterUser,
     ) -> Result<DbInstance, CallError> {
-        self.may_write()?;
+        self.may_write().await?;
         let spec = &object.spec;
         let storage = &spec.storage;
         let answer = self
@@ -135,7 +139,7 @@ impl Instances {
         id: &str,
         change: &Modification,
     ) -> Result<DbInstance, CallError> {
-        self.may_write()?;
+        self.may_write().await?;
         let answer = self
             .client
             .modify_db_instance()
@@ -171,7 +175,7 @@ impl Instances {
         arn: &str,
         tags: &BTreeMap<String, String>,
     ) -> Result<(), CallError> {
-        self.may_write()?;
+        self.may_write().await?;
         let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
         self.client
             .add_tags_to_resource()
@@ -188,7 +192,7 @@ impl Instances {
         id: &str,
         final_snapshot: Option<String>,
     ) -> Result<(), CallError> {
-        self.may_write()?;
+        self.may_write().await?;
         self.client
             .delete_db_instance()
             .db_instance_identifier(id)
@@ -308,6 +312,7 @@ mod tests {
         let instances = |tenure| Instances {
             client: Client::from_conf(config.clone()),
             tenure,
+            calls: TokenBucket::unlimited(),
         };
         let said = |answer: Result<(), CallError>| answer.expect_err("nobody is there").message;
         let late = instances(Tenure::pending());

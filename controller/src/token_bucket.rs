@@ -1,0 +1,119 @@
+//! How often somebody else's API is asked.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use tower::{Layer, Service};
+
+/// A token bucket, shared by its clones: every call takes a token, and waits where there is none.
+///
+/// # Expected flow
+///
+/// An operator asks it before each call to another system. As a layer of a client it stands before each of the
+/// client's calls. Whoever renews a lease must not wait behind others: it has a client of its own.
+#[derive(Clone, Debug)]
+pub struct TokenBucket(Option<Arc<DefaultDirectRateLimiter>>);
+
+impl TokenBucket {
+    /// One that fills at a rate, up to a number of tokens that can be taken at once.
+    pub fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+        let quota = Quota::per_second(per_second).allow_burst(burst);
+        Self(Some(Arc::new(RateLimiter::direct(quota))))
+    }
+
+    /// One that is never empty.
+    pub fn unlimited() -> Self {
+        Self(None)
+    }
+
+    /// Takes a token, once there is one.
+    pub async fn take(&self) {
+        if let Some(limiter) = &self.0 {
+            limiter.until_ready().await;
+        }
+    }
+}
+
+impl<S> Layer<S> for TokenBucket {
+    type Service = Paced<S>;
+
+    fn layer(&self, inner: S) -> Paced<S> {
+        Paced {
+            inner,
+            bucket: self.clone(),
+            token: Token::Missing,
+        }
+    }
+}
+
+/// A service whose calls take a token each.
+pub struct Paced<S> {
+    inner: S,
+    bucket: TokenBucket,
+    token: Token,
+}
+
+/// That of the next call.
+enum Token {
+    Missing,
+    Waiting(BoxFuture<'static, ()>),
+    Taken,
+}
+
+impl<S: Service<R>, R> Service<R> for Paced<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        if matches!(self.token, Token::Missing) {
+            let bucket = self.bucket.clone();
+            self.token = Token::Waiting(async move { bucket.take().await }.boxed());
+        }
+        if let Token::Waiting(token) = &mut self.token {
+            ready!(token.poll_unpin(context));
+            self.token = Token::Taken;
+        }
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        self.token = Token::Missing;
+        self.inner.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt;
+
+    use super::*;
+
+    fn of(per_second: u32, burst: u32) -> TokenBucket {
+        let count = |count| NonZeroU32::new(count).expect("not zero");
+        TokenBucket::new(count(per_second), count(burst))
+    }
+
+    #[tokio::test]
+    async fn calls_beyond_the_burst_wait_for_a_token_and_clones_share_one_bucket() {
+        let answer = tower::service_fn(|call: u32| async move { Ok::<_, ()>(call) });
+        let rarely = of(1, 3);
+        for call in 0..3 {
+            let answered = rarely.layer(answer).oneshot(call).now_or_never();
+            assert_eq!(answered, Some(Ok(call)));
+        }
+        let answered = rarely.layer(answer).oneshot(9).now_or_never();
+        assert_eq!(answered, None, "none is left");
+        let often = of(1_000, 1);
+        often.take().await;
+        often.take().await;
+        let unlimited = TokenBucket::unlimited();
+        for _ in 0..10_000 {
+            assert_eq!(unlimited.take().now_or_never(), Some(()));
+        }
+    }
+}
