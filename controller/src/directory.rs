@@ -1,9 +1,11 @@
 //! The loops that run in this process: to look at, and to knock at.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 
 use crate::queue::{Priority, Queue, Waiting};
@@ -13,6 +15,17 @@ use crate::worker::Key;
 #[derive(Clone, Default)]
 pub struct Directory {
     queues: Arc<Mutex<BTreeMap<String, Weak<Queue<Key>>>>>,
+}
+
+/// Word from outside that an object is to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knock {
+    /// What the loop is called: its kind, in small letters.
+    pub controller: String,
+    /// Of an object in no namespace, none.
+    pub namespace: Option<String>,
+    /// The object's.
+    pub name: String,
 }
 
 /// There is no such loop.
@@ -46,6 +59,18 @@ impl Directory {
         let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
         queue.add(key, Priority::Change, Duration::ZERO);
         Ok(())
+    }
+
+    /// Does the same for whatever a channel brings, to its end. Where no such loop runs nothing is lost: one that
+    /// begins looks at every object.
+    pub async fn follow(&self, knocks: impl Stream<Item = Knock>) {
+        let mut knocks = pin!(knocks);
+        while let Some(knock) = knocks.next().await {
+            let namespace = knock.namespace.as_deref();
+            if let Err(error) = self.enqueue(&knock.controller, namespace, &knock.name) {
+                tracing::debug!(%error, "a knock is passed over");
+            }
+        }
     }
 
     /// What every loop works on and what waits, as JSON.

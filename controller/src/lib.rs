@@ -40,7 +40,7 @@ mod written;
 
 pub use arming::{AnyListens, Arming, ArmingMetrics};
 pub use children::{ChildType, Strategy};
-pub use directory::{Directory, NoSuchLoop};
+pub use directory::{Directory, Knock, NoSuchLoop};
 pub use failable::{Failable, FailableHandler};
 pub use handler::{Handled, Handler, SyncResponse};
 pub use leadership::{Candidate, LeaderMetrics};

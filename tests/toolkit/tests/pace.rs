@@ -1,0 +1,248 @@
+//! How fast a loop works, and how it stops.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use control_plane::{Cluster, eventually, stays};
+use controller::{
+    Deleted, Directory, Finalized, Knock, Loop, Metrics, Pace, Progress, Readiness, Reconcile,
+    ReconcileError, SyncRequest, TokenBucket,
+};
+use futures::StreamExt;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::client::ClientBuilder;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use shared_validation::{CurrentPolicy, Kind, Ruleset};
+use tokio::sync::{Semaphore, mpsc};
+use toolkit::{Running, install_crd, stands, toy_crd};
+
+#[derive(Deserialize)]
+struct Slow {}
+
+impl Kind for Slow {
+    const GROUP: &'static str = "toys.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Slow";
+
+    fn crd() -> Value {
+        let size = json!({"type": "integer"});
+        let spec = json!({"type": "object", "properties": {"size": size}});
+        toy_crd("Slow", "slows", "Namespaced", &json!({"spec": spec}))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {}})
+    }
+}
+
+/// Works on each object until it is let go on.
+#[derive(Clone)]
+struct Worker(Arc<Work>);
+
+struct Work {
+    under_way: AtomicUsize,
+    begun: AtomicUsize,
+    may_end: Semaphore,
+}
+
+#[async_trait]
+impl Reconcile for Worker {
+    type Kind = Slow;
+
+    async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<Progress, ReconcileError> {
+        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        self.0.under_way.fetch_add(1, Ordering::SeqCst);
+        let may_end = self.0.may_end.acquire().await;
+        may_end.expect("it is never closed").forget();
+        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
+        Ok(Progress {
+            status: Map::new(),
+            readiness: Some(Readiness {
+                ready: true,
+                reason: "Done",
+                message: String::new(),
+            }),
+            requeue_after: Duration::from_hours(1),
+            children: Vec::new(),
+        })
+    }
+
+    async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+        Ok(Finalized::Gone)
+    }
+}
+
+struct Works {
+    cluster: Cluster,
+    work: Arc<Work>,
+    directory: Directory,
+    running: Running,
+}
+
+impl Works {
+    /// A loop, and as many rounds at first that do not have to wait.
+    async fn start(pace: Pace, calls: &TokenBucket, free: usize) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let cluster = Cluster::start().await.expect("a cluster");
+        install_crd(&cluster.client(), Slow::crd()).await;
+        let work = Arc::new(Work {
+            under_way: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
+            may_end: Semaphore::new(free),
+        });
+        let ruleset = Ruleset::<Slow>::compile().expect("the rules");
+        let run = Loop::new(
+            paced(&cluster, calls).await,
+            Arc::new(ruleset),
+            Worker(Arc::clone(&work)),
+            Metrics::register(&mut Registry::default()),
+            CurrentPolicy::default(),
+        );
+        let directory = Directory::default();
+        let running = Running::start(run.pace(pace).listed_in(&directory));
+        Self {
+            cluster,
+            work,
+            directory,
+            running,
+        }
+    }
+
+    fn objects(&self) -> Api<DynamicObject> {
+        Api::namespaced_with(self.cluster.client(), "default", &resource())
+    }
+
+    async fn make(&self, count: usize) {
+        for at in 0..count {
+            let object =
+                DynamicObject::new(&format!("s{at}"), &resource()).data(json!({"spec": {}}));
+            let made = self.objects().create(&PostParams::default(), &object).await;
+            made.expect("it is stored");
+        }
+    }
+
+    async fn begun(&self, count: usize) {
+        let begun = eventually("rounds beginning", async || {
+            (self.work.begun.load(Ordering::SeqCst) >= count).then_some(())
+        });
+        begun.await.expect("they begin");
+    }
+}
+
+fn resource() -> ApiResource {
+    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", "Slow");
+    ApiResource::from_gvk_with_plural(&gvk, "slows")
+}
+
+async fn paced(cluster: &Cluster, calls: &TokenBucket) -> Client {
+    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
+    let config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let builder = ClientBuilder::try_from(config.expect("a configuration")).expect("a client");
+    builder.with_layer(calls).build()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_objects_at_once_than_allowed_and_those_under_way_are_ended_properly() {
+    let three = Pace {
+        concurrency: NonZeroUsize::new(3).expect("not zero"),
+        ..Pace::default()
+    };
+    let works = Works::start(three, &TokenBucket::unlimited(), 0).await;
+    works.make(6).await;
+    works.begun(3).await;
+    let half = Duration::from_millis(500);
+    let at_once = async || works.work.under_way.load(Ordering::SeqCst);
+    stays(half, "how many are worked on", at_once).await;
+    assert_eq!(at_once().await, 3);
+
+    let mut stopped = tokio::spawn(works.running.stop());
+    let early = tokio::time::timeout(half, &mut stopped).await;
+    assert!(early.is_err(), "it has not waited for rounds under way");
+    works.work.may_end.add_permits(3);
+    stopped.await.expect("it stops");
+    assert_eq!(
+        works.work.begun.load(Ordering::SeqCst),
+        3,
+        "nothing begins any more"
+    );
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(works.cluster.client(), "default", &resource());
+    let mut told = 0;
+    for object in api.list(&ListParams::default()).await.expect("a list") {
+        told += usize::from(object.data["status"].to_string().contains("Done"));
+    }
+    assert_eq!(told, 3, "what they have found is written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_come_together_are_one_round_and_a_channel_leads_to_one_too() {
+    let slow = Pace {
+        debounce: Duration::from_secs(2),
+        ..Pace::default()
+    };
+    let works = Works::start(slow, &TokenBucket::unlimited(), usize::MAX >> 4).await;
+    works.make(1).await;
+    stands(&works.objects(), "s0", "Ready", "True").await;
+    let before = works.work.begun.load(Ordering::SeqCst);
+    for size in 1..=10 {
+        let patch = Patch::Merge(json!({"spec": {"size": size}}));
+        let changed = works
+            .objects()
+            .patch("s0", &PatchParams::default(), &patch)
+            .await;
+        changed.expect("it is stored");
+    }
+    stands(&works.objects(), "s0", "Ready", "True").await;
+    let after = works.work.begun.load(Ordering::SeqCst);
+    assert!(
+        after - before < 5,
+        "{} rounds for ten changes at once",
+        after - before
+    );
+
+    let (knock, knocks) = mpsc::unbounded_channel();
+    let directory = works.directory.clone();
+    let knocks = futures::stream::unfold(knocks, async |mut knocks| {
+        Some((knocks.recv().await?, knocks))
+    });
+    let following = tokio::spawn(async move { directory.follow(knocks.boxed()).await });
+    for controller in ["nobody", "slow"] {
+        let sent = knock.send(Knock {
+            controller: controller.to_owned(),
+            namespace: Some("default".to_owned()),
+            name: "s0".to_owned(),
+        });
+        sent.expect("somebody listens");
+    }
+    works.begun(after + 1).await;
+    drop(knock);
+    following.await.expect("it ends with the channel");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_is_not_asked_more_often_than_allowed() {
+    const OBJECTS: usize = 30;
+    let rate = |count| NonZeroU32::new(count).expect("not zero");
+    let calls = TokenBucket::new(rate(5), rate(5));
+    let works = Works::start(Pace::default(), &calls, usize::MAX >> 4).await;
+    let begun = Instant::now();
+    works.make(OBJECTS).await;
+    let told = eventually("all of them being told of", async || {
+        let all = works.objects().list(&ListParams::default()).await.ok()?;
+        let mut statuses = all.items.iter().map(|object| &object.data["status"]);
+        statuses.all(|status| status.is_object()).then_some(())
+    });
+    told.await.expect("they are");
+    // A status each, of which the first few need not wait.
+    let least = Duration::from_secs((OBJECTS as u64 - 5) / 5);
+    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
+}
