@@ -129,18 +129,12 @@ impl Proxy {
     }
 
     pub async fn trapped_before_aws(moto: &Moto, trap: Trap) -> Self {
-        let config = Config::new(moto.endpoint().parse().expect("a URL"));
-        Self::start(config, aws_action, trap).await
+        Self::start(towards_aws(moto), aws_action, trap).await
     }
 
     /// In front of the API server; who calls stays who he is.
     pub async fn trapped_before_apiserver(cluster: &Cluster, trap: Trap) -> Self {
-        let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .expect("a config");
-        config.auth_info = AuthInfo::default();
-        Self::start(config, database_write, trap).await
+        Self::start(towards_apiserver(cluster).await, database_write, trap).await
     }
 
     async fn start(config: Config, naming: Naming, trap: Trap) -> Self {
@@ -176,6 +170,21 @@ impl Proxy {
     pub fn calls(&self) -> Vec<String> {
         self.trap.calls()
     }
+}
+
+/// The way to moto.
+pub fn towards_aws(moto: &Moto) -> Config {
+    Config::new(moto.endpoint().parse().expect("a URL"))
+}
+
+/// The way to the API server, for whoever says himself who he is.
+pub async fn towards_apiserver(cluster: &Cluster) -> Config {
+    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options);
+    let mut config = config.await.expect("a config");
+    config.auth_info = AuthInfo::default();
+    config
 }
 
 async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Response {
@@ -238,7 +247,7 @@ async fn wait_for_release(spring: &mpsc::UnboundedSender<oneshot::Sender<()>>) {
 }
 
 /// An answer that breaks off: to its caller, a lost connection.
-fn cut_off() -> Response {
+pub fn cut_off() -> Response {
     let broken = stream::iter([Err::<Vec<u8>, _>(std::io::Error::other("cut off"))]);
     Response::new(Body::from_stream(broken))
 }

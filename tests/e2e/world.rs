@@ -78,6 +78,7 @@ impl World {
             "--rds-poll=100ms",
             "--rds-resync=300ms",
             "--rds-settle=200ms",
+            "--rds-rate=1000",
         ];
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),

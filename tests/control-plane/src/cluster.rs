@@ -33,10 +33,11 @@ pub struct Cluster {
     _scheduler: Process,
     _kwok: Process,
     _controller_manager: Process,
-    _apiserver: Process,
+    apiserver: Process,
     _etcd: Process,
+    apiserver_args: Vec<String>,
     tools: Tools,
-    server: String,
+    place: Box<Place>,
     client: Client,
     directory: TempDir,
 }
@@ -64,13 +65,24 @@ impl Cluster {
             _scheduler: place.scheduler(&tools)?,
             _kwok: place.kwok(&tools)?,
             _controller_manager: place.controller_manager(&tools)?,
-            _apiserver: apiserver,
+            apiserver,
             _etcd: etcd,
+            apiserver_args: apiserver_args.iter().map(ToString::to_string).collect(),
             tools,
-            server: place.server,
+            place: Box::new(place),
             client,
             directory,
         })
+    }
+
+    /// Kills the API server and starts it again, over the same etcd; the others find it again by themselves.
+    pub async fn restart_apiserver(&mut self) -> Result<(), Error> {
+        self.apiserver.kill();
+        let args: Vec<_> = self.apiserver_args.iter().map(String::as_str).collect();
+        self.apiserver = self.place.apiserver(&self.tools, &args)?;
+        let (kubeconfig, authority) = (&self.place.kubeconfig, &self.place.authority);
+        ready_client(kubeconfig, authority, &mut self.apiserver).await?;
+        Ok(())
     }
 
     /// A client with every right.
@@ -95,7 +107,7 @@ impl Cluster {
 
     /// The URL of the API server.
     pub fn server(&self) -> &str {
-        &self.server
+        &self.place.server
     }
 
     /// A `kubectl` with every right.
@@ -147,7 +159,12 @@ impl Cluster {
             .path()
             .join(format!("kubeconfig-{namespace}-{name}-{}", free_port()));
         let authority = self.directory.path().join("apiserver/apiserver.crt");
-        kubeconfig::write(&path, server.unwrap_or(&self.server), &authority, &token)?;
+        kubeconfig::write(
+            &path,
+            server.unwrap_or(&self.place.server),
+            &authority,
+            &token,
+        )?;
         Ok(path)
     }
 }
@@ -245,6 +262,8 @@ impl Place {
             .arg("--service-account-private-key-file")
             .arg(&self.service_account_key)
             .args(["--controllers", CONTROLLERS, "--leader-elect=false"])
+            // Hundreds of Deployments are not to wait for its own pace.
+            .args(["--kube-api-qps=200", "--kube-api-burst=400"])
             .args([
                 "--secure-port",
                 &free_port().to_string(),
@@ -259,6 +278,7 @@ impl Place {
         let mut command = self.client_command(&tools.scheduler);
         command
             .args(["--leader-elect=false", "--bind-address=127.0.0.1"])
+            .args(["--kube-api-qps=200", "--kube-api-burst=400"])
             .args(["--secure-port", &free_port().to_string()])
             .arg("--cert-dir")
             .arg(self.directory.join("scheduler"));
@@ -271,6 +291,8 @@ impl Place {
             .arg("--config")
             .arg(&tools.kwok_stages)
             .arg("--manage-all-nodes=true")
+            // A node of which nothing is heard makes its Pods unready.
+            .arg("--node-lease-duration-seconds=40")
             .args(["--server-address", &format!("127.0.0.1:{}", free_port())]);
         Process::start("kwok", &mut command, &self.logs)
     }

@@ -72,8 +72,22 @@ impl Process {
 
     /// Asks the process to end, as a kubelet does: SIGTERM.
     pub fn terminate(&self) -> Result<(), Error> {
+        self.signal("TERM")
+    }
+
+    /// Stops it where it is, as a machine that is suspended does.
+    pub fn freeze(&self) -> Result<(), Error> {
+        self.signal("STOP")
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) -> Result<(), Error> {
+        self.signal("CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Result<(), Error> {
         let id = self.id().to_string();
-        run(Command::new("kill").args(["-TERM", &id])).map(drop)
+        run(Command::new("kill").args([format!("-{signal}"), id])).map(drop)
     }
 
     /// The last lines of the output, for an error message.

@@ -1,0 +1,154 @@
+//! Somebody who makes, changes and deletes objects, and knows what he wants.
+
+use std::collections::BTreeMap;
+
+use control_plane::eventually;
+use fastrand::Rng;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PropagationPolicy};
+use kube::{Error, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, database, resource_of};
+
+/// Of each of the two kinds.
+const OBJECTS: usize = 100;
+
+/// What somebody wants of one object.
+pub enum Wish {
+    /// It is as it was last applied; with its UID.
+    Stands { object: Value, uid: String },
+    /// It has been deleted and may not yet be gone.
+    Leaves { like: Value },
+}
+
+pub struct Author {
+    client: kube::Client,
+    dice: Rng,
+    wishes: BTreeMap<String, Wish>,
+    done: BTreeMap<&'static str, usize>,
+}
+
+impl Author {
+    pub fn new(world: &World, seed: u64) -> Self {
+        Self {
+            client: world.cluster.client(),
+            dice: Rng::with_seed(seed + 2_000),
+            wishes: BTreeMap::new(),
+            done: BTreeMap::new(),
+        }
+    }
+
+    pub fn wishes(&self) -> &BTreeMap<String, Wish> {
+        &self.wishes
+    }
+
+    /// How often what has been done.
+    pub fn has_done(&self) -> &BTreeMap<&'static str, usize> {
+        &self.done
+    }
+
+    pub async fn makes_all(&mut self) {
+        for at in 0..OBJECTS {
+            for kind in ["database", "echo"] {
+                let object = self.draws(&format!("{kind}-{at}"));
+                self.applies(object, "made").await;
+            }
+        }
+    }
+
+    pub async fn does_something(&mut self) {
+        let kind = ["database", "echo"][self.dice.usize(..2)];
+        let name = format!("{kind}-{}", self.dice.usize(..OBJECTS));
+        match self.wishes.get(&name) {
+            Some(Wish::Stands { object, .. }) if self.dice.u8(..4) == 0 => {
+                let object = object.clone();
+                self.deletes(object).await;
+            }
+            Some(Wish::Leaves { like }) => {
+                let like = like.clone();
+                // Else it would be changed while it goes.
+                if self.is_gone(&like).await {
+                    let object = self.draws(&name);
+                    self.applies(object, "made again").await;
+                }
+            }
+            _ => {
+                let object = self.draws(&name);
+                self.applies(object, "changed").await;
+            }
+        }
+    }
+
+    pub async fn deletes_all(&mut self) {
+        let standing = self.wishes.values().filter_map(|wish| match wish {
+            Wish::Stands { object, .. } => Some(object.clone()),
+            Wish::Leaves { .. } => None,
+        });
+        for object in standing.collect::<Vec<_>>() {
+            self.deletes(object).await;
+        }
+    }
+
+    /// An object of that name, with something about it that may be another thing each time.
+    fn draws(&mut self, name: &str) -> Value {
+        if name.starts_with("echo") {
+            return json!({
+                "apiVersion": "demo.example.com/v1alpha1",
+                "kind": "Echo",
+                "metadata": {"name": name, "namespace": NAMESPACE},
+                "spec": {"text": format!("text {}", self.dice.u32(..)), "replicas": self.dice.i32(0..2)},
+            });
+        }
+        let mut object = database(name);
+        let class = ["micro", "small", "medium"][self.dice.usize(..3)];
+        object["spec"]["instanceClass"] = json!(format!("db.t4g.{class}"));
+        object["spec"]["backup"] = json!({"retentionDays": self.dice.i32(1..8)});
+        object
+    }
+
+    async fn applies(&mut self, object: Value, how: &'static str) {
+        let api = self.api(&object);
+        let name = name_of(&object);
+        let params = PatchParams::apply("author").force();
+        let uid = eventually("an object being stored", async || {
+            let stored = api.patch(&name, &params, &Patch::Apply(&object)).await;
+            stored.ok()?.uid()
+        });
+        let uid = uid.await.expect("it is stored");
+        self.wishes.insert(name, Wish::Stands { object, uid });
+        *self.done.entry(how).or_default() += 1;
+    }
+
+    async fn deletes(&mut self, object: Value) {
+        let api = self.api(&object);
+        let name = name_of(&object);
+        let policies = [PropagationPolicy::Background, PropagationPolicy::Foreground];
+        let params = DeleteParams {
+            propagation_policy: Some(policies[self.dice.usize(..2)].clone()),
+            ..DeleteParams::default()
+        };
+        let deleted = eventually("an object being deleted", async || {
+            match api.delete(&name, &params).await {
+                Ok(_) => Some(()),
+                Err(Error::Api(status)) if status.code == 404 => Some(()),
+                Err(_) => None,
+            }
+        });
+        deleted.await.expect("its deletion begins");
+        self.wishes.insert(name, Wish::Leaves { like: object });
+        *self.done.entry("deleted").or_default() += 1;
+    }
+
+    async fn is_gone(&self, like: &Value) -> bool {
+        matches!(self.api(like).get_opt(&name_of(like)).await, Ok(None))
+    }
+
+    fn api(&self, like: &Value) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource_of(like))
+    }
+}
+
+fn name_of(object: &Value) -> String {
+    let name = object["metadata"]["name"].as_str();
+    name.expect("it has a name").to_owned()
+}

@@ -1,0 +1,121 @@
+//! Whatever goes wrong meanwhile, in the end the world is as its objects say: two hundred of them are made,
+//! changed and deleted while controllers are killed and frozen, the lease is taken from them, the API server
+//! restarts, watches break, and calls fail or are answered by nobody.
+//!
+//! Two seeds run by themselves, twenty with `-- --include-ignored`, and any other one with `CHAOS_SEED=N`.
+
+mod author;
+#[path = "../e2e/proxy.rs"]
+#[allow(dead_code, reason = "traps are for others")]
+mod proxy;
+mod settled;
+mod storm;
+mod weather;
+#[path = "../e2e/world.rs"]
+#[allow(dead_code, reason = "not all of the world is needed here")]
+mod world;
+
+use std::time::Instant;
+
+use control_plane::{Cluster, Moto};
+use libtest_mimic::{Arguments, Trial};
+
+use crate::author::Author;
+use crate::storm::Storm;
+use crate::weather::Weather;
+use crate::world::{Detours, World};
+
+/// How many run by themselves, and how many with the ignored ones.
+const FEW: u64 = 2;
+const ALL: u64 = 20;
+
+/// How many calls of a hundred go wrong.
+const API_FAULTS: u32 = 10;
+const AWS_FAULTS: u32 = 20;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // Each has a cluster of its own, and two hundred objects in it.
+    arguments.test_threads.get_or_insert(1);
+    let given = std::env::var("CHAOS_SEED").ok();
+    let given = given.map(|seed| seed.parse().expect("CHAOS_SEED is a number"));
+    let seeds = given.map_or(1..=ALL, |seed| seed..=seed);
+    let trials = seeds.map(|seed| {
+        let run = move || {
+            block_on(survives(seed));
+            Ok(())
+        };
+        let is_ignored = seed > FEW && given.is_none();
+        Trial::test(format!("seed_{seed}"), run).with_ignored_flag(is_ignored)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn block_on(trial: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(trial);
+}
+
+async fn survives(seed: u64) {
+    let began = Instant::now();
+    println!("chaos of seed {seed}");
+    let cluster = Cluster::start().await.expect("a cluster");
+    cluster.add_node("node").await.expect("a node");
+    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let before_apiserver =
+        Weather::before(proxy::towards_apiserver(&cluster).await, seed, API_FAULTS).await;
+    let before_aws = Weather::before(proxy::towards_aws(&moto), seed + 1_000, AWS_FAULTS).await;
+    let detours = Detours {
+        aws_endpoint: Some(before_aws.url()),
+        controller_server: Some(before_apiserver.url()),
+        controller_args: ["--rds-poll=500ms", "--rds-resync=10s", "--rds-settle=5s"]
+            .map(String::from)
+            .into(),
+        kinds: Some("*,Echo"),
+    };
+    let mut world = World::install(cluster, moto, detours).await;
+    before_apiserver.turns_foul();
+    before_aws.turns_foul();
+
+    let mut author = Author::new(&world, seed);
+    author.makes_all().await;
+    let mut storm = Storm::new(seed, before_apiserver.clone());
+    let told = {
+        let (raging, mut over) = tokio::sync::oneshot::channel::<()>();
+        let storming = async {
+            let told = storm.rages(&mut world).await;
+            drop(raging);
+            told
+        };
+        let writing = async {
+            while matches!(
+                over.try_recv(),
+                Err(tokio::sync::oneshot::error::TryRecvError::Empty)
+            ) {
+                author.does_something().await;
+            }
+        };
+        tokio::join!(storming, writing).0
+    };
+    before_apiserver.clears();
+    before_aws.clears();
+    println!(
+        "{} s; the author: {:?}; the storm: {told:?}; calls to the API server: {:?}, to AWS: {:?}",
+        began.elapsed().as_secs(),
+        author.has_done(),
+        before_apiserver.tally(),
+        before_aws.tally(),
+    );
+    let calm = Instant::now();
+    settled::as_wished(&world, &author).await;
+    println!(
+        "all is as it is to be {} s after the storm",
+        calm.elapsed().as_secs()
+    );
+    author.deletes_all().await;
+    settled::all_gone(&world).await;
+    println!("all is gone after {} s", began.elapsed().as_secs());
+}

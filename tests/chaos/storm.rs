@@ -1,0 +1,164 @@
+//! What happens to the processes meanwhile.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use control_plane::{Process, eventually};
+use fastrand::Rng;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::weather::Weather;
+use crate::world::World;
+
+/// Longer than a lease lasts: who is frozen for that long has lost it without knowing.
+const FREEZE: Duration = Duration::from_secs(17);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stroke {
+    /// The leader is killed.
+    LeaderKilled,
+    /// Both replicas are.
+    BothKilled,
+    /// The leader is asked to end.
+    LeaderEnded,
+    /// The leader stands still for longer than its lease lasts.
+    LeaderFrozen,
+    /// Somebody else writes himself into the lease, by a clock of his own.
+    LeaseTaken,
+    /// The times in the lease are of another clock.
+    LeaseSkewed,
+    ApiserverKilled,
+    WatchesCut,
+}
+
+const STROKES: [Stroke; 8] = [
+    Stroke::LeaderKilled,
+    Stroke::BothKilled,
+    Stroke::LeaderEnded,
+    Stroke::LeaderFrozen,
+    Stroke::LeaseTaken,
+    Stroke::LeaseSkewed,
+    Stroke::ApiserverKilled,
+    Stroke::WatchesCut,
+];
+
+pub struct Storm {
+    dice: Rng,
+    before_apiserver: Weather,
+}
+
+impl Storm {
+    pub fn new(seed: u64, before_apiserver: Weather) -> Self {
+        Self {
+            dice: Rng::with_seed(seed + 3_000),
+            before_apiserver,
+        }
+    }
+
+    /// Every stroke once, in any order.
+    pub async fn rages(&mut self, world: &mut World) -> BTreeMap<Stroke, usize> {
+        let start_other = |world: &World| world.installation.start_other_controller("pod-1");
+        let mut other = start_other(world).expect("a second replica");
+        let mut strokes = STROKES;
+        self.dice.shuffle(&mut strokes);
+        let mut told = BTreeMap::new();
+        for stroke in strokes {
+            sleep(Duration::from_millis(self.dice.u64(500..4_000))).await;
+            let leads_other = holder(world).await.as_deref() == Some("pod-1");
+            match stroke {
+                Stroke::LeaderKilled | Stroke::LeaderEnded if leads_other => {
+                    if stroke == Stroke::LeaderEnded {
+                        ends(&mut other).await;
+                    }
+                    other.kill();
+                    other = start_other(world).expect("it comes back");
+                }
+                Stroke::LeaderKilled | Stroke::LeaderEnded => {
+                    let leader = world.installation.controller();
+                    if stroke == Stroke::LeaderEnded {
+                        ends(leader).await;
+                    }
+                    leader.kill();
+                    world
+                        .installation
+                        .start_controller()
+                        .expect("it comes back");
+                }
+                Stroke::BothKilled => {
+                    other.kill();
+                    world.installation.controller().kill();
+                    world
+                        .installation
+                        .start_controller()
+                        .expect("it comes back");
+                    other = start_other(world).expect("it comes back");
+                }
+                Stroke::LeaderFrozen => {
+                    let leader = if leads_other {
+                        &mut other
+                    } else {
+                        world.installation.controller()
+                    };
+                    leader.freeze().expect("it stands still");
+                    sleep(FREEZE).await;
+                    leader.thaw().expect("it goes on");
+                }
+                Stroke::LeaseTaken | Stroke::LeaseSkewed => {
+                    let is_taken = stroke == Stroke::LeaseTaken;
+                    self.writes_lease(world, is_taken).await;
+                }
+                Stroke::ApiserverKilled => {
+                    world
+                        .cluster
+                        .restart_apiserver()
+                        .await
+                        .expect("it comes back");
+                }
+                Stroke::WatchesCut => self.before_apiserver.cuts_watches(),
+            }
+            *told.entry(stroke).or_default() += 1;
+        }
+        told
+    }
+
+    /// As somebody whose clock is hours ahead or behind.
+    async fn writes_lease(&mut self, world: &World, is_taken: bool) {
+        let hours = SignedDuration::from_hours(self.dice.i64(-12..12));
+        // As the API server reads times of a lease: to the microsecond.
+        let time = format!("{:.6}", Timestamp::now() + hours);
+        let mut spec = json!({"renewTime": time, "acquireTime": time});
+        if is_taken {
+            spec["holderIdentity"] = json!("somebody else");
+        }
+        let patch = Patch::Merge(json!({"spec": spec}));
+        let written = eventually("the lease being written", async || {
+            let params = PatchParams::default();
+            leases(world)
+                .patch("lockstep-controller", &params, &patch)
+                .await
+                .ok()
+        });
+        written.await.expect("it is written");
+    }
+}
+
+/// Asks a replica to end; it does so properly, whatever the weather.
+async fn ends(replica: &mut Process) {
+    replica.terminate().expect("a signal");
+    let status = eventually("a replica ending", async || replica.exit_status());
+    let status = status.await.expect("it ends");
+    assert!(status.success(), "{status}: {}", replica.output());
+}
+
+async fn holder(world: &World) -> Option<String> {
+    let lease = leases(world).get("lockstep-controller").await.ok()?;
+    lease.spec?.holder_identity
+}
+
+fn leases(world: &World) -> Api<Lease> {
+    Api::namespaced(world.cluster.client(), "lockstep-system")
+}

@@ -1,0 +1,158 @@
+//! A proxy under which some of the calls go wrong.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use fastrand::Rng;
+use futures::StreamExt;
+use kube::{Client, Config};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::proxy::cut_off;
+
+/// How long a call is held up at most. Less than the time for which an instance must stay unseen.
+const LONGEST_MS: u64 = 2_000;
+
+/// What goes wrong with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The server says that it cannot.
+    Refused,
+    /// It does not reach the server.
+    Lost,
+    /// It takes long.
+    Delayed,
+    /// The server has done it, and its answer is lost.
+    Unanswered,
+    /// Its caller has given it up long before the server does it.
+    Late,
+}
+
+const FAULTS: [Fault; 5] = [
+    Fault::Refused,
+    Fault::Lost,
+    Fault::Delayed,
+    Fault::Unanswered,
+    Fault::Late,
+];
+
+/// The weather between somebody and his server.
+#[derive(Clone)]
+pub struct Weather {
+    url: String,
+    sky: Arc<Sky>,
+}
+
+struct Sky {
+    client: Client,
+    dice: Mutex<Rng>,
+    /// How many calls of a hundred go wrong.
+    share: u32,
+    is_foul: AtomicBool,
+    /// Changes when every watch is cut.
+    cuts: watch::Sender<u64>,
+    tally: Mutex<BTreeMap<Option<Fault>, usize>>,
+}
+
+impl Weather {
+    /// Fair at first.
+    pub async fn before(server: Config, seed: u64, share: u32) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let sky = Arc::new(Sky {
+            client: Client::try_from(server).expect("a client"),
+            dice: Mutex::new(Rng::with_seed(seed)),
+            share,
+            is_foul: AtomicBool::new(false),
+            cuts: watch::channel(0).0,
+            tally: Mutex::default(),
+        });
+        let routes = Router::new().fallback(pass).with_state(Arc::clone(&sky));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self { url, sky }
+    }
+
+    pub fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    pub fn turns_foul(&self) {
+        self.sky.is_foul.store(true, Ordering::SeqCst);
+    }
+
+    pub fn clears(&self) {
+        self.sky.is_foul.store(false, Ordering::SeqCst);
+    }
+
+    /// Ends every answer that is still being given.
+    pub fn cuts_watches(&self) {
+        self.sky.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// How many calls had which fault, and how many none.
+    pub fn tally(&self) -> BTreeMap<Option<Fault>, usize> {
+        self.sky.tally.lock().expect("no panic under it").clone()
+    }
+}
+
+impl Sky {
+    /// What goes wrong with the next call, and how long that takes.
+    fn throws(&self) -> (Option<Fault>, Duration) {
+        let mut dice = self.dice.lock().expect("no panic under it");
+        let goes_wrong = self.is_foul.load(Ordering::SeqCst) && dice.u32(..100) < self.share;
+        let fault = goes_wrong.then(|| FAULTS[dice.usize(..FAULTS.len())]);
+        let time = Duration::from_millis(dice.u64(..LONGEST_MS));
+        *self
+            .tally
+            .lock()
+            .expect("no panic under it")
+            .entry(fault)
+            .or_default() += 1;
+        (fault, time)
+    }
+}
+
+async fn pass(State(sky): State<Arc<Sky>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, usize::MAX).await else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let call = http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()));
+    let (fault, time) = sky.throws();
+    match fault {
+        Some(Fault::Refused) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        Some(Fault::Lost) => return cut_off(),
+        Some(Fault::Late) => {
+            tokio::spawn(async move {
+                sleep(time).await;
+                let _ = sky.client.send(call).await;
+            });
+            return cut_off();
+        }
+        Some(Fault::Delayed) => sleep(time).await,
+        Some(Fault::Unanswered) | None => {}
+    }
+    let mut cuts = sky.cuts.subscribe();
+    let Ok(answer) = sky.client.send(call).await else {
+        return StatusCode::BAD_GATEWAY.into_response();
+    };
+    if fault == Some(Fault::Unanswered) {
+        return cut_off();
+    }
+    let cut = async move {
+        let _ = cuts.changed().await;
+    };
+    let (parts, body) = answer.into_parts();
+    // Whatever has not come to its end by then ends there.
+    let pieces = Body::new(body).into_data_stream().take_until(Box::pin(cut));
+    Response::from_parts(parts, Body::from_stream(pieces))
+}
