@@ -42,6 +42,8 @@ async fn show(args: &Args) -> anyhow::Result<()> {
             Cluster::start(),
         )
         .await?;
+        // Where Pods of operators run.
+        cluster.add_node("node").await?;
         let moto = step(
             "Started moto in the place of AWS",
             Moto::start(&cluster.logs()),
@@ -55,18 +57,13 @@ async fn show(args: &Args) -> anyhow::Result<()> {
         )
         .await?;
         writeln!(stdout())?;
-        let outcome = apply_all(&cluster, &examples);
+        let outcome = apply_all(&cluster, &examples).and_then(|()| show_all(&cluster, &args.kinds));
         if let Err(error) = outcome {
             bail!(
                 "the show has gone wrong: {error:#}\n{}",
                 installation.output()
             );
         }
-        writeln!(
-            stdout(),
-            "{}",
-            cluster.run_kubectl(&["get", "clouddatabases"])?
-        )?;
         anyhow::Ok((cluster, moto, installation))
     };
     let running = tokio::select! {
@@ -111,7 +108,7 @@ async fn install(cluster: &Cluster, moto: &Moto, kinds: &KindArgs) -> anyhow::Re
     Ok(Installation::apply(cluster, &directory, options).await?)
 }
 
-/// Applies every example and waits until what was admitted is ready.
+/// Applies every example.
 fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
     let mut surprises = Vec::new();
     for (folder, must_be_admitted) in [("valid", true), ("invalid", false)] {
@@ -147,13 +144,27 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
     if !surprises.is_empty() {
         bail!("{}", surprises.join(", "));
     }
-    cluster.run_kubectl(&[
-        "wait",
-        "--for=condition=Ready",
-        "clouddatabases",
-        "--all",
-        "--timeout=60s",
-    ])?;
+    Ok(())
+}
+
+/// Waits until what was admitted of our kinds is ready, and lists it.
+fn show_all(cluster: &Cluster, kinds: &KindArgs) -> anyhow::Result<()> {
+    for ruleset in kinds.choose()?.rulesets().iter() {
+        let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
+        let plural = plural.unwrap_or_default();
+        let found = cluster.run_kubectl(&["get", plural, "--output=name"])?;
+        if found.is_empty() {
+            continue;
+        }
+        cluster.run_kubectl(&[
+            "wait",
+            "--for=condition=Ready",
+            plural,
+            "--all",
+            "--timeout=60s",
+        ])?;
+        writeln!(stdout(), "{}", cluster.run_kubectl(&["get", plural])?)?;
+    }
     Ok(())
 }
 

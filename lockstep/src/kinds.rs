@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
 use cloud_database_rules::CloudDatabase;
 use controller::{Directory, Loop, Metrics, Pace, Reconcile, Run, Stalls, Tenure, TokenBucket};
-use echo::Echo;
 use kube::Client;
 use serde_json::Value;
 use shared_validation::{CurrentPolicy, Judge, Kind, Ruleset, Rulesets};
@@ -16,13 +15,15 @@ use shared_validation::{CurrentPolicy, Judge, Kind, Ruleset, Rulesets};
 use crate::serving::duration;
 
 /// Every kind, a line each.
-const KINDS: &[Registered] = &[
-    kind::<CloudDatabase>(cloud_database_reconciler::access, Operators::databases),
-    kind::<Echo>(|| echo::operator().access(), Operators::echoes).only_when_named(),
-];
+fn kinds() -> Vec<Registered> {
+    vec![
+        kind::<CloudDatabase>(cloud_database_reconciler::access, Operators::databases),
+        pure(echo::operator).only_when_named(),
+    ]
+}
 
 /// Makes an operator's loop.
-type Start = fn(&Operators, Arc<dyn Judge>, &Place<'_>) -> Box<dyn Run>;
+type Start = Arc<dyn Fn(&Operators, Arc<dyn Judge>, &Place<'_>) -> Box<dyn Run> + Send + Sync>;
 
 /// Where a loop is counted and listed.
 struct Place<'a> {
@@ -31,28 +32,43 @@ struct Place<'a> {
 }
 
 /// A kind and its operator.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Registered {
     kind: &'static str,
     compile: fn() -> anyhow::Result<Arc<dyn Judge>>,
     /// What the operator may do beyond its own kind, as RBAC rules.
-    access: fn() -> Vec<Value>,
+    access: Vec<Value>,
     start: Start,
     by_default: bool,
 }
 
-const fn kind<K: Kind>(access: fn() -> Vec<Value>, start: Start) -> Registered {
+/// A kind whose operator asks other systems, and is told how.
+fn kind<K: Kind>(
+    access: fn() -> Vec<Value>,
+    start: impl Fn(&Operators, Arc<dyn Judge>, &Place<'_>) -> Box<dyn Run> + Send + Sync + 'static,
+) -> Registered {
     Registered {
         kind: K::KIND,
         compile: compile::<K>,
-        access,
-        start,
+        access: access(),
+        start: Arc::new(start),
+        by_default: true,
+    }
+}
+
+/// A kind whose operator needs nothing but the cluster.
+fn pure<R: Reconcile>(operator: fn() -> R) -> Registered {
+    Registered {
+        kind: R::Kind::KIND,
+        compile: compile::<R::Kind>,
+        access: operator().access(),
+        start: Arc::new(move |operators, ruleset, place| operators.run(operator(), ruleset, place)),
         by_default: true,
     }
 }
 
 impl Registered {
-    const fn only_when_named(mut self) -> Self {
+    fn only_when_named(mut self) -> Self {
         self.by_default = false;
         self
     }
@@ -66,7 +82,7 @@ fn compile<K: Kind>() -> anyhow::Result<Arc<dyn Judge>> {
 /// Compiles every kind's ruleset, installed or not: for who judges whatever comes.
 pub(crate) fn rulesets() -> anyhow::Result<Rulesets> {
     let mut all = Rulesets::default();
-    for registered in KINDS {
+    for registered in kinds() {
         all = all.with((registered.compile)()?);
     }
     Ok(all)
@@ -88,10 +104,11 @@ pub(crate) struct KindArgs {
 
 impl KindArgs {
     pub(crate) fn choose(&self) -> anyhow::Result<Kinds> {
+        let kinds = kinds();
         for given in &self.kinds {
             let name = given.strip_prefix('-').unwrap_or(given);
-            if given != "*" && !KINDS.iter().any(|registered| registered.kind == name) {
-                let known: Vec<_> = KINDS.iter().map(|registered| registered.kind).collect();
+            if given != "*" && !kinds.iter().any(|registered| registered.kind == name) {
+                let known: Vec<_> = kinds.iter().map(|registered| registered.kind).collect();
                 bail!(
                     "`--kinds` has '{name}'; it may have `*`, {}, and these after `-`",
                     known.join(", ")
@@ -99,12 +116,12 @@ impl KindArgs {
             }
         }
         let all = rulesets()?;
-        let chosen = KINDS.iter().filter(|registered| self.has(registered));
+        let chosen = kinds.into_iter().filter(|registered| self.has(registered));
         let chosen = chosen
             .filter_map(|registered| {
                 let mut rulesets = all.iter();
                 let ruleset = rulesets.find(|ruleset| ruleset.kind() == registered.kind)?;
-                Some((*registered, Arc::clone(ruleset)))
+                Some((registered, Arc::clone(ruleset)))
             })
             .collect();
         Ok(Kinds { all, chosen })
@@ -137,8 +154,8 @@ impl Kinds {
 
     /// What their operators may do beyond their own kinds, as RBAC rules.
     pub(crate) fn access(&self) -> Vec<Value> {
-        let access = self.chosen.iter().map(|(registered, _)| registered.access);
-        access.flat_map(|access| access()).collect()
+        let access = self.chosen.iter().map(|(registered, _)| &registered.access);
+        access.flatten().cloned().collect()
     }
 }
 
@@ -261,10 +278,6 @@ impl Operators {
         let instances = self.instances.clone();
         let operator = CloudDatabaseReconciler::new(self.client.clone(), instances, self.timing);
         self.run(operator, ruleset, place)
-    }
-
-    fn echoes(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
-        self.run(echo::operator(), ruleset, place)
     }
 
     fn run(

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 /// A CRD as generated from Rust types, made what the API server and the loop need: optional fields that are
-/// left out rather than null, no formats but Kubernetes' own, and the status fields that the loop writes.
+/// left out rather than null, no formats but Kubernetes' own, the status fields that the loop writes, and for
+/// `kubectl get`, where no columns are named, whether an object is ready.
 ///
 /// # Expected flow
 ///
@@ -18,6 +19,7 @@ pub fn completed(mut crd: Value) -> Value {
         if version.pointer("/subresources/status").is_some() {
             let schema = &mut version["schema"]["openAPIV3Schema"];
             add_to_status(&mut schema["properties"]["status"]);
+            add_columns(&mut version["additionalPrinterColumns"]);
         }
     }
     crd
@@ -58,6 +60,16 @@ fn add_to_status(status: &mut Value) {
         ("observedGeneration", observed_generation()),
     ] {
         properties[name] = schema;
+    }
+}
+
+fn add_columns(columns: &mut Value) {
+    if columns.as_array().is_none_or(Vec::is_empty) {
+        *columns = json!([
+            {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].status"},
+            {"name": "Reason", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Ready')].reason"},
+            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        ]);
     }
 }
 

@@ -1,0 +1,38 @@
+//! A copy of the repository.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// What is not copied: what was built, and what was before.
+const LEFT: [&str; 2] = ["target", ".git"];
+
+/// A fresh one, with the control plane that was built for the original.
+pub fn copied(repository: &Path, folder: &Path) -> PathBuf {
+    let copy = folder.join("tutorial");
+    if copy.exists() {
+        fs::remove_dir_all(&copy).expect("the last one can go");
+    }
+    copy_folder(repository, &copy);
+    fs::create_dir(copy.join("target")).expect("a folder");
+    let built = repository.join("target/control-plane");
+    fs::create_dir_all(&built).expect("a folder");
+    symlink(built, copy.join("target/control-plane")).expect("a link");
+    copy
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let (name, path) = (entry.file_name(), entry.path());
+        if LEFT.iter().any(|left| name == *left) {
+            continue;
+        }
+        if path.is_dir() {
+            copy_folder(&path, &to.join(name));
+        } else {
+            fs::copy(&path, to.join(name)).expect("a file");
+        }
+    }
+}
