@@ -39,6 +39,10 @@ pub(crate) struct Cycle<R> {
     pub(crate) resource: ApiResource,
     /// What the loop of this kind is called.
     pub(crate) controller: String,
+    /// What metrics call the loop: the same, with the namespace that it keeps to.
+    pub(crate) name: String,
+    /// The namespace that it keeps to, if it does.
+    pub(crate) within: Option<String>,
     pub(crate) ruleset: Arc<dyn Judge>,
     pub(crate) reconciler: R,
     pub(crate) child_types: Vec<ChildType>,
@@ -79,7 +83,7 @@ impl<R> Cycle<R> {
         let deleting = object.metadata.deletion_timestamp.is_some();
         let generation = object.metadata.generation.unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
-        self.metrics.failing.add(&self.controller, &uid);
+        self.metrics.failing.add(&self.name, &uid);
         self.backoffs.after_failure(&uid, generation, deleting)
     }
 

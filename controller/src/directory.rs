@@ -50,7 +50,9 @@ impl Directory {
         name: &str,
     ) -> Result<(), NoSuchLoop> {
         let running = self.running();
-        let Some((_, queue)) = running.iter().find(|(it, _)| it == controller) else {
+        let within = format!("{controller}/{}", namespace.unwrap_or_default());
+        let mut loops = running.iter();
+        let Some((_, queue)) = loops.find(|(it, _)| it == controller || *it == within) else {
             return Err(NoSuchLoop {
                 asked: controller.to_owned(),
                 running: running.into_iter().map(|(name, _)| name).collect(),
@@ -93,6 +95,7 @@ impl Directory {
         Value::Object(of_each.collect())
     }
 
+    /// Of a loop that keeps to a namespace, the name has that at its end.
     pub(crate) fn enter(&self, controller: &str, queue: &Arc<Queue<Key>>) {
         let queue = Arc::downgrade(queue);
         self.lock().insert(controller.to_owned(), queue);
@@ -142,6 +145,16 @@ mod tests {
             .enqueue("echo", Some("default"), "a")
             .expect("it runs");
         let key = queue.next().await.expect("an object");
+        let kept = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
+        directory.enter("toy/team-a", &kept);
+        directory
+            .enqueue("toy", Some("team-a"), "c")
+            .expect("it runs");
+        assert_eq!(kept.waiting().ready.len(), 1);
+        directory
+            .enqueue("toy", Some("team-b"), "c")
+            .expect_err("nobody looks there");
+        drop(kept);
         directory.enqueue("echo", None, "b").expect("it runs");
         queue.add(
             ("n".to_owned(), "c".to_owned()),

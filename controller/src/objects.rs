@@ -1,16 +1,16 @@
 //! Objects of any kind, as the API server has them.
 
-use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
+use kube::core::DynamicResourceScope;
+use kube::{Client, Resource};
 
 use crate::children::is_ours;
 
 /// The objects of a type, in a namespace or in all.
-pub(crate) fn api(
-    client: &Client,
-    resource: &ApiResource,
-    namespace: Option<&str>,
-) -> Api<DynamicObject> {
+pub(crate) fn api<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
     let client = client.clone();
     match namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, resource),

@@ -245,7 +245,7 @@ impl<R: Reconcile> Round<'_, R> {
             error = *inner;
         }
         let failing = &self.cycle.metrics.failing;
-        failing.add(&self.cycle.controller, &self.uid);
+        failing.add(&self.cycle.name, &self.uid);
         let message = error.to_string();
         let (reason, standing, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {

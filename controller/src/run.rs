@@ -79,6 +79,8 @@ impl<R: Reconcile> Loop<R> {
         let cycle = Cycle {
             client,
             controller: ruleset.kind().to_lowercase(),
+            name: ruleset.kind().to_lowercase(),
+            within: None,
             has_status: has_status(&*ruleset),
             resource: resource.clone(),
             ruleset,
@@ -105,6 +107,26 @@ impl<R: Reconcile> Loop<R> {
     #[must_use]
     pub fn listed_in(mut self, directory: &Directory) -> Self {
         self.directory = directory.clone();
+        self
+    }
+
+    /// Keeps to one namespace, for which it needs no right beyond. Several of them are as many loops.
+    ///
+    /// # Panics
+    ///
+    /// If its objects, or some of their children, are in no namespace.
+    #[must_use]
+    pub fn within(mut self, namespace: &str) -> Self {
+        let cycle = &mut self.cycle;
+        let types = &cycle.child_types;
+        let is_namespaced = cycle.ruleset.crd()["spec"]["scope"] != "Cluster";
+        assert!(
+            is_namespaced && types.iter().all(|type_| type_.is_namespaced),
+            "{} cannot be kept to a namespace: it, or a type of its children, is in none",
+            cycle.ruleset.kind()
+        );
+        cycle.name = format!("{}/{namespace}", cycle.controller);
+        cycle.within = Some(namespace.to_owned());
         self
     }
 
@@ -153,9 +175,9 @@ impl<R: Reconcile> Run for Loop<R> {
             concurrency,
             debounce,
         } = self.pace;
-        let queue = Arc::new(Queue::new(cycle.metrics.queue(&cycle.controller), debounce));
-        self.directory.enter(&cycle.controller, &queue);
-        cycle.metrics.at_most(&cycle.controller, concurrency.get());
+        let queue = Arc::new(Queue::new(cycle.metrics.queue(&cycle.name), debounce));
+        self.directory.enter(&cycle.name, &queue);
+        cycle.metrics.at_most(&cycle.name, concurrency.get());
         let _term = Term(&cycle.metrics);
         let writers = Writers::of(cycle);
         let related: Vec<_> = writers.related.iter().map(Writer::as_reader).collect();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::Stream;
 use futures::future::{join, join_all};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
@@ -80,7 +81,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     async fn parents(&self, writer: Writer<DynamicObject>) {
         let resource = &self.cycle.resource;
         let config = watcher::Config::default();
-        let events = watches::events(&self.cycle.client, resource, &config, false);
+        let events = self.events(resource, &config, false);
         let told = self.told(resource, |seen| self.saw(seen), || {});
         watches::follow(events, resource, writer, told).await;
     }
@@ -90,7 +91,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let resource = self.cycle.child_types[type_].resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.cycle.controller);
         let config = watcher::Config::default().labels(&ours);
-        let events = watches::events(&self.cycle.client, resource, &config, false);
+        let events = self.events(resource, &config, false);
         let writer = Writer::new(resource.clone());
         let store = writer.as_reader();
         let told = self.told(
@@ -105,12 +106,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     async fn related(&self, at: usize, writer: Writer<DynamicObject>) {
         let watch = &self.cycle.watches[at];
         let resource = &watch.resource;
-        let events = watches::events(
-            &self.cycle.client,
-            resource,
-            &watch.config,
-            watch.is_metadata_only,
-        );
+        let events = self.events(resource, &watch.config, watch.is_metadata_only);
         let saw = |seen: &Seen<'_>| {
             if watch.is_worth_a_round(&seen.change) {
                 for key in self.referrers.of(at, &seen.change) {
@@ -121,6 +117,22 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         watches::follow(events, resource, writer, self.told(resource, saw, || {})).await;
     }
 
+    fn events(
+        &self,
+        resource: &ApiResource,
+        config: &watcher::Config,
+        is_metadata_only: bool,
+    ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<R> {
+        let namespace = self.cycle.within.as_deref();
+        watches::events(
+            &self.cycle.client,
+            resource,
+            namespace,
+            config,
+            is_metadata_only,
+        )
+    }
+
     /// Does what is the same for every watch.
     fn told(
         &self,
@@ -129,7 +141,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         complete: impl Fn(),
     ) -> impl FnMut(Told<'_>) {
         let name = watches::name(resource);
-        let state = self.cycle.metrics.watch(&self.cycle.controller, &name);
+        let state = self.cycle.metrics.watch(&self.cycle.name, &name);
         let mut is_complete = false;
         move |news| match news {
             Told::Seen(seen) => {
@@ -145,7 +157,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             }
             Told::Failed(error) => {
                 let reason = watches::reason(error, resource);
-                let controller = &self.cycle.controller;
+                let controller = &self.cycle.name;
                 tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; trying again");
                 state.is_down(reason);
             }

@@ -19,17 +19,18 @@ use serde_json::Value;
 use crate::objects;
 use crate::predicate::Change;
 
-/// Everything that happens to the objects of a kind.
+/// Everything that happens to the objects of a kind, in a namespace or in all.
 ///
 /// What stands at the start is streamed where the API server can do that, and else listed page by page.
 pub(crate) fn events(
     client: &Client,
     resource: &ApiResource,
+    namespace: Option<&str>,
     config: &watcher::Config,
     is_metadata_only: bool,
 ) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + use<> {
-    let all = Api::<DynamicObject>::all_with(client.clone(), resource);
-    let metadata = Api::<PartialObjectMeta<DynamicObject>>::all_with(client.clone(), resource);
+    let all: Api<DynamicObject> = objects::api(client, resource, namespace);
+    let metadata: Api<PartialObjectMeta<DynamicObject>> = objects::api(client, resource, namespace);
     let begin = |config: watcher::Config| {
         if is_metadata_only {
             let events = watcher(metadata.clone(), config).default_backoff();

@@ -83,7 +83,7 @@ impl<R: Reconcile> Worker<'_, R> {
             // Of all lines of one round, and of no other.
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
-        let _active = self.cycle.metrics.working(&self.cycle.controller);
+        let _active = self.cycle.metrics.working(&self.cycle.name);
         let round = self.cycle.run(object, self.related);
         let round = AssertUnwindSafe(round.instrument(span.clone()));
         let (next, result) = match round.catch_unwind().await {
@@ -104,14 +104,12 @@ impl<R: Reconcile> Worker<'_, R> {
             Err(_) => {
                 let after = self.cycle.after_failure(object);
                 span.in_scope(|| tracing::error!(?after, "the round panicked"));
-                self.cycle.metrics.panicked(&self.cycle.controller);
+                self.cycle.metrics.panicked(&self.cycle.name);
                 (Next::Failed(after), "error")
             }
         };
         let elapsed = started.elapsed();
-        self.cycle
-            .metrics
-            .round(&self.cycle.controller, result, elapsed);
+        self.cycle.metrics.round(&self.cycle.name, result, elapsed);
         next
     }
 }

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use certs::Keeper;
 use controller::{
-    AnyListens, Arming, ArmingMetrics, CallMetrics, Candidate, Directory, LeaderMetrics, Metrics,
-    TokenBucket,
+    AnyListens, Arming, ArmingMetrics, CallMetrics, Candidate, Directory, LeaderMetrics, Lookout,
+    Metrics, TokenBucket,
 };
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
@@ -18,6 +19,7 @@ use crate::crds::LookoutArgs;
 use crate::keeping::KeyArgs;
 use crate::kinds::{KindArgs, OperatorArgs, Operators};
 use crate::knocking::KnockingArgs;
+use crate::scope::ScopeArgs;
 use crate::{admin, logging, policy, serving};
 
 #[derive(clap::Args)]
@@ -53,6 +55,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     kinds: KindArgs,
     #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
     operators: OperatorArgs,
     #[command(flatten)]
     policy: policy::PolicyArgs,
@@ -86,15 +90,13 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         &LeaderMetrics::register(&mut registry),
     );
     let tenure = candidate.tenure();
-    let operators = Operators::new(&paced, &args.operators, kinds, policy, tenure).await?;
-    let certs = certs::Metrics::register(&mut registry);
-    let keeper = args.keys.keeper(&client, &args.namespace, certs)?;
-    let arming = args.arming(
-        &client,
-        rulesets.clone(),
-        ArmingMetrics::register(&mut registry),
-    );
-    let lookout = args.lookout.lookout(&client, rulesets, &mut registry);
+    let namespaces = args.scope.namespaces(&rulesets)?;
+    let operators =
+        Operators::new(&paced, &args.operators, kinds, policy, tenure, namespaces).await?;
+    // Its configuration is the cluster's.
+    let has_gate = namespaces.is_empty();
+    let gate = has_gate.then(|| args.gate(&client, rulesets, &mut registry));
+    let gate = gate.transpose()?;
     // Standing by is being ready. For who looks: the readiness of a Pod is the gate's alone.
     let of_watches = metrics.clone();
     let ready = move || match of_watches.what_is_down() {
@@ -104,9 +106,11 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let directory = Directory::default();
     let more = args.knocking.routes(&directory, &metrics);
     admin::serve(args.health_listen, registry, ready, more).await?;
-    tokio::spawn(keeper.run());
-    tokio::spawn(lookout.run());
-    let arming = tokio::spawn(arming.run(stop.clone()));
+    let arming = gate.map(|gate| {
+        tokio::spawn(gate.keeper.run());
+        tokio::spawn(gate.lookout.run());
+        tokio::spawn(gate.arming.run(stop.clone()))
+    });
     let term = |ending: watch::Receiver<bool>| {
         let loops = operators.loops(&metrics, &directory);
         async move {
@@ -114,10 +118,19 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         }
     };
     candidate.lead(stop, term).await;
-    // Nothing but a few calls; a Pod has longer to end.
-    let _ = tokio::time::timeout(Duration::from_secs(10), arming).await;
+    if let Some(arming) = arming {
+        // Nothing but a few calls; a Pod has longer to end.
+        let _ = tokio::time::timeout(Duration::from_secs(10), arming).await;
+    }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What a controller does for the gate.
+struct ForTheGate {
+    keeper: Keeper,
+    arming: Arming,
+    lookout: Lookout,
 }
 
 /// A client whose calls are counted, and take a token each.
@@ -130,6 +143,20 @@ async fn client(calls: &CallMetrics, bucket: &TokenBucket) -> anyhow::Result<Cli
 }
 
 impl Args {
+    fn gate(
+        &self,
+        client: &Client,
+        rulesets: Rulesets,
+        registry: &mut Registry,
+    ) -> anyhow::Result<ForTheGate> {
+        let certs = certs::Metrics::register(registry);
+        Ok(ForTheGate {
+            keeper: self.keys.keeper(client, &self.namespace, certs)?,
+            arming: self.arming(client, rulesets.clone(), ArmingMetrics::register(registry)),
+            lookout: self.lookout.lookout(client, rulesets, registry),
+        })
+    }
+
     fn arming(&self, client: &Client, rulesets: Rulesets, metrics: ArmingMetrics) -> Arming {
         let replicas = self.keys.replicas(client, &self.namespace);
         let any_listens: AnyListens = Box::new(move || {

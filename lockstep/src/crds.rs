@@ -42,7 +42,7 @@ pub(crate) struct LookoutArgs {
 
 impl LookoutArgs {
     pub(crate) fn lookout(
-        self,
+        &self,
         client: &Client,
         rulesets: Rulesets,
         registry: &mut Registry,
@@ -50,7 +50,7 @@ impl LookoutArgs {
         Lookout {
             client: client.clone(),
             rulesets,
-            file: self.crds.crds_file,
+            file: self.crds.crds_file.clone(),
             settle: self.crd_settle,
             metrics: LookoutMetrics::register(registry),
         }

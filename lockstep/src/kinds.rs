@@ -29,6 +29,8 @@ type Start = Arc<dyn Fn(&Operators, Arc<dyn Judge>, &Place<'_>) -> Box<dyn Run> 
 struct Place<'a> {
     metrics: &'a Metrics,
     directory: &'a Directory,
+    /// The namespace that it keeps to, if it does.
+    within: Option<&'a str>,
 }
 
 /// A kind and its operator.
@@ -232,6 +234,8 @@ pub(crate) struct Operators {
     pace: Pace,
     kinds: Kinds,
     policy: CurrentPolicy,
+    /// Those that it keeps to; none stands for all.
+    namespaces: Vec<String>,
 }
 
 impl Operators {
@@ -242,8 +246,10 @@ impl Operators {
         kinds: Kinds,
         policy: CurrentPolicy,
         tenure: Tenure,
+        namespaces: &[String],
     ) -> anyhow::Result<Self> {
         Ok(Self {
+            namespaces: namespaces.to_vec(),
             client: client.clone(),
             kinds,
             policy,
@@ -265,13 +271,22 @@ impl Operators {
         })
     }
 
-    /// Every kind's loop, for one term.
+    /// Every kind's loop, for one term; in each of the namespaces, if there are any.
     pub(crate) fn loops(&self, metrics: &Metrics, directory: &Directory) -> Vec<Box<dyn Run>> {
-        let place = Place { metrics, directory };
-        let chosen = self.kinds.chosen.iter();
-        chosen
-            .map(|(registered, ruleset)| (registered.start)(self, Arc::clone(ruleset), &place))
-            .collect()
+        let named = self.namespaces.iter().map(|name| Some(name.as_str()));
+        let everywhere = self.namespaces.is_empty().then_some(None);
+        let places = named.chain(everywhere).map(|within| Place {
+            metrics,
+            directory,
+            within,
+        });
+        let loops = places.flat_map(|place| {
+            let chosen = self.kinds.chosen.iter();
+            chosen.map(move |(registered, ruleset)| {
+                (registered.start)(self, Arc::clone(ruleset), &place)
+            })
+        });
+        loops.collect()
     }
 
     fn databases(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
@@ -294,7 +309,11 @@ impl Operators {
             self.policy.clone(),
         );
         let run = run.stalls(self.stalls).pace(self.pace);
-        Box::new(run.listed_in(place.directory))
+        let run = run.listed_in(place.directory);
+        Box::new(match place.within {
+            Some(namespace) => run.within(namespace),
+            None => run,
+        })
     }
 }
 

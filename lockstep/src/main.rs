@@ -16,6 +16,7 @@ mod logging;
 mod manifests;
 mod policy;
 mod rules;
+mod scope;
 mod serving;
 mod shell;
 mod stdout;

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use manifests::{Install, render};
 
 use crate::kinds::KindArgs;
+use crate::scope::ScopeArgs;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -18,11 +19,13 @@ pub(crate) struct Args {
     check: bool,
     #[command(flatten)]
     kinds: KindArgs,
+    #[command(flatten)]
+    scope: ScopeArgs,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut stale = Vec::new();
-    for file in files(&args.kinds)? {
+    for file in files(&args.kinds, Some(&args.scope))? {
         let path = args.directory.join(&file.name);
         if fs::read_to_string(&path).is_ok_and(|content| content == file.content) {
             continue;
@@ -45,7 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Writes all files into a folder that may not be there yet.
 pub(crate) fn write(directory: &Path, kinds: &KindArgs) -> anyhow::Result<()> {
-    for file in files(kinds)? {
+    for file in files(kinds, None)? {
         write_file(&directory.join(&file.name), &file.content)?;
     }
     Ok(())
@@ -58,12 +61,15 @@ fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// All files as they are to be.
-fn files(kinds: &KindArgs) -> anyhow::Result<Vec<manifests::File>> {
+/// All files as they are to be, for the whole cluster or a part of it.
+fn files(kinds: &KindArgs, scope: Option<&ScopeArgs>) -> anyhow::Result<Vec<manifests::File>> {
     let chosen = kinds.choose()?;
+    let rulesets = chosen.rulesets();
+    let namespaces = scope.map(|scope| scope.namespaces(&rulesets)).transpose()?;
     Ok(render(&Install {
-        rulesets: &chosen.rulesets(),
+        rulesets: &rulesets,
         access: chosen.access(),
         controller_args: kinds.argument().into_iter().collect(),
+        namespaces: namespaces.unwrap_or_default().to_vec(),
     }))
 }

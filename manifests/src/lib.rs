@@ -4,6 +4,7 @@ mod crds;
 mod editor;
 mod kustomization;
 pub mod names;
+mod namespaced;
 mod rbac;
 mod split;
 mod webhooks;
@@ -20,6 +21,8 @@ pub struct Install<'a> {
     pub access: Vec<Value>,
     /// More arguments of the controller.
     pub controller_args: Vec<String>,
+    /// The namespaces that it keeps to, of which it runs in the first; without any, the whole cluster.
+    pub namespaces: Vec<String>,
 }
 
 /// One file.
@@ -34,6 +37,9 @@ pub struct File {
 /// Writes all files, in the order in which they are applied.
 #[must_use]
 pub fn render(install: &Install<'_>) -> Vec<File> {
+    if let [home, ..] = install.namespaces.as_slice() {
+        return namespaced::render(install, home);
+    }
     // Applied first, they are ignored until the gate has been seen to work; deleted first, no cluster is
     // left with a webhook that nobody serves.
     let mut files = vec![
@@ -47,13 +53,8 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
         ),
         file("namespace.yaml", &[workload::namespace()]),
     ];
-    files.extend(install.rulesets.iter().map(|ruleset| {
-        let crd = crds::crd(ruleset.as_ref());
-        let plural = ruleset.crd()["spec"]["names"]["plural"]
-            .as_str()
-            .unwrap_or_default();
-        file(&format!("crd-{plural}.yaml"), &[crd])
-    }));
+    let rulesets = install.rulesets.iter();
+    files.extend(rulesets.map(|ruleset| crd_file(ruleset.as_ref())));
     files.push(file("rbac.yaml", &rbac::all(install)));
     files.push(file("service.yaml", &[workload::service()]));
     files.push(file(
@@ -65,16 +66,24 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
     files.push(file("kustomization.yaml", &[kustomization]));
     files.push(file("split/controller.yaml", &[split::controller(install)]));
     files.push(file("split/kustomization.yaml", &[split::kustomization()]));
-    files.extend(
-        install
-            .rulesets
-            .iter()
-            .map(|ruleset| schema(ruleset.as_ref())),
-    );
+    files.extend(schemas(install));
     files
 }
 
-/// The JSON Schema of a kind, for editors.
+/// The JSON Schemas of all kinds, for editors.
+fn schemas(install: &Install<'_>) -> impl Iterator<Item = File> {
+    let rulesets = install.rulesets.iter();
+    rulesets.map(|ruleset| schema(ruleset.as_ref()))
+}
+
+/// The file of a kind's CRD.
+fn crd_file(ruleset: &dyn Judge) -> File {
+    let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
+    let name = format!("crd-{}.yaml", plural.unwrap_or_default());
+    file(&name, &[crds::crd(ruleset)])
+}
+
+/// The JSON Schema of a kind.
 fn schema(ruleset: &dyn Judge) -> File {
     let (group, version, kind) = (ruleset.group(), ruleset.version(), ruleset.kind());
     let schema = editor::json_schema(ruleset.crd(), group, version, kind);

@@ -7,11 +7,11 @@ use crate::{Install, crds, names};
 
 pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
     vec![
-        service_account(),
+        service_account(names::NAMESPACE),
         controller_cluster_role(install),
-        binding("ClusterRoleBinding", names::APP, None, "ClusterRole"),
+        binding("ClusterRoleBinding", None, names::NAMESPACE),
         controller_role(install),
-        binding("RoleBinding", names::APP, Some(names::NAMESPACE), "Role"),
+        binding("RoleBinding", Some(names::NAMESPACE), names::NAMESPACE),
         user_role(
             install,
             "edit",
@@ -21,17 +21,30 @@ pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
     ]
 }
 
-fn service_account() -> Value {
+/// What a loop needs that keeps to some namespaces, in one of them. It runs in the one that is its home.
+pub(crate) fn within(install: &Install<'_>, namespace: &str, home: &str) -> Vec<Value> {
+    let mut rules = of_objects(install);
+    if namespace == home {
+        rules.extend(of_leases());
+    }
+    vec![
+        role("Role", Some(namespace), &rules),
+        binding("RoleBinding", Some(namespace), home),
+    ]
+}
+
+pub(crate) fn service_account(namespace: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(names::SERVICE_ACCOUNT, Some(names::NAMESPACE)),
+        "metadata": metadata(names::SERVICE_ACCOUNT, Some(namespace)),
         // The token is projected into the controller's container only.
         "automountServiceAccountToken": false,
     })
 }
 
-fn controller_cluster_role(install: &Install<'_>) -> Value {
+/// What the loop does with the objects of every kind, and what operators do for them.
+fn of_objects(install: &Install<'_>) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for (group, plural) in kinds(install) {
         rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
@@ -43,6 +56,23 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
         // What goes on is counted in the same Event.
         json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}),
     );
+    rules.extend(install.access.iter().cloned());
+    rules
+}
+
+/// The election of a leader.
+fn of_leases() -> [Value; 2] {
+    let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]});
+    let (mut make, mut keep) = (leases.clone(), leases);
+    // RBAC cannot bind `create` to a name.
+    make["verbs"] = json!(["create"]);
+    keep["resourceNames"] = json!([names::LEASE]);
+    keep["verbs"] = json!(["get", "update"]);
+    [make, keep]
+}
+
+fn controller_cluster_role(install: &Install<'_>) -> Value {
+    let mut rules = of_objects(install);
     rules.push(json!({
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -70,42 +100,32 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
         rules.push(on_crds(converted, &["patch"]));
     }
     rules.extend(canaries(install, false));
-    rules.extend(install.access.iter().cloned());
+    role("ClusterRole", None, &rules)
+}
+
+fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": metadata(names::APP, None),
+        "kind": kind,
+        "metadata": metadata(names::APP, namespace),
         "rules": rules,
     })
 }
 
 /// In its own namespace: the gate's keys, the Lease, and canaries.
 fn controller_role(install: &Install<'_>) -> Value {
-    let mut role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": metadata(names::APP, Some(names::NAMESPACE)),
-        "rules": [
-            // RBAC cannot bind `create` to a name.
-            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
-            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "list", "update", "watch"]},
-            // Whether any replica is wanted.
-            {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names::APP], "verbs": ["get"]},
-            // The replicas of the gate, to see which certificate each of them shows.
-            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]},
-            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
-            {
-                "apiGroups": ["coordination.k8s.io"],
-                "resources": ["leases"],
-                "resourceNames": [names::LEASE],
-                "verbs": ["get", "update"],
-            },
-        ],
-    });
-    if let Some(rules) = role["rules"].as_array_mut() {
-        rules.extend(canaries(install, true));
-    }
-    role
+    let mut rules = vec![
+        // RBAC cannot bind `create` to a name.
+        json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}),
+        json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "list", "update", "watch"]}),
+        // Whether any replica is wanted.
+        json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names::APP], "verbs": ["get"]}),
+        // The replicas of the gate, to see which certificate each of them shows.
+        json!({"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]}),
+    ];
+    rules.extend(of_leases());
+    rules.extend(canaries(install, true));
+    role("Role", Some(names::NAMESPACE), &rules)
 }
 
 /// A dry run, refused or not, is asked for like any other creation: in the own namespace, or for kinds that
@@ -139,13 +159,14 @@ fn user_role(install: &Install<'_>, role: &str, verbs: &[&str]) -> Value {
     })
 }
 
-fn binding(kind: &str, name: &str, namespace: Option<&str>, role_kind: &str) -> Value {
+/// Gives the role of the same kind to the controllers that run in a namespace.
+fn binding(kind: &str, namespace: Option<&str>, home: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
-        "metadata": metadata(name, namespace),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": names::SERVICE_ACCOUNT, "namespace": names::NAMESPACE}],
+        "metadata": metadata(names::APP, namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind.trim_end_matches("Binding"), "name": names::APP},
+        "subjects": [{"kind": "ServiceAccount", "name": names::SERVICE_ACCOUNT, "namespace": home}],
     })
 }
 

@@ -107,18 +107,42 @@ fn webhook_container() -> Value {
     })
 }
 
+/// The loop, where there is no gate.
+pub(crate) fn loop_alone(install: &Install<'_>, namespace: &str) -> Value {
+    let args = [format!("--namespaces={}", install.namespaces.join(","))];
+    let mut container = container(install, args.into());
+    container["readinessProbe"] =
+        json!({"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 10});
+    let labels = json!({"app.kubernetes.io/name": names::APP});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": names::APP, "namespace": namespace, "labels": labels},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": names::SERVICE_ACCOUNT,
+                    "automountServiceAccountToken": false,
+                    "securityContext": pod_security(),
+                    "containers": [container],
+                    "volumes": volumes(),
+                },
+            },
+        },
+    })
+}
+
 /// No readiness probe: the sidecar must not take the gate down with it.
 pub(crate) fn controller_container(install: &Install<'_>) -> Value {
     let mut args = vec![
-        "controller".to_owned(),
-        format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
         format!("--tls-directory={KEYS}"),
         format!("--crds-file={KEYS}/crds.json"),
-        format!("--policy={POLICY}/policy.yaml"),
         format!("--tls-secret={}", names::TLS_SECRET),
         format!("--webhook-service={}", names::SERVICE),
         format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
-        format!("--lease={}", names::LEASE),
     ];
     let converted = install
         .rulesets
@@ -127,6 +151,18 @@ pub(crate) fn controller_container(install: &Install<'_>) -> Value {
     args.extend(
         converted.map(|ruleset| format!("--conversion-crd={}", crds::name(ruleset.as_ref()))),
     );
+    container(install, args)
+}
+
+/// A controller with these arguments besides those that every one has.
+fn container(install: &Install<'_>, more: Vec<String>) -> Value {
+    let mut args = vec![
+        "controller".to_owned(),
+        format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
+        format!("--policy={POLICY}/policy.yaml"),
+        format!("--lease={}", names::LEASE),
+    ];
+    args.extend(more);
     args.extend(install.controller_args.iter().cloned());
     json!({
         "name": "controller",

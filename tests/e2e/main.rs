@@ -23,6 +23,7 @@ mod hostile;
 mod install;
 mod key_sources;
 mod leader;
+mod namespaced;
 mod pause;
 mod policy;
 mod protocol;

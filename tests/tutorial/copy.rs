@@ -14,6 +14,12 @@ pub fn copied(repository: &Path, folder: &Path) -> PathBuf {
         fs::remove_dir_all(&copy).expect("the last one can go");
     }
     copy_folder(repository, &copy);
+    // What is built of it shares a folder with what is built of the original, under names made of the version.
+    let manifest = copy.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).expect("a manifest");
+    let renamed = text.replacen("version = \"", "version = \"0.0.0-tutorial+", 1);
+    assert_ne!(renamed, text, "it has a version");
+    fs::write(&manifest, renamed).expect("a manifest");
     fs::create_dir(copy.join("target")).expect("a folder");
     let built = repository.join("target/control-plane");
     fs::create_dir_all(&built).expect("a folder");

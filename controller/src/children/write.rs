@@ -56,7 +56,8 @@ impl ChildWriter<'_> {
     /// Whether the owner still is what the watch has brought: where it is being deleted and its children are
     /// orphaned, the news of the children may come first.
     pub(super) async fn may_own(&self) -> Result<bool, kube::Error> {
-        let api = objects::api(self.client, self.owner.resource, self.owner.namespace);
+        let api: Api<DynamicObject> =
+            objects::api(self.client, self.owner.resource, self.owner.namespace);
         let owner = api.get_metadata_opt(self.owner.name).await?;
         Ok(owner.is_some_and(|owner| {
             owner.metadata.uid.as_deref() == Some(self.owner.uid)

@@ -71,7 +71,7 @@ impl<R: Reconcile> Round<'_, R> {
     fn note_terminating(&self) {
         if let Some(since) = self.deleting_since {
             let terminating = &self.cycle.metrics.terminating;
-            terminating.set(&self.cycle.controller, &self.uid, since.as_second());
+            terminating.set(&self.cycle.name, &self.uid, since.as_second());
         }
     }
 

@@ -1,5 +1,7 @@
 //! The programs that are measured, built from this repository.
 
+pub mod usage;
+
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;

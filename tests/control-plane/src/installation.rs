@@ -54,9 +54,20 @@ impl Installation {
         manifests: &Path,
         options: Options,
     ) -> Result<Self, Error> {
+        let installation = Self::apply_without_gate(cluster, manifests, options).await?;
+        installation.route_service_here(cluster).await?;
+        Ok(installation)
+    }
+
+    /// Applies manifests that have a controller and nothing else that runs. Starts nothing.
+    pub async fn apply_without_gate(
+        cluster: &Cluster,
+        manifests: &Path,
+        options: Options,
+    ) -> Result<Self, Error> {
         let (deployment, kubeconfig) =
             apply(cluster, manifests, options.controller_server.as_deref()).await?;
-        let installation = Self {
+        Ok(Self {
             options,
             keys: cluster.directory().join("tls"),
             policy: cluster.directory().join("policy.yaml"),
@@ -68,9 +79,7 @@ impl Installation {
             controller_health_port: free_port(),
             webhook: None,
             controller: None,
-        };
-        installation.route_service_here(cluster).await?;
-        Ok(installation)
+        })
     }
 
     /// Starts both processes and waits until the gate can be asked.

@@ -1,13 +1,13 @@
 //! The three servers: built, started on a core of their own, and looked at from outside.
 
 use std::env;
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use building::usage;
 
 use crate::vouching::{self, Vouching};
 
@@ -181,28 +181,12 @@ impl Running {
 
     /// What it holds now, and what it held at most, in MiB.
     pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let field = |name: &str| -> anyhow::Result<f64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let kib = line.and_then(|line| line.split_whitespace().next());
-            let kib: f64 = kib.context("no such field")?.parse()?;
-            Ok(kib / 1024.0)
-        };
-        Ok((field("VmRSS:")?, field("VmHWM:")?))
+        usage::memory(self.child.id())
     }
 
     /// The CPU time that it has taken, in seconds.
     pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name of the program, in brackets, may hold anything.
-        let fields = stat.rsplit(')').next().unwrap_or_default();
-        let ticks: Vec<f64> = fields
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .map(str::parse)
-            .collect::<Result<_, _>>()?;
-        Ok(ticks.iter().sum::<f64>() / 100.0)
+        usage::cpu(self.child.id())
     }
 }
 

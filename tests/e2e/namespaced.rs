@@ -1,0 +1,133 @@
+//! The loop in some namespaces, with no right beyond them.
+
+use std::process::Command;
+
+use control_plane::{Cluster, Installation, Moto, Options, eventually};
+use kube::Client;
+use kube::api::{Api, DynamicObject, PostParams};
+use serde_json::json;
+
+use crate::alone::plain_get;
+use crate::world::{condition, database, resource_of};
+
+/// Where it runs, where it looks too, and where it does not.
+const HOME: &str = "team-a";
+const OTHER: &str = "team-b";
+const ELSEWHERE: &str = "team-c";
+
+fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .arg("manifests")
+        .args(arguments)
+        .arg(cluster.directory().join("manifests"))
+        .output()
+        .expect("the program runs")
+}
+
+fn databases(client: Client, namespace: &str) -> Api<DynamicObject> {
+    Api::namespaced_with(client, namespace, &resource_of(&database("any")))
+}
+
+async fn create(cluster: &Cluster, namespace: &str) {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"},
+        "stringData": {"username": "app", "password": "correct-horse"},
+    });
+    let file = cluster.directory().join("secret.json");
+    std::fs::write(&file, secret.to_string()).expect("a file");
+    let file = file.to_string_lossy();
+    let made = cluster.run_kubectl(&["apply", "-n", namespace, "-f", &file]);
+    made.expect("a Secret");
+    let mut object = database("orders");
+    object["metadata"]["namespace"] = json!(namespace);
+    let object = serde_json::from_value(object).expect("an object");
+    let databases = databases(cluster.client(), namespace);
+    let made = databases.create(&PostParams::default(), &object).await;
+    made.expect("stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
+    let cluster = Cluster::start().await.expect("a cluster");
+    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    for namespace in [HOME, OTHER, ELSEWHERE] {
+        let made = cluster.run_kubectl(&["create", "namespace", namespace]);
+        made.expect("a namespace");
+    }
+    let written = write_manifests(&[&format!("--namespaces={HOME},{OTHER}")], &cluster);
+    assert!(written.status.success(), "{written:?}");
+    let folder = cluster.directory().join("manifests");
+    let rendered = cluster.run_kubectl(&["kustomize", &folder.to_string_lossy()]);
+    let rendered = rendered.expect("a base");
+    let kinds: Vec<_> = rendered
+        .lines()
+        .filter(|line| line.starts_with("kind: "))
+        .collect();
+    let role = ["kind: Role", "kind: RoleBinding"];
+    let expected = [
+        &["kind: ServiceAccount"],
+        &role[..],
+        &role,
+        &["kind: Deployment"],
+    ]
+    .concat();
+    assert_eq!(kinds, expected, "nothing is the cluster's own");
+
+    // By somebody who may.
+    let crds = folder.join("crds");
+    let applied = cluster.run_kubectl(&["apply", "-k", &crds.to_string_lossy()]);
+    applied.expect("the CRDs");
+    let options = Options {
+        program: env!("CARGO_BIN_EXE_lockstep").into(),
+        aws_endpoint: moto.endpoint(),
+        controller_args: ["--rds-poll=100ms", "--rds-settle=200ms"]
+            .map(String::from)
+            .into(),
+        controller_server: None,
+    };
+    let installation = Installation::apply_without_gate(&cluster, &folder, options).await;
+    let mut installation = installation.expect("manifests");
+    installation.start_controller().expect("a controller");
+    for namespace in [HOME, OTHER, ELSEWHERE] {
+        create(&cluster, namespace).await;
+    }
+    for namespace in [HOME, OTHER] {
+        let api = databases(cluster.client(), namespace);
+        let ready = eventually("the database being ready", async || {
+            condition(&api.get("orders").await.ok()?, "Ready")
+                .filter(|ready| ready.status == "True")
+        });
+        let ready = ready.await;
+        ready.unwrap_or_else(|error| panic!("{error}: {}", installation.output()));
+    }
+    let beyond = databases(cluster.client(), ELSEWHERE);
+    let beyond = beyond.get("orders").await.expect("it is there");
+    assert_eq!(beyond.data.get("status"), None, "it is nobody's business");
+    assert_eq!(beyond.metadata.finalizers, None);
+
+    let url = installation.controller_health_url();
+    let address = url.trim_start_matches("http://");
+    let metrics = plain_get(address, "/metrics").await.expect("metrics");
+    for namespace in [HOME, OTHER] {
+        let up = format!(
+            "lockstep_watch_up{{controller=\"clouddatabase/{namespace}\",resource=\"clouddatabases.database.example.com\"}} 1"
+        );
+        assert!(metrics.contains(&up), "{metrics}");
+    }
+    let readiness = plain_get(address, "/readyz").await.expect("an answer");
+    assert!(readiness.contains(" 200 "), "{readiness}");
+    let forbidden = installation.output().matches("forbidden").count();
+    assert_eq!(forbidden, 0, "{}", installation.output());
+
+    for namespace in [HOME, OTHER] {
+        let api = databases(cluster.client(), namespace);
+        api.delete("orders", &Default::default())
+            .await
+            .expect("its deletion begins");
+        let gone = eventually("the object being gone", async || {
+            api.get_opt("orders").await.ok()?.is_none().then_some(())
+        });
+        let gone = gone.await;
+        gone.unwrap_or_else(|error| panic!("{error}: {}", installation.output()));
+    }
+}

@@ -1,0 +1,57 @@
+//! The kind: an object that stands for three `ConfigMap`s with its text.
+
+use kube::api::ApiResource;
+use kube::core::GroupVersionKind;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{Kind, completed};
+
+/// How many children each has.
+pub(crate) const CHILDREN: usize = 3;
+
+#[derive(Deserialize)]
+pub(crate) struct Batch {
+    pub(crate) spec: BatchSpec,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct BatchSpec {
+    pub(crate) text: String,
+}
+
+impl Kind for Batch {
+    const GROUP: &'static str = "scale.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Batch";
+
+    fn crd() -> Value {
+        let spec = json!({
+            "type": "object", "required": ["text"],
+            "properties": {"text": {"type": "string", "maxLength": 1024}},
+        });
+        completed(json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "batches.scale.example.com"},
+            "spec": {
+                "group": Self::GROUP,
+                "scope": "Namespaced",
+                "names": {"kind": "Batch", "listKind": "BatchList", "plural": "batches", "singular": "batch"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                }],
+            },
+        }))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {"text": "hello"}})
+    }
+}
+
+/// Where they are found.
+pub(crate) fn resource() -> ApiResource {
+    let gvk = GroupVersionKind::gvk(Batch::GROUP, Batch::VERSION, Batch::KIND);
+    ApiResource::from_gvk_with_plural(&gvk, "batches")
+}

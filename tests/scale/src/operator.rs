@@ -1,0 +1,87 @@
+//! The operator on Lockstep's loop.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use anyhow::Context;
+use axum::Router;
+use axum::routing::get;
+use controller::{
+    ChildType, Handled, Loop, Metrics, Pace, ReconcileError, Run, SyncRequest, SyncResponse,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Client, Config};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use shared_validation::{CurrentPolicy, Ruleset};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::batch::{Batch, CHILDREN};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where metrics are served.
+    #[arg(long)]
+    listen: SocketAddr,
+    /// How many objects at once.
+    #[arg(long)]
+    concurrency: NonZeroUsize,
+}
+
+fn sync(request: &SyncRequest<'_, Batch>) -> Result<SyncResponse, ReconcileError> {
+    let name = request.raw_parent()["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default();
+    let mut response = SyncResponse::new();
+    for at in 0..CHILDREN {
+        response = response.child(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("{name}-{at}")},
+            "data": {"text": request.parent().spec.text},
+        }))?;
+    }
+    Ok(response)
+}
+
+/// Reconciles until the process is ended.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let mut config = Config::infer().await.context("no cluster")?;
+    config.headers.push((
+        "user-agent".parse()?,
+        // As the audit log is to name it.
+        "lockstep".parse()?,
+    ));
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let ruleset = Ruleset::<Batch>::compile().context("the rules")?;
+    let operator = Handled::new(sync).making([ChildType::namespaced::<ConfigMap>()]);
+    let run = Loop::new(
+        Client::try_from(config)?,
+        Arc::new(ruleset),
+        operator,
+        metrics,
+        CurrentPolicy::default(),
+    );
+    let pace = Pace {
+        concurrency: args.concurrency,
+        ..Pace::default()
+    };
+    let listener = TcpListener::bind(args.listen).await?;
+    let registry = Arc::new(registry);
+    let routes = Router::new().route(
+        "/metrics",
+        get(async move || {
+            let mut text = String::new();
+            encode(&mut text, &registry)
+                .map(|()| text)
+                .unwrap_or_default()
+        }),
+    );
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let (_stop, stopping) = watch::channel(false);
+    Box::new(run.pace(pace)).run(stopping).await;
+    Ok(())
+}

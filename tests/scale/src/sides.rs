@@ -1,0 +1,105 @@
+//! The two operators, as processes.
+
+use std::env;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use anyhow::{Context, bail};
+use building::usage;
+use control_plane::free_port;
+use kube::{Client, Config};
+
+/// How many objects each works on at once.
+const CONCURRENCY: usize = 8;
+
+/// One of them.
+pub(crate) struct Side {
+    /// As its calls name it, too.
+    pub(crate) name: &'static str,
+    program: PathBuf,
+    arguments: &'static [&'static str],
+}
+
+/// This very program, on Lockstep's loop.
+pub(crate) fn lockstep() -> anyhow::Result<Side> {
+    Ok(Side {
+        name: "lockstep",
+        program: env::current_exe()?,
+        arguments: &["operate"],
+    })
+}
+
+/// The same operator on controller-runtime.
+pub(crate) fn controller_runtime() -> anyhow::Result<Side> {
+    Ok(Side {
+        name: "controller-runtime",
+        program: building::go("tests/scale/peer", ".", "controller-runtime-operator")?,
+        arguments: &[],
+    })
+}
+
+/// One that runs. It ends with the value.
+pub(crate) struct Running {
+    child: Child,
+    metrics: Client,
+}
+
+impl Side {
+    pub(crate) fn start(&self, kubeconfig: &Path, logs: &Path) -> anyhow::Result<Running> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let log = File::create(logs.join(format!("{}.log", self.name)))?;
+        let child = Command::new(&self.program)
+            .args(self.arguments)
+            .arg(format!("--listen={address}"))
+            .arg(format!("--concurrency={CONCURRENCY}"))
+            .env("KUBECONFIG", kubeconfig)
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| self.program.display().to_string())?;
+        let metrics = Client::try_from(Config::new(format!("http://{address}").parse()?))?;
+        Ok(Running { child, metrics })
+    }
+}
+
+impl Running {
+    /// How many rounds have ended and how many objects wait, once it tells.
+    pub(crate) async fn rounds(&mut self) -> anyhow::Result<Option<(u64, u64)>> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("the operator has ended: {status}");
+        }
+        let request = http::Request::get("/metrics").body(Vec::new())?;
+        let Ok(text) = self.metrics.request_text(request).await else {
+            return Ok(None);
+        };
+        let sum = |name: &str| {
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+            // Counts of things.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let sum = values.sum::<f64>() as u64;
+            sum
+        };
+        let waiting = sum("workqueue_depth{") + sum("controller_runtime_active_workers{");
+        Ok(Some((sum("controller_runtime_reconcile_total{"), waiting)))
+    }
+
+    /// What it holds now, and what it held at most, in MiB.
+    pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
+        usage::memory(self.child.id())
+    }
+
+    /// The CPU time that it has taken, in seconds.
+    pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
+        usage::cpu(self.child.id())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
