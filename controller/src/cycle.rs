@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::runtime::reflector::Store;
 use kube::{Client, ResourceExt};
 use shared_validation::{CurrentPolicy, Judge};
 
 use crate::announce::Announcer;
 use crate::backoff::Backoffs;
 use crate::children::{ChildType, Observed};
+use crate::kept::Store;
 use crate::metrics::Metrics;
 use crate::objects;
 use crate::pause;
@@ -103,7 +103,7 @@ impl<R: Reconcile> Cycle<R> {
     pub(crate) async fn run(
         &self,
         stored: &DynamicObject,
-        related: &[Store<DynamicObject>],
+        related: &[Store],
     ) -> Result<Next, kube::Error> {
         let round = Round::new(self, stored, related)?;
         if pause::is_paused(stored) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 
+use crate::kept::Key;
 use crate::queue::{Priority, Queue, Waiting};
-use crate::worker::Key;
 
 /// The loops that run here, by what they are called. A replica that does not lead has none.
 #[derive(Clone, Default)]

@@ -14,6 +14,7 @@ mod directory;
 mod failable;
 mod finalizers;
 mod handler;
+mod kept;
 mod leadership;
 mod lookout;
 mod merge_patch;

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::api::DynamicObject;
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::kept::Store;
 use crate::predicate::Change;
 use crate::reconcile::ReconcileError;
 use crate::watch::{Reference, Watch};
@@ -107,7 +107,7 @@ pub enum Found<T> {
 #[derive(Clone, Copy, Default)]
 pub struct Related<'a> {
     pub(crate) watches: &'a [Watch],
-    pub(crate) stores: &'a [Store<DynamicObject>],
+    pub(crate) stores: &'a [Store],
     pub(crate) namespace: &'a str,
 }
 
@@ -129,11 +129,9 @@ impl Related<'_> {
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let mut stores = self.stores::<T>()?.into_iter();
-        let found = stores.find_map(|(watch, store)| {
-            let reference = ObjectRef::new_with(name, watch.resource.clone());
-            store.get(&reference.within(self.namespace))
-        });
-        found.map(|found| read(&found)).transpose()
+        let key = (self.namespace.to_owned(), name.to_owned());
+        let found = stores.find_map(|store| store.get(&key));
+        found.map(|found| read(&found.open())).transpose()
     }
 
     /// Those of a type with a label, in the object's namespace: none, one, or too many to tell which is meant.
@@ -146,11 +144,13 @@ impl Related<'_> {
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let stores = self.stores::<T>()?.into_iter();
-        let has = |object: &Arc<DynamicObject>| {
+        let has = |object: &DynamicObject| {
             object.namespace().unwrap_or_default() == self.namespace
                 && object.labels().get(name).map(String::as_str) == Some(value)
         };
-        let found = stores.flat_map(|(_, store)| store.state()).filter(has);
+        let candidates = stores.flat_map(Store::all);
+        let candidates = candidates.filter(|kept| kept.may_carry(name, value));
+        let found = candidates.map(|kept| kept.open()).filter(has);
         // One that several watches bring is one.
         let found: BTreeMap<_, _> = found.map(|object| (object.name_any(), object)).collect();
         let found: Vec<_> = found.into_values().collect();
@@ -166,13 +166,13 @@ impl Related<'_> {
     }
 
     /// What the watches on a type have brought.
-    fn stores<T: Resource<DynamicType = ()>>(
-        &self,
-    ) -> Result<Vec<(&Watch, &Store<DynamicObject>)>, ReconcileError> {
-        let is_it = |(watch, _): &(&Watch, _)| {
+    fn stores<T: Resource<DynamicType = ()>>(&self) -> Result<Vec<&Store>, ReconcileError> {
+        let is_it = |watch: &Watch| {
             watch.resource.kind == T::kind(&()) && watch.resource.group == T::group(&())
         };
-        let stores: Vec<_> = self.watches.iter().zip(self.stores).filter(is_it).collect();
+        let stores = self.watches.iter().zip(self.stores);
+        let stores = stores.filter_map(|(watch, store)| is_it(watch).then_some(store));
+        let stores: Vec<_> = stores.collect();
         if stores.is_empty() {
             let message = format!(
                 "the operator asks for a {} and watches none; add a `Watch` on it",
@@ -197,6 +197,8 @@ fn read<T: DeserializeOwned>(object: &DynamicObject) -> Result<T, ReconcileError
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use json_patch::PatchOperation;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
 use shared_validation::{Accepted, Candidate, Verdict, aggregate};
@@ -16,6 +15,7 @@ use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
 use crate::children::{ChildWriter, Children, Owner};
 use crate::cycle::{Cycle, Next};
+use crate::kept::Store;
 use crate::metrics::ViolationLabels;
 use crate::pause;
 use crate::reconcile::{Progress, Readiness, Reconcile, ReconcileError};
@@ -31,7 +31,7 @@ const PROCESSING_ERROR: &str = "ProcessingError";
 /// One object in one round.
 pub(crate) struct Round<'a, R> {
     cycle: &'a Cycle<R>,
-    related: &'a [Store<DynamicObject>],
+    related: &'a [Store],
     api: Api<DynamicObject>,
     name: String,
     reference: ObjectReference,
@@ -51,7 +51,7 @@ impl<'a, R: Reconcile> Round<'a, R> {
     pub(crate) fn new(
         cycle: &'a Cycle<R>,
         stored: &DynamicObject,
-        related: &'a [Store<DynamicObject>],
+        related: &'a [Store],
     ) -> Result<Self, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();

@@ -7,7 +7,6 @@ use futures::future::join_all;
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
-use kube::runtime::reflector::store::Writer;
 use shared_validation::{CurrentPolicy, Judge};
 use tokio::sync::watch;
 
@@ -20,7 +19,7 @@ use crate::metrics::Metrics;
 use crate::pace::Pace;
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
-use crate::sources::{Sources, Writers};
+use crate::sources::{Sources, Stores};
 use crate::stalls::Stalls;
 use crate::worker::Worker;
 use crate::written::Written;
@@ -179,12 +178,11 @@ impl<R: Reconcile> Run for Loop<R> {
         self.directory.enter(&cycle.name, &queue);
         cycle.metrics.at_most(&cycle.name, concurrency.get());
         let _term = Term(&cycle.metrics);
-        let writers = Writers::of(cycle);
-        let related: Vec<_> = writers.related.iter().map(Writer::as_reader).collect();
+        let stores = Stores::of(cycle);
         let worker = Worker {
             cycle,
-            store: writers.parents.as_reader(),
-            related: &related,
+            store: stores.parents.clone(),
+            related: &stores.related,
             queue: &queue,
         };
         let sources = Sources::new(cycle, &queue);
@@ -193,7 +191,7 @@ impl<R: Reconcile> Run for Loop<R> {
             tokio::select! {
                 // An error means that nobody can tell any more.
                 _ = stop.wait_for(|stop| *stop) => {}
-                () = sources.follow(writers) => {}
+                () = sources.follow(&stores) => {}
             }
             queue.close();
         };
@@ -228,6 +226,7 @@ mod tests {
 
     use super::*;
     use crate::cycle::Next;
+    use crate::kept::Store;
     use crate::reconcile::{Deleted, Finalized, Progress, ReconcileError};
     use crate::request::SyncRequest;
 
@@ -289,7 +288,7 @@ mod tests {
         );
         let worker = Worker {
             cycle: &cycle,
-            store: Writer::new(cycle.resource.clone()).as_reader(),
+            store: Store::default(),
             related: &[],
             queue: &Queue::new(metrics.queue("trap"), Duration::ZERO),
         };

@@ -8,34 +8,30 @@ use futures::Stream;
 use futures::future::{join, join_all};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher;
 use tokio::sync::watch;
 
 use crate::children::CONTROLLER_LABEL;
 use crate::cycle::Cycle;
+use crate::kept::{Key, Store, key_of};
 use crate::pause;
 use crate::predicate::{Change, generation_or_finalizers};
 use crate::queue::{Priority, Queue};
 use crate::reconcile::Reconcile;
 use crate::related::{Referrers, targets};
 use crate::watches::{self, Seen, Told};
-use crate::worker::{Key, key_of};
 
 /// Where what the watches bring is kept.
-pub(crate) struct Writers {
-    pub(crate) parents: Writer<DynamicObject>,
-    pub(crate) related: Vec<Writer<DynamicObject>>,
+pub(crate) struct Stores {
+    pub(crate) parents: Store,
+    pub(crate) related: Vec<Store>,
 }
 
-impl Writers {
+impl Stores {
     pub(crate) fn of<R>(cycle: &Cycle<R>) -> Self {
-        let related = cycle.watches.iter();
         Self {
-            parents: Writer::new(cycle.resource.clone()),
-            related: related
-                .map(|watch| Writer::new(watch.resource.clone()))
-                .collect(),
+            parents: Store::default(),
+            related: cycle.watches.iter().map(|_| Store::default()).collect(),
         }
     }
 }
@@ -69,21 +65,21 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     }
 
     /// Follows every watch. None of them takes another one down.
-    pub(crate) async fn follow(&self, writers: Writers) {
-        let parents = self.parents(writers.parents);
+    pub(crate) async fn follow(&self, stores: &Stores) {
+        let parents = self.parents(&stores.parents);
         let children = (0..self.cycle.child_types.len()).map(|type_| self.children(type_));
-        let related = writers.related.into_iter().enumerate();
-        let related = related.map(|(at, writer)| self.related(at, writer));
+        let related = stores.related.iter().enumerate();
+        let related = related.map(|(at, store)| self.related(at, store));
         join(parents, join(join_all(children), join_all(related))).await;
     }
 
     /// The objects that are reconciled.
-    async fn parents(&self, writer: Writer<DynamicObject>) {
+    async fn parents(&self, store: &Store) {
         let resource = &self.cycle.resource;
         let config = watcher::Config::default();
         let events = self.events(resource, &config, false);
         let told = self.told(resource, |seen| self.saw(seen), || {});
-        watches::follow(events, resource, writer, told).await;
+        watches::follow(events, store, told).await;
     }
 
     /// Their children of one type.
@@ -92,18 +88,17 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let ours = format!("{CONTROLLER_LABEL}={}", self.cycle.controller);
         let config = watcher::Config::default().labels(&ours);
         let events = self.events(resource, &config, false);
-        let writer = Writer::new(resource.clone());
-        let store = writer.as_reader();
+        let store = Store::default();
         let told = self.told(
             resource,
             |seen| self.saw_child(type_, seen),
-            || self.cycle.children.began(type_, &store.state()),
+            || self.cycle.children.began(type_, &store.all()),
         );
-        watches::follow(events, resource, writer, told).await;
+        watches::follow(events, &store, told).await;
     }
 
     /// What they depend on, of one type.
-    async fn related(&self, at: usize, writer: Writer<DynamicObject>) {
+    async fn related(&self, at: usize, store: &Store) {
         let watch = &self.cycle.watches[at];
         let resource = &watch.resource;
         let events = self.events(resource, &watch.config, watch.is_metadata_only);
@@ -114,7 +109,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
                 }
             }
         };
-        watches::follow(events, resource, writer, self.told(resource, saw, || {})).await;
+        watches::follow(events, store, self.told(resource, saw, || {})).await;
     }
 
     fn events(
@@ -215,7 +210,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
 
     /// A child has changed: a round for whose it is.
     fn saw_child(&self, type_: usize, seen: &Seen<'_>) {
-        let owners = self.cycle.children.saw(type_, &seen.change);
+        let owners = self.cycle.children.saw(type_, seen);
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         // One that is not known yet gets its round when it comes.
         for key in owners.iter().filter_map(|owner| keys.get(owner)) {

@@ -1,6 +1,5 @@
 //! What a watch brings, as changes of single objects.
 
-use std::collections::HashMap;
 use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,12 +9,11 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use kube::runtime::watcher::{Error, Event};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::kept::{Kept, Objects, Store, key_of};
 use crate::objects;
 use crate::predicate::Change;
 
@@ -62,7 +60,7 @@ fn whole(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject>
     let whole = |object: PartialObjectMeta<DynamicObject>| DynamicObject {
         types: None,
         metadata: object.metadata,
-        data: Value::Null,
+        data: Value::Object(Map::new()),
     };
     match event {
         Event::Apply(object) => Event::Apply(whole(object)),
@@ -109,10 +107,25 @@ pub(crate) enum Told<'a> {
 /// What happened, and whether it is news: what stands when the watch begins is not.
 pub(crate) struct Seen<'a> {
     pub(crate) change: Change<'a, DynamicObject>,
+    /// As it is kept now.
+    pub(crate) kept: Option<&'a Arc<Kept>>,
     pub(crate) is_news: bool,
 }
 
-type Objects = HashMap<ObjectRef<DynamicObject>, Arc<DynamicObject>>;
+impl<'a> Seen<'a> {
+    fn of(
+        before: Option<&'a Arc<DynamicObject>>,
+        after: Option<&'a Arc<DynamicObject>>,
+        kept: Option<&'a Arc<Kept>>,
+        is_news: bool,
+    ) -> Self {
+        Self {
+            change: Change { before, after },
+            kept,
+            is_news,
+        }
+    }
+}
 
 /// Keeps a store up to date and tells of every change, once the store has it. Ends with the stream.
 ///
@@ -122,76 +135,92 @@ type Objects = HashMap<ObjectRef<DynamicObject>, Arc<DynamicObject>>;
 /// told of such a time is what has become of each object, and not what happened to it on the way.
 pub(crate) async fn follow(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
-    resource: &ApiResource,
-    mut writer: Writer<DynamicObject>,
+    store: &Store,
     mut tell: impl FnMut(Told<'_>),
 ) {
-    let store = writer.as_reader();
     let mut is_first = true;
+    // All that stands, while the watch tells it.
+    let mut standing = Objects::new();
     let mut events = pin!(events);
     while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => {
-                tell(Told::Failed(&error));
-                continue;
+        match event {
+            Err(error) => tell(Told::Failed(&error)),
+            Ok(Event::Apply(object)) => {
+                let kept = Arc::new(Kept::of(&object));
+                put(store, object, &kept, true, &mut tell);
             }
-        };
-        match &event {
-            Event::Apply(object) | Event::Delete(object) => {
-                let reference = ObjectRef::from_obj_with(object, resource.clone());
-                let mut before = store.get(&reference);
-                writer.apply_watcher_event(&event);
-                let after = store.get(&reference);
-                if after.is_none() {
-                    // As it was in the end.
-                    before = Some(Arc::new(object.clone()));
+            Ok(Event::Delete(object)) => {
+                store.remove(&key_of(&object));
+                // As it was in the end.
+                let before = Arc::new(object);
+                tell(Told::Seen(Seen::of(Some(&before), None, None, true)));
+            }
+            Ok(Event::Init) => standing.clear(),
+            Ok(Event::InitApply(object)) => {
+                let kept = Arc::new(Kept::of(&object));
+                standing.insert(key_of(&object), Arc::clone(&kept));
+                if is_first {
+                    // Whatever else there is, it is new.
+                    put(store, object, &kept, false, &mut tell);
                 }
-                let change = Change {
-                    before: before.as_ref(),
-                    after: after.as_ref(),
-                };
-                let is_news = true;
-                tell(Told::Seen(Seen { change, is_news }));
             }
-            Event::Init | Event::InitApply(_) => writer.apply_watcher_event(&event),
-            Event::InitDone => {
-                let before = objects(&store, resource);
-                writer.apply_watcher_event(&event);
-                let after = objects(&store, resource);
+            Ok(Event::InitDone) => {
+                let before = store.replace(std::mem::take(&mut standing));
                 let is_news = !std::mem::take(&mut is_first);
-                for (reference, object) in &after {
-                    let before = before.get(reference);
-                    let after = Some(object);
-                    let change = Change { before, after };
-                    tell(Told::Seen(Seen { change, is_news }));
-                }
-                for (_, object) in before.iter().filter(|(key, _)| !after.contains_key(*key)) {
-                    let before = Some(object);
-                    let after = None;
-                    let change = Change { before, after };
-                    tell(Told::Seen(Seen { change, is_news }));
-                }
+                tell_differences(store, &before, is_news, &mut tell);
                 tell(Told::Complete);
             }
         }
     }
 }
 
-fn objects(store: &Store<DynamicObject>, resource: &ApiResource) -> Objects {
-    let objects = store.state().into_iter();
-    objects
-        .map(|object| {
-            let reference = ObjectRef::from_obj_with(&*object, resource.clone());
-            (reference, object)
-        })
-        .collect()
+/// Keeps an object as it is now, and tells of it.
+fn put(
+    store: &Store,
+    object: DynamicObject,
+    kept: &Arc<Kept>,
+    is_news: bool,
+    tell: &mut impl FnMut(Told<'_>),
+) {
+    let before = store.put(key_of(&object), Arc::clone(kept));
+    let before = before.map(|before| Arc::new(before.open()));
+    let after = Arc::new(object);
+    let seen = Seen::of(before.as_ref(), Some(&after), Some(kept), is_news);
+    tell(Told::Seen(seen));
+}
+
+/// Tells what has become of each object since others were there, besides what has been told.
+fn tell_differences(
+    store: &Store,
+    before: &Objects,
+    is_news: bool,
+    tell: &mut impl FnMut(Told<'_>),
+) {
+    for key in store.keys() {
+        let Some(kept) = store.get(&key) else {
+            continue;
+        };
+        let before = before.get(&key);
+        if before.is_some_and(|before| Arc::ptr_eq(before, &kept)) {
+            continue;
+        }
+        let before = before.map(|before| Arc::new(before.open()));
+        let after = Arc::new(kept.open());
+        let seen = Seen::of(before.as_ref(), Some(&after), Some(&kept), is_news);
+        tell(Told::Seen(seen));
+    }
+    for (_, gone) in before.iter().filter(|(key, _)| store.get(key).is_none()) {
+        let before = Arc::new(gone.open());
+        let seen = Seen::of(Some(&before), None, None, is_news);
+        tell(Told::Seen(seen));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use futures::stream;
     use kube::core::GroupVersionKind;
+    use serde_json::json;
 
     use super::*;
 
@@ -202,14 +231,13 @@ mod tests {
     fn object(name: &str, version: i64) -> DynamicObject {
         let mut object = DynamicObject::new(name, &resource());
         object.metadata.generation = Some(version);
-        object
+        object.data(json!({}))
     }
 
     /// What is told of these events: name, generation before and after, and whether it is news.
     async fn told(events: Vec<Event<DynamicObject>>) -> Vec<String> {
         let mut told = Vec::new();
-        let writer = Writer::new(resource());
-        let store = writer.as_reader();
+        let store = Store::default();
         let of = |object: Option<&Arc<DynamicObject>>| {
             let generation = object.and_then(|object| object.metadata.generation);
             generation.map_or("-".to_owned(), |generation| generation.to_string())
@@ -231,12 +259,13 @@ mod tests {
                 .or(before)
                 .and_then(|object| object.metadata.name.clone());
             let name = name.unwrap_or_default();
-            let stored = store.get(&ObjectRef::new_with(&name, resource()));
+            let stored = store.get(&(String::new(), name.clone()));
+            let stored = stored.map(|stored| Arc::new(stored.open()));
             assert_eq!(stored.as_ref(), after, "the store has it");
             let news = if seen.is_news { "" } else { " at the start" };
             told.push(format!("{name} {}>{}{news}", of(before), of(after)));
         };
-        follow(events, &resource(), writer, tell).await;
+        follow(events, &store, tell).await;
         assert_eq!((failed, completed), (1, beginnings));
         told.sort_unstable();
         told

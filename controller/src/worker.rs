@@ -7,30 +7,23 @@ use std::time::Instant;
 use futures::FutureExt;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use kube::runtime::reflector::{ObjectRef, Store};
 use tokio::sync::watch;
 use tracing::Instrument;
 
 use crate::cycle::{Cycle, Next};
 use crate::directory::shown;
+use crate::kept::{Key, Store, key_of};
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
 
 /// By how much of itself a delay is lengthened at most.
 const JITTER: f64 = 0.1;
 
-/// An object by its namespace and name.
-pub(crate) type Key = (String, String);
-
-pub(crate) fn key_of(object: &DynamicObject) -> Key {
-    (object.namespace().unwrap_or_default(), object.name_any())
-}
-
 /// One of those that take objects from the queue.
 pub(crate) struct Worker<'a, R> {
     pub(crate) cycle: &'a Cycle<R>,
-    pub(crate) store: Store<DynamicObject>,
-    pub(crate) related: &'a [Store<DynamicObject>],
+    pub(crate) store: Store,
+    pub(crate) related: &'a [Store],
     pub(crate) queue: &'a Queue<Key>,
 }
 
@@ -45,10 +38,11 @@ impl<R: Reconcile> Worker<'_, R> {
             let next = match self.stored(&key) {
                 Some(object) => {
                     let next = self.reconcile(&object).await;
-                    let stored = self.stored(&key);
-                    if stored.is_none_or(|stored| stored.metadata.uid != object.metadata.uid) {
+                    let uid = object.uid().unwrap_or_default();
+                    let stored = self.store.get(&key);
+                    if stored.is_none_or(|stored| stored.uid() != uid) {
                         // Gone in the meantime, and forgotten before the round ended.
-                        self.cycle.forget(&object.uid().unwrap_or_default());
+                        self.cycle.forget(&uid);
                     }
                     next
                 }
@@ -65,10 +59,9 @@ impl<R: Reconcile> Worker<'_, R> {
         }
     }
 
-    fn stored(&self, (namespace, name): &Key) -> Option<Arc<DynamicObject>> {
-        let reference = ObjectRef::new_with(name, self.cycle.resource.clone());
-        let stored = self.store.get(&reference.within(namespace))?;
-        Some(self.cycle.written.or_later(stored))
+    fn stored(&self, key: &Key) -> Option<Arc<DynamicObject>> {
+        let stored = self.store.get(key)?.open();
+        Some(self.cycle.written.or_later(Arc::new(stored)))
     }
 
     /// One round, with its failure turned into a backoff.

@@ -1,6 +1,6 @@
 //! The children that there are, by whose they are.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -10,8 +10,9 @@ use kube::api::DynamicObject;
 
 use super::OWNER_LABEL;
 use super::owner::label;
-use crate::objects::{is_later, version};
-use crate::predicate::Change;
+use crate::kept::Kept;
+use crate::objects::version;
+use crate::watches::Seen;
 
 /// Where a child is: the place of its type in the operator's list, its namespace, and its name.
 pub(crate) type Place = (usize, String, String);
@@ -32,14 +33,15 @@ pub(crate) struct Observed {
 
 #[derive(Default)]
 struct State {
-    by_owner: HashMap<String, Children>,
+    by_owner: HashMap<String, BTreeMap<Place, Arc<Kept>>>,
     /// How far the watch of each type has come.
     told: HashMap<usize, u64>,
 }
 
 impl Observed {
     /// Takes what has become of a child, and says whose it is or was.
-    pub(crate) fn saw(&self, type_: usize, change: &Change<'_, DynamicObject>) -> BTreeSet<String> {
+    pub(crate) fn saw(&self, type_: usize, seen: &Seen<'_>) -> BTreeSet<String> {
+        let change = &seen.change;
         let mut state = self.state();
         let told = state.told.entry(type_).or_default();
         let latest = change.after.or(change.before);
@@ -56,8 +58,8 @@ impl Observed {
         {
             state.remove_same(owner, &place(type_, child), child);
         }
-        if let Some((owner, child)) = &after {
-            state.put(owner, place(type_, child), Arc::clone(child));
+        if let (Some((owner, child)), Some(kept)) = (&after, seen.kept) {
+            state.put(owner, place(type_, child), Arc::clone(kept));
         }
         [before, after]
             .into_iter()
@@ -68,19 +70,19 @@ impl Observed {
 
     /// Takes all there are of a type after a watch has begun anew: what came and went in between is in none
     /// of its changes.
-    pub(crate) fn began(&self, type_: usize, all: &[Arc<DynamicObject>]) {
-        let uids: BTreeSet<_> = all.iter().map(|child| &child.metadata.uid).collect();
+    pub(crate) fn began(&self, type_: usize, all: &[Arc<Kept>]) {
+        let uids: HashSet<_> = all.iter().map(|child| child.uid()).collect();
         self.state().by_owner.retain(|_, children| {
-            children.retain(|place, child| place.0 != type_ || uids.contains(&child.metadata.uid));
+            children.retain(|place, child| place.0 != type_ || uids.contains(child.uid()));
             !children.is_empty()
         });
     }
 
     /// Takes what has been written to a child.
-    pub(crate) fn wrote(&self, owner: &str, place: &Place, child: DynamicObject) {
+    pub(crate) fn wrote(&self, owner: &str, place: &Place, child: &DynamicObject) {
         let mut state = self.state();
-        if version(&child) > state.told.get(&place.0).copied() {
-            state.put(owner, place.clone(), Arc::new(child));
+        if version(child) > state.told.get(&place.0).copied() {
+            state.put(owner, place.clone(), Arc::new(Kept::of(child)));
         }
     }
 
@@ -92,15 +94,20 @@ impl Observed {
             .get_mut(owner)
             .and_then(|all| all.get_mut(place));
         if let Some(child) = child
-            && child.metadata.uid.as_deref() == uid
+            && Some(child.uid()) == uid
         {
-            Arc::make_mut(child).metadata.deletion_timestamp = Some(Time(Timestamp::now()));
+            let mut leaving = child.open();
+            leaving.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
+            *child = Arc::new(Kept::of(&leaving));
         }
     }
 
     /// The children of an owner.
     pub(crate) fn of(&self, uid: &str) -> Children {
-        self.state().by_owner.get(uid).cloned().unwrap_or_default()
+        let kept = self.state().by_owner.get(uid).cloned();
+        let kept = kept.unwrap_or_default().into_iter();
+        kept.map(|(place, child)| (place, Arc::new(child.open())))
+            .collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -110,10 +117,10 @@ impl Observed {
 
 impl State {
     /// Puts a child in its place, unless a later state of it is there.
-    fn put(&mut self, owner: &str, place: Place, child: Arc<DynamicObject>) {
+    fn put(&mut self, owner: &str, place: Place, child: Arc<Kept>) {
         let children = self.by_owner.entry(owner.to_owned()).or_default();
         match children.get(&place) {
-            Some(there) if is_later(there, &child) => {}
+            Some(there) if there.is_later_than(&child) => {}
             _ => {
                 children.insert(place, child);
             }
@@ -125,7 +132,7 @@ impl State {
         let Some(children) = self.by_owner.get_mut(owner) else {
             return;
         };
-        let is_same = |there: &Arc<DynamicObject>| there.metadata.uid == child.metadata.uid;
+        let is_same = |there: &Arc<Kept>| Some(there.uid()) == child.metadata.uid.as_deref();
         if children.get(place).is_some_and(is_same) {
             children.remove(place);
         }
@@ -145,6 +152,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::predicate::Change;
 
     fn child(uid: &str, version: &str, owner: &str) -> DynamicObject {
         let metadata = json!({
@@ -164,7 +172,13 @@ mod tests {
             before: before.as_ref(),
             after: after.as_ref(),
         };
-        observed.saw(0, &change).into_iter().collect()
+        let kept = after.as_ref().map(|after| Arc::new(Kept::of(after)));
+        let seen = Seen {
+            change,
+            kept: kept.as_ref(),
+            is_news: true,
+        };
+        observed.saw(0, &seen).into_iter().collect()
     }
 
     fn version(observed: &Observed, owner: &str) -> Option<String> {
@@ -182,7 +196,7 @@ mod tests {
         let observed = Observed::default();
         let place = (0, "n".to_owned(), "c".to_owned());
         assert_eq!(saw(&observed, None, Some(child("1", "9", "a"))), ["a"]);
-        observed.wrote("a", &place, child("1", "11", "a"));
+        observed.wrote("a", &place, &child("1", "11", "a"));
         saw(
             &observed,
             Some(child("1", "9", "a")),
@@ -196,7 +210,7 @@ mod tests {
         );
         assert_eq!(version(&observed, "a").as_deref(), Some("12"));
         // Deleted, and made again before the watch has told of it.
-        observed.wrote("a", &place, child("2", "15", "a"));
+        observed.wrote("a", &place, &child("2", "15", "a"));
         saw(&observed, Some(child("1", "12", "a")), None);
         assert_eq!(version(&observed, "a").as_deref(), Some("15"));
         saw(&observed, Some(child("2", "15", "a")), None);
@@ -205,10 +219,10 @@ mod tests {
         // Made and deleted again: the watch was faster than the answer.
         saw(&observed, None, Some(child("3", "17", "a")));
         saw(&observed, Some(child("3", "18", "a")), None);
-        observed.wrote("a", &place, child("3", "17", "a"));
+        observed.wrote("a", &place, &child("3", "17", "a"));
         assert_eq!(version(&observed, "a"), None);
         // Made, and gone while the watch was interrupted.
-        observed.wrote("a", &place, child("4", "20", "a"));
+        observed.wrote("a", &place, &child("4", "20", "a"));
         observed.began(0, &[]);
         assert_eq!(version(&observed, "a"), None);
     }

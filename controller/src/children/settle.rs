@@ -10,6 +10,7 @@ use super::owned_fields::all_ours;
 use super::owner::controller_of;
 use super::write::{ChildWriter, Failure};
 use super::{APPLIED_ANNOTATION, OWNER_LABEL, Strategy};
+use crate::objects;
 
 impl ChildWriter<'_> {
     /// Makes and changes what is not as it is desired, and deletes what is not desired any more.
@@ -51,7 +52,9 @@ impl ChildWriter<'_> {
                 continue;
             }
             // What there really is: nobody looks after it from now on.
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &type_.resource);
+            // In the owner's own namespace, where they are in one: no right beyond it is needed.
+            let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
+            let api: Api<DynamicObject> = objects::api(self.client, &type_.resource, namespace);
             let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
             let live = api.list(&ListParams::default().labels(&ours)).await?;
             for child in live

@@ -280,7 +280,7 @@ impl ChildWriter<'_> {
     /// Takes note of what has been written.
     fn wrote(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
         objects::tidy(&mut child, &self.types[place.0].resource);
-        self.observed.wrote(self.owner.uid, place, child);
+        self.observed.wrote(self.owner.uid, place, &child);
         self.count(place, verb);
     }
 
