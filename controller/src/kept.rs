@@ -109,7 +109,7 @@ mod tests {
                 "name": "a", "namespace": "n", "uid": "1", "resourceVersion": "10",
                 "creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "2026-01-02T03:04:06Z",
                 "labels": {"app.kubernetes.io/name": "x"}, "finalizers": ["e.com/f"],
-                "managedFields": [{"manager": "lockstep", "fieldsV1": "{\"f:spec\":{}}"}],
+                "managedFields": [{"manager": "lockstep", "fieldsV1": {"f:spec": {}}}],
             },
             "spec": {"text": "\"quoted\"\n\u{1f980}", "number": 0.1, "large": 9_007_199_254_740_993_u64, "null": null},
         });

@@ -4,7 +4,7 @@ use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
 use kube::core::DynamicResourceScope;
 use kube::{Client, Resource};
 
-use crate::children::pack;
+use crate::children::is_ours;
 
 /// The objects of a type, in a namespace or in all.
 pub(crate) fn api<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
@@ -27,7 +27,7 @@ pub(crate) fn tidy(object: &mut DynamicObject, resource: &ApiResource) {
         kind: resource.kind.clone(),
     });
     if let Some(entries) = &mut object.metadata.managed_fields {
-        pack(entries);
+        entries.retain(is_ours);
     }
 }
 

@@ -33,7 +33,8 @@ pub(crate) struct Observed {
 
 #[derive(Default)]
 struct State {
-    by_owner: HashMap<String, BTreeMap<Place, Arc<Kept>>>,
+    /// Most owners have few.
+    by_owner: HashMap<String, Vec<(Place, Arc<Kept>)>>,
     /// How far the watch of each type has come.
     told: HashMap<usize, u64>,
 }
@@ -73,7 +74,7 @@ impl Observed {
     pub(crate) fn began(&self, type_: usize, all: &[Arc<Kept>]) {
         let uids: HashSet<_> = all.iter().map(|child| child.uid()).collect();
         self.state().by_owner.retain(|_, children| {
-            children.retain(|place, child| place.0 != type_ || uids.contains(child.uid()));
+            children.retain(|(place, child)| place.0 != type_ || uids.contains(child.uid()));
             !children.is_empty()
         });
     }
@@ -89,11 +90,9 @@ impl Observed {
     /// Takes that a child has been deleted, until its watch tells that it is gone.
     pub(crate) fn deleted(&self, owner: &str, place: &Place, uid: Option<&str>) {
         let mut state = self.state();
-        let child = state
-            .by_owner
-            .get_mut(owner)
-            .and_then(|all| all.get_mut(place));
-        if let Some(child) = child
+        let children = state.by_owner.get_mut(owner);
+        let mut children = children.into_iter().flatten();
+        if let Some((_, child)) = children.find(|(there, _)| there == place)
             && Some(child.uid()) == uid
         {
             let mut leaving = child.open();
@@ -119,10 +118,12 @@ impl State {
     /// Puts a child in its place, unless a later state of it is there.
     fn put(&mut self, owner: &str, place: Place, child: Arc<Kept>) {
         let children = self.by_owner.entry(owner.to_owned()).or_default();
-        match children.get(&place) {
-            Some(there) if there.is_later_than(&child) => {}
-            _ => {
-                children.insert(place, child);
+        match children.iter_mut().find(|(there, _)| *there == place) {
+            Some((_, there)) if there.is_later_than(&child) => {}
+            Some((_, there)) => *there = child,
+            None => {
+                children.reserve_exact(1);
+                children.push((place, child));
             }
         }
     }
@@ -132,10 +133,8 @@ impl State {
         let Some(children) = self.by_owner.get_mut(owner) else {
             return;
         };
-        let is_same = |there: &Arc<Kept>| Some(there.uid()) == child.metadata.uid.as_deref();
-        if children.get(place).is_some_and(is_same) {
-            children.remove(place);
-        }
+        let uid = child.metadata.uid.as_deref();
+        children.retain(|(there, kept)| there != place || Some(kept.uid()) != uid);
         if children.is_empty() {
             self.by_owner.remove(owner);
         }

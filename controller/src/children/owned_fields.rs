@@ -4,9 +4,7 @@
 //! still ours therefore still means what we last wrote, in whatever way the API server writes it down; that is
 //! more than a comparison of values could tell, which takes `1000m` for a change of `1`.
 
-use std::borrow::Cow;
-
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Map, Value};
 
 use super::FIELD_MANAGER;
@@ -16,33 +14,13 @@ pub(crate) fn is_ours(entry: &ManagedFieldsEntry) -> bool {
     entry.manager.as_deref() == Some(FIELD_MANAGER) && entry.subresource.is_none()
 }
 
-/// Keeps of the accounts those of ours, as text: as a tree each takes many times as much, and is looked at in
-/// few rounds.
-pub(crate) fn pack(entries: &mut Vec<ManagedFieldsEntry>) {
-    entries.retain(is_ours);
-    for fields in entries.iter_mut().filter_map(|it| it.fields_v1.as_mut()) {
-        if fields.0.is_object() {
-            fields.0 = Value::String(fields.0.to_string());
-        }
-    }
-    entries.shrink_to_fit();
-}
-
-/// An account as a tree.
-fn unpacked(fields: &FieldsV1) -> Cow<'_, Value> {
-    let text = fields.0.as_str();
-    let tree = text.and_then(|text| serde_json::from_str(text).ok());
-    tree.map_or(Cow::Borrowed(&fields.0), Cow::Owned)
-}
-
 /// Whether everything that is desired is there and ours.
 pub(crate) fn all_ours(desired: &Value, live: &Value, entries: &[ManagedFieldsEntry]) -> bool {
     let fields = entries
         .iter()
         .filter(|entry| is_ours(entry))
         .filter_map(|entry| entry.fields_v1.as_ref());
-    let fields: Vec<_> = fields.map(unpacked).collect();
-    let fields: Vec<_> = fields.iter().map(|fields| &**fields).collect();
+    let fields: Vec<_> = fields.map(|fields| &fields.0).collect();
     let Some(desired) = desired.as_object() else {
         return false;
     };
@@ -185,12 +163,7 @@ mod tests {
     fn what_is_ours_is_found_in_lists_by_the_keys_of_the_api_server() {
         let live = json!({});
         let ours = |desired: &Value, account: Value| {
-            let mut entries = entries(&[("lockstep", account), ("kubectl", json!({}))]);
-            let is_so = all_ours(desired, &live, &entries);
-            pack(&mut entries);
-            assert_eq!(entries.len(), 1);
-            assert_eq!(all_ours(desired, &live, &entries), is_so, "packed");
-            is_so
+            all_ours(desired, &live, &entries(&[("lockstep", account)]))
         };
         assert!(ours(&desired(), account()));
         for (taken, what) in [
