@@ -43,24 +43,6 @@ fn serving_pair() -> Value {
 }
 
 pub(crate) fn controller(install: &Install<'_>) -> Value {
-    let labels = json!({"app.kubernetes.io/name": CONTROLLER});
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": CONTROLLER, "namespace": names::NAMESPACE, "labels": labels},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "serviceAccountName": names::SERVICE_ACCOUNT,
-                    "automountServiceAccountToken": false,
-                    "securityContext": workload::pod_security(),
-                    "containers": [workload::controller_container(install)],
-                    "volumes": workload::volumes(),
-                },
-            },
-        },
-    })
+    let container = workload::controller_container(install);
+    workload::controllers(CONTROLLER, names::NAMESPACE, &container)
 }

@@ -113,11 +113,16 @@ pub(crate) fn loop_alone(install: &Install<'_>, namespace: &str) -> Value {
     let mut container = container(install, args.into());
     container["readinessProbe"] =
         json!({"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 10});
-    let labels = json!({"app.kubernetes.io/name": names::APP});
+    controllers(names::APP, namespace, &container)
+}
+
+/// Two Pods with a controller and nothing else.
+pub(crate) fn controllers(name: &str, namespace: &str, container: &Value) -> Value {
+    let labels = json!({"app.kubernetes.io/name": name});
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": names::APP, "namespace": namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "spec": {
             "replicas": 2,
             "selector": {"matchLabels": labels},
@@ -199,7 +204,7 @@ pub(crate) fn disruption_budget() -> Value {
     })
 }
 
-pub(crate) fn pod_security() -> Value {
+fn pod_security() -> Value {
     json!({
         "runAsNonRoot": true,
         "runAsUser": 65532,
@@ -217,7 +222,7 @@ fn container_security() -> Value {
     })
 }
 
-pub(crate) fn volumes() -> Value {
+fn volumes() -> Value {
     json!([
         {"name": "tls", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         // Without one, every rule does what it says itself.
