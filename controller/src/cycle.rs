@@ -24,7 +24,7 @@ use crate::written::Written;
 
 /// When an object is looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// Not before it changes.
     OnChange,
     /// After this time, if it does not change before.

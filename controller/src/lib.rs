@@ -32,6 +32,7 @@ mod run;
 mod sources;
 mod stalls;
 mod status;
+mod step;
 mod tenure;
 mod token_bucket;
 mod watch;
@@ -41,6 +42,7 @@ mod written;
 
 pub use arming::{AnyListens, Arming, ArmingMetrics};
 pub use children::{ChildType, Strategy};
+pub use cycle::Next;
 pub use directory::{Directory, Knock, NoSuchLoop};
 pub use failable::{Failable, FailableHandler};
 pub use handler::{Handled, Handler, SyncResponse};

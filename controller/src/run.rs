@@ -26,9 +26,9 @@ use crate::written::Written;
 
 /// The loop of one kind.
 pub struct Loop<R> {
-    cycle: Cycle<R>,
+    pub(crate) cycle: Cycle<R>,
     directory: Directory,
-    pace: Pace,
+    pub(crate) pace: Pace,
 }
 
 /// A loop of any kind.

@@ -1,7 +1,8 @@
 //! What an operator's author tests with, on a real control plane.
 //!
 //! [`Calls`] sees every call to the API server and lets one of them fail; [`Twice`] asks a handler twice and
-//! objects to two answers; [`Running`] is a loop that runs until it is dropped.
+//! objects to two answers; [`Loop::step`](controller::Loop::step) runs one round, and [`Running`] is a loop that
+//! runs until it is dropped.
 
 mod calls;
 mod crd;

@@ -1,0 +1,97 @@
+//! One round by hand.
+
+use futures::stream;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::runtime::watcher::Event;
+use serde_json::{Map, Value};
+
+use crate::children::CONTROLLER_LABEL;
+use crate::cycle::Next;
+use crate::kept::Store;
+use crate::objects;
+use crate::queue::Queue;
+use crate::reconcile::Reconcile;
+use crate::run::Loop;
+use crate::watches::{self, Told};
+use crate::worker::Worker;
+
+impl<R: Reconcile> Loop<R> {
+    /// Runs one round for an object, on what the API server has at this moment. Nothing is watched, and nothing
+    /// follows: for tests that go through what an operator does, one round after the other. None where there is
+    /// no such object.
+    ///
+    /// # Errors
+    ///
+    /// The API server does not tell what there is. What goes wrong in the round itself is [`Next::Failed`].
+    pub async fn step(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Next>, kube::Error> {
+        let cycle = &self.cycle;
+        let Some(mut object) = cycle.api(namespace).get_opt(name).await? else {
+            return Ok(None);
+        };
+        objects::tidy(&mut object, &cycle.resource);
+        for (type_, children) in cycle.child_types.iter().enumerate() {
+            let ours = format!("{CONTROLLER_LABEL}={}", cycle.controller);
+            let params = ListParams::default().labels(&ours);
+            let all = self.list(children.resource(), &params).await?;
+            let store = Store::default();
+            let told = |told: Told<'_>| match told {
+                Told::Seen(seen) => drop(cycle.children.saw(type_, &seen)),
+                Told::Complete => cycle.children.began(type_, &store.all()),
+                Told::Failed(_) => {}
+            };
+            brings(all, &store, told).await;
+        }
+        let mut related = Vec::new();
+        for watch in &cycle.watches {
+            let params = ListParams {
+                label_selector: watch.config.label_selector.clone(),
+                field_selector: watch.config.field_selector.clone(),
+                ..ListParams::default()
+            };
+            let mut all = self.list(&watch.resource, &params).await?;
+            if watch.is_metadata_only {
+                for object in &mut all {
+                    object.data = Value::Object(Map::new());
+                }
+            }
+            let store = Store::default();
+            brings(all, &store, |_| {}).await;
+            related.push(store);
+        }
+        let worker = Worker {
+            cycle,
+            store: Store::default(),
+            related: &related,
+            queue: &Queue::new(cycle.metrics.queue(&cycle.name), self.pace.debounce),
+        };
+        Ok(Some(worker.reconcile(&object).await))
+    }
+
+    async fn list(
+        &self,
+        resource: &ApiResource,
+        params: &ListParams,
+    ) -> Result<Vec<DynamicObject>, kube::Error> {
+        let namespace = self.cycle.within.as_deref();
+        let api = objects::api::<DynamicObject>(&self.cycle.client, resource, namespace);
+        let mut all = api.list(params).await?.items;
+        for object in &mut all {
+            objects::tidy(object, resource);
+        }
+        Ok(all)
+    }
+}
+
+/// As a watch does that has just begun.
+async fn brings(all: Vec<DynamicObject>, store: &Store, told: impl FnMut(Told<'_>)) {
+    let all = all.into_iter().map(Event::InitApply);
+    let events = [Event::Init]
+        .into_iter()
+        .chain(all)
+        .chain([Event::InitDone]);
+    watches::follow(stream::iter(events.map(Ok)), store, told).await;
+}

@@ -1,0 +1,119 @@
+//! An operator that is gone through round by round, with what each of them writes.
+
+use std::sync::Arc;
+
+use control_plane::Cluster;
+use controller::{
+    ChildType, Handled, Loop, Metrics, Next, ReconcileError, Reference, SyncRequest, SyncResponse,
+    Watch,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{CurrentPolicy, Kind, Ruleset};
+use toolkit::{Calls, When, install_crd, toy_crd};
+
+/// An object with a child that tells whether there is a Secret of its name.
+#[derive(Deserialize)]
+struct Stepper {}
+
+impl Kind for Stepper {
+    const GROUP: &'static str = "toys.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Stepper";
+
+    fn crd() -> Value {
+        let size = json!({"type": "integer", "default": 1});
+        let spec = json!({"type": "object", "properties": {"size": size}});
+        toy_crd("Stepper", "steppers", "Namespaced", &json!({"spec": spec}))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {}})
+    }
+}
+
+fn sync(request: &SyncRequest<'_, Stepper>) -> Result<SyncResponse, ReconcileError> {
+    let name = request.raw_parent()["metadata"]["name"].as_str();
+    let name = name.unwrap_or_default();
+    let secret: Option<Secret> = request.related().named(name)?;
+    SyncResponse::new().child(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+        "data": {"secret": secret.is_some().to_string()},
+    }))
+}
+
+/// The calls of one round that write, as `verb resource`.
+async fn step<R: controller::Reconcile>(run: &Loop<R>, calls: &Calls) -> (Next, Vec<String>) {
+    let next = run.step(Some("default"), "a").await.expect("an answer");
+    let writes = calls.take_writes();
+    let writes = writes
+        .into_iter()
+        .map(|call| format!("{} {}", call.verb, call.resource));
+    (next.expect("there is such an object"), writes.collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_is_gone_through_round_by_round() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cluster = Cluster::start().await.expect("a cluster");
+    install_crd(&cluster.client(), Stepper::crd()).await;
+    let calls = Calls::default();
+    let secrets = Watch::on::<Secret>(|object| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        vec![Reference::Named(name.to_owned())]
+    });
+    let handler = Handled::new(sync)
+        .making([ChildType::namespaced::<ConfigMap>()])
+        .watching([secrets]);
+    let ruleset = Ruleset::<Stepper>::compile().expect("the rules");
+    let run = Loop::new(
+        calls.client(&cluster).await,
+        Arc::new(ruleset),
+        handler,
+        Metrics::register(&mut Registry::default()),
+        CurrentPolicy::default(),
+    );
+    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", "Stepper");
+    let resource = ApiResource::from_gvk_with_plural(&gvk, "steppers");
+    let steppers: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
+    let none = run.step(Some("default"), "a").await.expect("an answer");
+    assert_eq!(none, None, "there is no such object");
+
+    let object = DynamicObject::new("a", &resource).data(json!({"spec": {}}));
+    let made = steppers.create(&PostParams::default(), &object).await;
+    made.expect("it is stored");
+    calls.fail("create", "configmaps", 1, When::Before);
+    let (next, writes) = step(&run, &calls).await;
+    assert!(matches!(next, Next::Failed(_)), "{next:?}");
+    assert_eq!(writes, ["create configmaps"], "and no status was written");
+    calls.fail("create", "configmaps", 1, When::After);
+    let (next, _) = step(&run, &calls).await;
+    assert!(matches!(next, Next::Failed(_)), "{next:?}");
+    // What was done without an answer is found.
+    let (next, writes) = step(&run, &calls).await;
+    assert!(matches!(next, Next::After(_)), "{next:?}");
+    assert_eq!(writes, ["patch steppers/status"]);
+    let (_, writes) = step(&run, &calls).await;
+    assert_eq!(writes, [""; 0], "all is as it is to be");
+
+    let secret = json!({"metadata": {"name": "a"}});
+    let secret: Secret = serde_json::from_value(secret).expect("a Secret");
+    let all: Api<Secret> = Api::namespaced(cluster.client(), "default");
+    let made = all.create(&PostParams::default(), &secret).await;
+    made.expect("it is stored");
+    let (_, writes) = step(&run, &calls).await;
+    // From its creation on, what is said of it is applied.
+    assert_eq!(writes, ["patch configmaps", "patch configmaps"]);
+    let map = maps.get("a").await.expect("a child");
+    assert_eq!(map.data.expect("data")["secret"], "true");
+
+    let gone = maps.delete("a", &DeleteParams::default()).await;
+    gone.expect("it is deleted");
+    let (_, writes) = step(&run, &calls).await;
+    assert_eq!(writes, ["create configmaps"]);
+}
