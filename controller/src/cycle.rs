@@ -83,7 +83,6 @@ impl<R> Cycle<R> {
         let deleting = object.metadata.deletion_timestamp.is_some();
         let generation = object.metadata.generation.unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
-        self.metrics.failing.add(&self.name, &uid);
         self.backoffs.after_failure(&uid, generation, deleting)
     }
 

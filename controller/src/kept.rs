@@ -48,9 +48,23 @@ impl Kept {
         self.uid == other.uid && self.version > other.version
     }
 
-    /// Whether it may carry a label. Without it, it does not: what can be in one needs no escape.
-    pub(crate) fn may_carry(&self, label: &str, value: &str) -> bool {
-        self.text.contains(&format!("\"{label}\":\"{value}\""))
+    /// Whether it is the same in every respect.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+
+    /// Whether it may carry a label. One of which that is denied does not.
+    pub(crate) fn may_carry(&self, label: &Label) -> bool {
+        self.text.contains(&label.0)
+    }
+}
+
+/// A label as it stands in a text: what can be in one needs no escape.
+pub(crate) struct Label(String);
+
+impl Label {
+    pub(crate) fn new(name: &str, value: &str) -> Self {
+        Self(format!("\"{name}\":\"{value}\""))
     }
 }
 
@@ -69,6 +83,13 @@ impl Store {
     /// All of them, in no order.
     pub(crate) fn all(&self) -> Vec<Arc<Kept>> {
         self.objects().values().cloned().collect()
+    }
+
+    /// Those in a namespace, in no order.
+    pub(crate) fn within(&self, namespace: &str) -> Vec<Arc<Kept>> {
+        let objects = self.objects();
+        let within = objects.iter().filter(|(key, _)| key.0 == namespace);
+        within.map(|(_, kept)| Arc::clone(kept)).collect()
     }
 
     /// Takes the state of an object, and gives the one before.
@@ -117,8 +138,8 @@ mod tests {
         let kept = Kept::of(&object);
         assert_eq!(kept.open(), object);
         assert_eq!(kept.uid(), "1");
-        assert!(kept.may_carry("app.kubernetes.io/name", "x"));
-        assert!(!kept.may_carry("app.kubernetes.io/name", "y"));
+        assert!(kept.may_carry(&Label::new("app.kubernetes.io/name", "x")));
+        assert!(!kept.may_carry(&Label::new("app.kubernetes.io/name", "y")));
         let mut later = object.clone();
         later.metadata.resource_version = Some("11".to_owned());
         assert!(Kept::of(&later).is_later_than(&kept));

@@ -9,7 +9,7 @@ use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::kept::Store;
+use crate::kept::{Label, Store};
 use crate::predicate::Change;
 use crate::reconcile::ReconcileError;
 use crate::watch::{Reference, Watch};
@@ -144,12 +144,10 @@ impl Related<'_> {
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let stores = self.stores::<T>()?.into_iter();
-        let has = |object: &DynamicObject| {
-            object.namespace().unwrap_or_default() == self.namespace
-                && object.labels().get(name).map(String::as_str) == Some(value)
-        };
-        let candidates = stores.flat_map(Store::all);
-        let candidates = candidates.filter(|kept| kept.may_carry(name, value));
+        let has = |object: &DynamicObject| object.labels().get(name).is_some_and(|it| it == value);
+        let label = Label::new(name, value);
+        let candidates = stores.flat_map(|store| store.within(self.namespace));
+        let candidates = candidates.filter(|kept| kept.may_carry(&label));
         let found = candidates.map(|kept| kept.open()).filter(has);
         // One that several watches bring is one.
         let found: BTreeMap<_, _> = found.map(|object| (object.name_any(), object)).collect();

@@ -223,7 +223,6 @@ impl<R: Reconcile> Round<'_, R> {
             written => written?,
         };
         self.cycle.backoffs.reset(&self.uid);
-        self.cycle.metrics.failing.forget(&self.uid);
         if turned_ready {
             self.cycle
                 .announcer
@@ -244,8 +243,6 @@ impl<R: Reconcile> Round<'_, R> {
             status.fields(own);
             error = *inner;
         }
-        let failing = &self.cycle.metrics.failing;
-        failing.add(&self.cycle.name, &self.uid);
         let message = error.to_string();
         let (reason, standing, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {

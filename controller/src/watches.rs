@@ -201,7 +201,8 @@ fn tell_differences(
             continue;
         };
         let before = before.get(&key);
-        if before.is_some_and(|before| Arc::ptr_eq(before, &kept)) {
+        // Told as it came, or not touched since.
+        if before.is_some_and(|before| before.is_same_as(&kept)) {
             continue;
         }
         let before = before.map(|before| Arc::new(before.open()));

@@ -101,6 +101,12 @@ impl<R: Reconcile> Worker<'_, R> {
                 (Next::Failed(after), "error")
             }
         };
+        let uid = object.uid().unwrap_or_default();
+        let failing = &self.cycle.metrics.failing;
+        match next {
+            Next::Failed(_) => failing.add(&self.cycle.name, &uid),
+            Next::OnChange | Next::After(_) => failing.forget(&uid),
+        }
         let elapsed = started.elapsed();
         self.cycle.metrics.round(&self.cycle.name, result, elapsed);
         next

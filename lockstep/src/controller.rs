@@ -90,7 +90,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         &LeaderMetrics::register(&mut registry),
     );
     let tenure = candidate.tenure();
-    let namespaces = args.scope.namespaces(&rulesets)?;
+    let namespaces = args.scope.namespaces(kinds.beyond_namespaces())?;
     let operators =
         Operators::new(&paced, &args.operators, kinds, policy, tenure, namespaces).await?;
     // Its configuration is the cluster's.

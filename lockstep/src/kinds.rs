@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
 use cloud_database_rules::CloudDatabase;
-use controller::{Directory, Loop, Metrics, Pace, Reconcile, Run, Stalls, Tenure, TokenBucket};
+use controller::{
+    ChildType, Directory, Loop, Metrics, Pace, Reconcile, Run, Stalls, Tenure, TokenBucket,
+};
 use kube::Client;
 use serde_json::Value;
 use shared_validation::{CurrentPolicy, Judge, Kind, Ruleset, Rulesets};
@@ -42,6 +44,8 @@ struct Registered {
     access: Vec<Value>,
     start: Start,
     by_default: bool,
+    /// Whether all that its operator makes lives in namespaces.
+    makes_namespaced: bool,
 }
 
 /// A kind whose operator asks other systems, and is told how.
@@ -55,6 +59,7 @@ fn kind<K: Kind>(
         access: access(),
         start: Arc::new(start),
         by_default: true,
+        makes_namespaced: true,
     }
 }
 
@@ -66,6 +71,7 @@ fn pure<R: Reconcile>(operator: fn() -> R) -> Registered {
         access: operator().access(),
         start: Arc::new(move |operators, ruleset, place| operators.run(operator(), ruleset, place)),
         by_default: true,
+        makes_namespaced: operator().children().iter().all(ChildType::is_namespaced),
     }
 }
 
@@ -152,6 +158,15 @@ impl Kinds {
     pub(crate) fn rulesets(&self) -> Rulesets {
         let rulesets = self.chosen.iter().map(|(_, ruleset)| Arc::clone(ruleset));
         rulesets.fold(Rulesets::default(), Rulesets::with)
+    }
+
+    /// One that is, or makes, something that lives in no namespace.
+    pub(crate) fn beyond_namespaces(&self) -> Option<&'static str> {
+        let mut chosen = self.chosen.iter();
+        let beyond = chosen.find(|(registered, ruleset)| {
+            !registered.makes_namespaced || ruleset.crd()["spec"]["scope"] == "Cluster"
+        });
+        beyond.map(|(registered, _)| registered.kind)
     }
 
     /// What their operators may do beyond their own kinds, as RBAC rules.

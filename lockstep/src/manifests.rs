@@ -65,7 +65,8 @@ fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
 fn files(kinds: &KindArgs, scope: Option<&ScopeArgs>) -> anyhow::Result<Vec<manifests::File>> {
     let chosen = kinds.choose()?;
     let rulesets = chosen.rulesets();
-    let namespaces = scope.map(|scope| scope.namespaces(&rulesets)).transpose()?;
+    let namespaces = scope.map(|scope| scope.namespaces(chosen.beyond_namespaces()));
+    let namespaces = namespaces.transpose()?;
     Ok(render(&Install {
         rulesets: &rulesets,
         access: chosen.access(),

@@ -1,7 +1,6 @@
 //! How far the loop looks.
 
 use anyhow::{bail, ensure};
-use shared_validation::Rulesets;
 
 /// Where objects are looked after.
 #[derive(Clone, clap::Args)]
@@ -13,23 +12,18 @@ pub(crate) struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    /// The namespaces, each once; none stands for all. Of kinds that live in none there is nothing there.
-    pub(crate) fn namespaces(&self, rulesets: &Rulesets) -> anyhow::Result<&[String]> {
+    /// The namespaces, each once; none stands for all. A kind that is, or makes, something beyond namespaces
+    /// cannot be kept to some.
+    pub(crate) fn namespaces(&self, beyond: Option<&str>) -> anyhow::Result<&[String]> {
         for (at, name) in self.namespaces.iter().enumerate() {
             ensure!(!name.is_empty(), "`--namespaces` has an empty name");
             if self.namespaces[..at].contains(name) {
                 bail!("`--namespaces` has `{name}` twice");
             }
         }
-        let mut of_the_cluster = rulesets
-            .iter()
-            .filter(|ruleset| ruleset.crd()["spec"]["scope"] == "Cluster");
-        if let Some(ruleset) = of_the_cluster.next()
-            && !self.namespaces.is_empty()
-        {
-            let kind = ruleset.kind();
+        if let Some(kind) = beyond.filter(|_| !self.namespaces.is_empty()) {
             bail!(
-                "`{kind}` lives in no namespace: leave it out with `--kinds='*,-{kind}'`, or leave `--namespaces` out"
+                "`{kind}`, or what its operator makes, lives in no namespace: leave it out with `--kinds='*,-{kind}'`, or leave `--namespaces` out"
             );
         }
         Ok(&self.namespaces)
@@ -45,7 +39,7 @@ mod tests {
         let given = |names: &[&str]| {
             let namespaces = names.iter().map(ToString::to_string).collect();
             let scope = ScopeArgs { namespaces };
-            let taken = scope.namespaces(&Rulesets::default()).map(<[_]>::len);
+            let taken = scope.namespaces(None).map(<[_]>::len);
             taken.map_err(|error| error.to_string())
         };
         assert_eq!(given(&[]), Ok(0));
@@ -54,6 +48,10 @@ mod tests {
             given(&["a", "a"]),
             Err("`--namespaces` has `a` twice".to_owned())
         );
+        let namespaces = vec!["a".to_owned()];
+        let error = ScopeArgs { namespaces }.namespaces(Some("Wide")).map(drop);
+        let error = error.expect_err("it is beyond").to_string();
+        assert!(error.contains("--kinds='*,-Wide'"), "{error}");
         assert_eq!(
             given(&[""]),
             Err("`--namespaces` has an empty name".to_owned())

@@ -27,6 +27,16 @@ pub(crate) fn crd(ruleset: &dyn Judge) -> Value {
     crd
 }
 
+/// The same for a cluster in which nobody converts: other versions cannot be served there.
+pub(crate) fn stored_version_alone(ruleset: &dyn Judge) -> Value {
+    let mut crd = ruleset.crd().clone();
+    crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names::APP});
+    if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
+        versions.retain(|version| version["storage"] == true);
+    }
+    crd
+}
+
 /// Whether the kind has a version beside the one that is judged.
 pub(crate) fn converts(ruleset: &dyn Judge) -> bool {
     let versions = ruleset.crd()["spec"]["versions"].as_array();

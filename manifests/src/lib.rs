@@ -54,7 +54,7 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
         file("namespace.yaml", &[workload::namespace()]),
     ];
     let rulesets = install.rulesets.iter();
-    files.extend(rulesets.map(|ruleset| crd_file(ruleset.as_ref())));
+    files.extend(rulesets.map(|ruleset| crd_file(ruleset.as_ref(), &crds::crd(ruleset.as_ref()))));
     files.push(file("rbac.yaml", &rbac::all(install)));
     files.push(file("service.yaml", &[workload::service()]));
     files.push(file(
@@ -77,10 +77,10 @@ fn schemas(install: &Install<'_>) -> impl Iterator<Item = File> {
 }
 
 /// The file of a kind's CRD.
-fn crd_file(ruleset: &dyn Judge) -> File {
+fn crd_file(ruleset: &dyn Judge, crd: &Value) -> File {
     let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
     let name = format!("crd-{}.yaml", plural.unwrap_or_default());
-    file(&name, &[crds::crd(ruleset)])
+    file(&name, std::slice::from_ref(crd))
 }
 
 /// The JSON Schema of a kind.

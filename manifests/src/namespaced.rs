@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::{File, Install, crd_file, file, kustomization, rbac, schemas, workload};
+use crate::{File, Install, crd_file, crds, file, kustomization, rbac, schemas, workload};
 
-/// Everything in the namespaces; apart from it the CRDs, for whoever may apply them.
+/// Everything in the namespaces; apart from it what is the cluster's, for whoever may apply that.
 pub(crate) fn render(install: &Install<'_>, home: &str) -> Vec<File> {
     let roles: Vec<Value> = install
         .namespaces
@@ -22,12 +22,20 @@ pub(crate) fn render(install: &Install<'_>, home: &str) -> Vec<File> {
     let base = kustomization::kustomization(&files);
     files.push(file("kustomization.yaml", &[base]));
     let rulesets = install.rulesets.iter();
-    let mut crds: Vec<_> = rulesets.map(|ruleset| crd_file(ruleset.as_ref())).collect();
-    let base = kustomization::kustomization(&crds);
-    crds.push(file("kustomization.yaml", &[base]));
-    files.extend(crds.into_iter().map(|crd| File {
-        name: format!("crds/{}", crd.name),
-        ..crd
+    let mut of_cluster: Vec<_> = rulesets
+        .map(|ruleset| {
+            crd_file(
+                ruleset.as_ref(),
+                &crds::stored_version_alone(ruleset.as_ref()),
+            )
+        })
+        .collect();
+    of_cluster.push(file("roles.yaml", &rbac::for_tenants(install)));
+    let base = kustomization::kustomization(&of_cluster);
+    of_cluster.push(file("kustomization.yaml", &[base]));
+    files.extend(of_cluster.into_iter().map(|file| File {
+        name: format!("cluster/{}", file.name),
+        ..file
     }));
     files.extend(schemas(install));
     files

@@ -6,12 +6,19 @@ use shared_validation::Judge;
 use crate::{Install, crds, names};
 
 pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
-    vec![
+    let mut all = vec![
         service_account(names::NAMESPACE),
         controller_cluster_role(install),
         binding("ClusterRoleBinding", None, names::NAMESPACE),
         controller_role(install),
         binding("RoleBinding", Some(names::NAMESPACE), names::NAMESPACE),
+    ];
+    all.extend(user_roles(install));
+    all
+}
+
+fn user_roles(install: &Install<'_>) -> Vec<Value> {
+    vec![
         user_role(
             install,
             "edit",
@@ -19,6 +26,24 @@ pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
         ),
         user_role(install, "view", &["get", "list", "watch"]),
     ]
+}
+
+/// What those get who administer, edit and view a namespace. Nobody can give a loop a right that he does not have
+/// himself: an administrator of a namespace therefore has all of those that a loop needs in it.
+pub(crate) fn for_tenants(install: &Install<'_>) -> Vec<Value> {
+    let mut rules = of_objects(install);
+    rules.push(json!({
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["create", "get", "update"],
+    }));
+    let name = format!("{}-loop", names::APP);
+    let mut of_loop = role("ClusterRole", None, &rules);
+    of_loop["metadata"] = metadata(&name, None);
+    of_loop["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] = json!("true");
+    let mut all = user_roles(install);
+    all.push(of_loop);
+    all
 }
 
 /// What a loop needs that keeps to some namespaces, in one of them. It runs in the one that is its home.

@@ -68,7 +68,12 @@ impl Storm {
         let mut told = BTreeMap::new();
         for stroke in strokes {
             sleep(Duration::from_millis(self.dice.u64(500..4_000))).await;
-            let leads_other = holder(world).await.as_deref() == Some("pod-1");
+            let leads_other = match stroke {
+                Stroke::LeaderKilled | Stroke::LeaderEnded | Stroke::LeaderFrozen => {
+                    leader(world).await == "pod-1"
+                }
+                _ => false,
+            };
             match stroke {
                 Stroke::LeaderKilled | Stroke::LeaderEnded if leads_other => {
                     if stroke == Stroke::LeaderEnded {
@@ -154,9 +159,14 @@ async fn ends(replica: &mut Process) {
     assert!(status.success(), "{status}: {}", replica.output());
 }
 
-async fn holder(world: &World) -> Option<String> {
-    let lease = leases(world).get("lockstep-controller").await.ok()?;
-    lease.spec?.holder_identity
+/// Which of the two leads, once one of them does.
+async fn leader(world: &World) -> String {
+    let leader = eventually("one of them leading", async || {
+        let lease = leases(world).get("lockstep-controller").await.ok()?;
+        let holder = lease.spec?.holder_identity?;
+        holder.starts_with("pod-").then_some(holder)
+    });
+    leader.await.expect("one of them leads")
 }
 
 fn leases(world: &World) -> Api<Lease> {

@@ -1,5 +1,6 @@
 //! The loop in some namespaces, with no right beyond them.
 
+use std::path::Path;
 use std::process::Command;
 
 use control_plane::{Cluster, Installation, Moto, Options, eventually};
@@ -46,15 +47,59 @@ async fn create(cluster: &Cluster, namespace: &str) {
     made.expect("stored");
 }
 
+/// What is the cluster's, by somebody who may; then the rest by one who administers two namespaces and no more.
+async fn tenant_applies(cluster: &Cluster, folder: &Path) {
+    let of_cluster = folder.join("cluster");
+    let applied = cluster.run_kubectl(&["apply", "-k", &of_cluster.to_string_lossy()]);
+    applied.expect("what is the cluster's");
+    for namespace in [HOME, OTHER] {
+        let bind = ["--clusterrole=admin", "--user=tenant", "-n", namespace];
+        let bound = [&["create", "rolebinding", "tenant"], &bind[..]].concat();
+        cluster.run_kubectl(&bound).expect("a binding");
+    }
+    let folder_name = folder.to_string_lossy();
+    // The roles of administrators are put together by and by.
+    let applied = eventually("the tenant applying the rest", async || {
+        let apply = ["--as=tenant", "apply", "-k", &folder_name];
+        cluster.run_kubectl(&apply).ok()
+    });
+    applied.await.expect("he may");
+}
+
+/// Waits until it is ready.
+fn tenant_makes_echo(cluster: &Cluster) -> Result<String, control_plane::Error> {
+    let echo = json!({
+        "apiVersion": "demo.example.com/v1alpha1", "kind": "Echo",
+        "metadata": {"name": "hello"}, "spec": {"text": "hello"},
+    });
+    let file = cluster.directory().join("echo.json");
+    std::fs::write(&file, echo.to_string()).expect("a file");
+    let file = file.to_string_lossy();
+    let made = cluster.run_kubectl(&["--as=tenant", "apply", "-n", OTHER, "-f", &file]);
+    made.expect("a tenant makes objects");
+    let wait = [
+        "wait",
+        "--for=condition=Ready",
+        "echo",
+        "hello",
+        "--timeout=60s",
+    ];
+    cluster.run_kubectl(&[&["--as=tenant", "-n", OTHER], &wait[..]].concat())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
     let cluster = Cluster::start().await.expect("a cluster");
+    cluster.add_node("node").await.expect("a node");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     for namespace in [HOME, OTHER, ELSEWHERE] {
         let made = cluster.run_kubectl(&["create", "namespace", namespace]);
         made.expect("a namespace");
     }
-    let written = write_manifests(&[&format!("--namespaces={HOME},{OTHER}")], &cluster);
+    let written = write_manifests(
+        &["--kinds=*,Echo", &format!("--namespaces={HOME},{OTHER}")],
+        &cluster,
+    );
     assert!(written.status.success(), "{written:?}");
     let folder = cluster.directory().join("manifests");
     let rendered = cluster.run_kubectl(&["kustomize", &folder.to_string_lossy()]);
@@ -73,10 +118,7 @@ async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
     .concat();
     assert_eq!(kinds, expected, "nothing is the cluster's own");
 
-    // By somebody who may.
-    let crds = folder.join("crds");
-    let applied = cluster.run_kubectl(&["apply", "-k", &crds.to_string_lossy()]);
-    applied.expect("the CRDs");
+    tenant_applies(&cluster, &folder).await;
     let options = Options {
         program: env!("CARGO_BIN_EXE_lockstep").into(),
         aws_endpoint: moto.endpoint(),
@@ -100,6 +142,8 @@ async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
         let ready = ready.await;
         ready.unwrap_or_else(|error| panic!("{error}: {}", installation.output()));
     }
+    let ready = tenant_makes_echo(&cluster);
+    ready.unwrap_or_else(|error| panic!("{error}: {}", installation.output()));
     let beyond = databases(cluster.client(), ELSEWHERE);
     let beyond = beyond.get("orders").await.expect("it is there");
     assert_eq!(beyond.data.get("status"), None, "it is nobody's business");

@@ -28,7 +28,7 @@ fn whoever_follows_it_gets_what_it_shows() {
             Block::Console(session) => {
                 for said in session {
                     commands += 1;
-                    compare(&said, &run(&repository, &copy, &said.command));
+                    compare(&said, &run(&repository, &copy, &said));
                 }
             }
         }
@@ -79,7 +79,9 @@ fn apply(copy: &Path, change: &str) {
 }
 
 /// What a command prints, with what has been built already.
-fn run(repository: &Path, copy: &Path, command: &str) -> String {
+fn run(repository: &Path, copy: &Path, said: &Said) -> String {
+    let command = &said.command;
+    let finds_something = said.output.starts_with("error[");
     let output = Command::new("sh")
         .args(["-c", &format!("{{ {command}\n}} 2>&1")])
         .current_dir(copy)
@@ -90,7 +92,14 @@ fn run(repository: &Path, copy: &Path, command: &str) -> String {
         .env("CARGO_NET_OFFLINE", "true")
         .output()
         .expect("a shell");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let status = output.status;
+    assert_eq!(
+        status.success(),
+        !finds_something,
+        "`{command}`: {status}: {printed}"
+    );
+    printed
 }
 
 /// Whether cargo has set it for this test: what was built without it would be built again.

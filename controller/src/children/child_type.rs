@@ -88,6 +88,11 @@ impl ChildType {
         &self.resource
     }
 
+    /// Whether its objects live in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        self.is_namespaced
+    }
+
     pub(crate) fn is_the_same_as(&self, other: &Self) -> bool {
         self.resource.group == other.resource.group && self.resource.plural == other.resource.plural
     }

@@ -7,6 +7,7 @@ mod deletion;
 mod drift;
 mod instances;
 mod reconciler;
+mod standing;
 
 pub use instances::Instances;
 pub use reconciler::{CloudDatabaseReconciler, Timing};

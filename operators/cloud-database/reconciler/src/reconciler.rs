@@ -15,6 +15,7 @@ use crate::credentials;
 use crate::deletion;
 use crate::drift::{self, Modification};
 use crate::instances::{Instances, OWNER_TAG};
+use crate::standing;
 
 /// How often RDS is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +104,7 @@ impl CloudDatabaseReconciler {
     }
 
     async fn create(&self, id: &str, object: &CloudDatabase) -> Result<Progress, ReconcileError> {
+        standing::require(&self.client, object).await?;
         let user = credentials::read(&self.client, object).await?;
         match self.instances.create(id, object, &user).await {
             Ok(instance) => {

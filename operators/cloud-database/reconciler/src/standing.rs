@@ -1,0 +1,77 @@
+//! Whether an object stands, before something is made for it.
+
+use cloud_database_rules::CloudDatabase;
+use controller::ReconcileError;
+use kube::api::Api;
+use kube::{Client, ResourceExt};
+
+/// Asks the API server. An object that a watch still shows may be gone, and the instance would be nobody's; one that
+/// stands with our finalizer cannot go before us.
+pub(crate) async fn require(client: &Client, object: &CloudDatabase) -> Result<(), ReconcileError> {
+    let namespace = object.namespace().unwrap_or_default();
+    let objects: Api<CloudDatabase> = Api::namespaced(client.clone(), &namespace);
+    let found = objects.get_metadata_opt(&object.name_any()).await;
+    let found = found.map_err(|error| ReconcileError::Transient {
+        reason: "ObjectUnreadable",
+        message: format!("nothing is made before the object is known to stand: {error}"),
+    })?;
+    let stands = found.is_some_and(|found| {
+        let metadata = &found.metadata;
+        metadata.uid == object.uid() && metadata.deletion_timestamp.is_none()
+    });
+    if stands {
+        return Ok(());
+    }
+    Err(ReconcileError::Transient {
+        reason: "ObjectGoing",
+        message: "the object has been deleted meanwhile".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What is said of an object with the UID 1 where the API server answers this.
+    async fn said(code: u16, answer: Value) -> Result<(), ReconcileError> {
+        let server = tower::service_fn(move |_: Request<Body>| {
+            let body = Body::from(answer.to_string().into_bytes());
+            let answer = Response::builder().status(code).body(body);
+            async { Ok::<_, std::io::Error>(answer.expect("an answer")) }
+        });
+        let object = json!({
+            "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+            "metadata": {"name": "orders", "namespace": "n", "uid": "1"},
+            "spec": {
+                "engine": "postgres", "instanceClass": "db.t4g.micro", "storage": {"sizeGib": 20},
+                "credentials": {"username": "app", "secretName": "s"},
+            },
+        });
+        let object = serde_json::from_value(object).expect("a database");
+        require(&Client::new(server, "n"), &object).await
+    }
+
+    #[tokio::test]
+    async fn nothing_is_made_for_an_object_that_is_gone_or_goes_or_is_another() {
+        let found = |metadata: Value| json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata});
+        let status = |code: u16| json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "", "reason": if code == 404 { "NotFound" } else { "InternalError" }});
+        let reason = |said: Result<(), ReconcileError>| match said {
+            Err(ReconcileError::Transient { reason, .. }) => Some(reason),
+            _ => None,
+        };
+        let stands = said(200, found(json!({"name": "orders", "uid": "1"}))).await;
+        assert_eq!(stands, Ok(()));
+        let another = found(json!({"name": "orders", "uid": "2"}));
+        let time = "2026-01-02T03:04:05Z";
+        let goes = found(json!({"name": "orders", "uid": "1", "deletionTimestamp": time}));
+        for (code, answer) in [(200, another), (200, goes), (404, status(404))] {
+            assert_eq!(reason(said(code, answer).await), Some("ObjectGoing"));
+        }
+        let unknown = said(500, status(500)).await;
+        assert_eq!(reason(unknown), Some("ObjectUnreadable"));
+    }
+}
