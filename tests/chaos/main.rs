@@ -33,6 +33,9 @@ const ALL: u64 = 20;
 const API_FAULTS: u32 = 10;
 const AWS_FAULTS: u32 = 20;
 
+/// How often the AWS SDK makes a call once more before it gives up.
+const AWS_REPEATS: u32 = 2;
+
 fn main() {
     let mut arguments = Arguments::from_args();
     // Each has a cluster of its own, and two hundred objects in it.
@@ -65,9 +68,15 @@ async fn survives(seed: u64) {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
-    let before_apiserver =
-        Weather::before(proxy::towards_apiserver(&cluster).await, seed, API_FAULTS).await;
-    let before_aws = Weather::before(proxy::towards_aws(&moto), seed + 1_000, AWS_FAULTS).await;
+    let before_apiserver = Weather::before(
+        proxy::towards_apiserver(&cluster).await,
+        seed,
+        API_FAULTS,
+        0,
+    )
+    .await;
+    let towards_aws = proxy::towards_aws(&moto);
+    let before_aws = Weather::before(towards_aws, seed + 1_000, AWS_FAULTS, AWS_REPEATS).await;
     let detours = Detours {
         aws_endpoint: Some(before_aws.url()),
         controller_server: Some(before_apiserver.url()),

@@ -1,12 +1,12 @@
 //! A proxy under which some of the calls go wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -61,11 +61,14 @@ struct Sky {
     /// Changes when every watch is cut.
     cuts: watch::Sender<u64>,
     tally: Mutex<BTreeMap<Option<Fault>, usize>>,
+    /// How many repetitions of a call share its fault: those that its caller's library makes by itself.
+    repeats: u32,
+    spells: Mutex<HashMap<Bytes, (Fault, u32)>>,
 }
 
 impl Weather {
     /// Fair at first.
-    pub async fn before(server: Config, seed: u64, share: u32) -> Self {
+    pub async fn before(server: Config, seed: u64, share: u32, repeats: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let sky = Arc::new(Sky {
@@ -75,6 +78,8 @@ impl Weather {
             is_foul: AtomicBool::new(false),
             cuts: watch::channel(0).0,
             tally: Mutex::default(),
+            repeats,
+            spells: Mutex::default(),
         });
         let routes = Router::new().fallback(pass).with_state(Arc::clone(&sky));
         tokio::spawn(async move { axum::serve(listener, routes).await });
@@ -105,11 +110,25 @@ impl Weather {
 }
 
 impl Sky {
-    /// What goes wrong with the next call, and how long that takes.
-    fn throws(&self) -> (Option<Fault>, Duration) {
+    /// What goes wrong with a call, and how long that takes.
+    fn throws(&self, body: &Bytes) -> (Option<Fault>, Duration) {
         let mut dice = self.dice.lock().expect("no panic under it");
         let goes_wrong = self.is_foul.load(Ordering::SeqCst) && dice.u32(..100) < self.share;
         let fault = goes_wrong.then(|| FAULTS[dice.usize(..FAULTS.len())]);
+        let mut spells = self.spells.lock().expect("no panic under it");
+        let fault = match (spells.remove(body), fault) {
+            (Some((fault, left)), _) if self.is_foul.load(Ordering::SeqCst) => {
+                if left > 1 {
+                    spells.insert(body.clone(), (fault, left - 1));
+                }
+                Some(fault)
+            }
+            (_, Some(fault)) if self.repeats > 0 => {
+                spells.insert(body.clone(), (fault, self.repeats));
+                Some(fault)
+            }
+            (_, fault) => fault,
+        };
         let time = Duration::from_millis(dice.u64(..LONGEST_MS));
         *self
             .tally
@@ -127,7 +146,7 @@ async fn pass(State(sky): State<Arc<Sky>>, request: Request) -> Response {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let call = http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()));
-    let (fault, time) = sky.throws();
+    let (fault, time) = sky.throws(&body);
     match fault {
         Some(Fault::Refused) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
         Some(Fault::Lost) => return cut_off(),
