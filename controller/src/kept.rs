@@ -53,7 +53,7 @@ impl Kept {
         self.text == other.text
     }
 
-    /// Whether it may carry a label. One of which that is denied does not.
+    /// Whether it may carry a label. Where that is denied, it does not.
     pub(crate) fn may_carry(&self, label: &Label) -> bool {
         self.text.contains(&label.0)
     }

@@ -307,6 +307,9 @@ mod tests {
         for line in [
             "controller_runtime_reconcile_panics_total{controller=\"trap\"} 2",
             "controller_runtime_reconcile_total{controller=\"trap\",result=\"error\"} 2",
+            // Twice, and not more often.
+            "lockstep_failing_objects{controller=\"trap\",at_least=\"1\"} 1",
+            "lockstep_failing_objects{controller=\"trap\",at_least=\"3\"} 0",
         ] {
             assert!(text.contains(line), "{line} is missing in {text}");
         }

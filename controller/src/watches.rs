@@ -157,8 +157,12 @@ pub(crate) async fn follow(
             }
             Ok(Event::Init) => standing.clear(),
             Ok(Event::InitApply(object)) => {
+                let key = key_of(&object);
                 let kept = Arc::new(Kept::of(&object));
-                standing.insert(key_of(&object), Arc::clone(&kept));
+                // What is as it was is not kept a second time beside who has it.
+                let there = store.get(&key).filter(|there| there.is_same_as(&kept));
+                let kept = there.unwrap_or(kept);
+                standing.insert(key, Arc::clone(&kept));
                 if is_first {
                     // Whatever else there is, it is new.
                     put(store, object, &kept, false, &mut tell);
@@ -202,7 +206,7 @@ fn tell_differences(
         };
         let before = before.get(&key);
         // Told as it came, or not touched since.
-        if before.is_some_and(|before| before.is_same_as(&kept)) {
+        if before.is_some_and(|before| Arc::ptr_eq(before, &kept)) {
             continue;
         }
         let before = before.map(|before| Arc::new(before.open()));
@@ -295,8 +299,10 @@ mod tests {
             Event::Init,
             Event::InitApply(object("a", 1)),
             Event::InitApply(object("b", 1)),
+            Event::InitApply(object("d", 1)),
             Event::InitDone,
             Event::Init,
+            Event::InitApply(object("d", 1)),
             Event::InitApply(object("b", 2)),
             Event::InitApply(object("c", 1)),
             Event::InitDone,
@@ -308,6 +314,7 @@ mod tests {
             "a 1>-",
             "b 1>2",
             "c ->1",
+            "d ->1 at the start",
         ];
         let mut expected = expected.map(String::from);
         expected.sort_unstable();

@@ -7,8 +7,7 @@ use crate::names;
 
 /// The CRD of a ruleset: the very schema that the ruleset judges by.
 pub(crate) fn crd(ruleset: &dyn Judge) -> Value {
-    let mut crd = ruleset.crd().clone();
-    crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names::APP});
+    let mut crd = labelled(ruleset);
     if converts(ruleset) {
         // Nobody is asked before another version is served.
         crd["spec"]["conversion"] = json!({
@@ -29,11 +28,16 @@ pub(crate) fn crd(ruleset: &dyn Judge) -> Value {
 
 /// The same for a cluster in which nobody converts: other versions cannot be served there.
 pub(crate) fn stored_version_alone(ruleset: &dyn Judge) -> Value {
-    let mut crd = ruleset.crd().clone();
-    crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names::APP});
+    let mut crd = labelled(ruleset);
     if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
         versions.retain(|version| version["storage"] == true);
     }
+    crd
+}
+
+fn labelled(ruleset: &dyn Judge) -> Value {
+    let mut crd = ruleset.crd().clone();
+    crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names::APP});
     crd
 }
 

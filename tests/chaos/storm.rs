@@ -14,9 +14,6 @@ use tokio::time::sleep;
 use crate::weather::Weather;
 use crate::world::World;
 
-/// Longer than a lease lasts: who is frozen for that long has lost it without knowing.
-const FREEZE: Duration = Duration::from_secs(17);
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stroke {
     /// The leader is killed.
@@ -25,7 +22,7 @@ pub enum Stroke {
     BothKilled,
     /// The leader is asked to end.
     LeaderEnded,
-    /// The leader stands still for longer than its lease lasts.
+    /// The leader stands still until another one leads, and goes on without knowing.
     LeaderFrozen,
     /// Somebody else writes himself into the lease, by a clock of his own.
     LeaseTaken,
@@ -103,14 +100,11 @@ impl Storm {
                     other = start_other(world).expect("it comes back");
                 }
                 Stroke::LeaderFrozen => {
-                    let leader = if leads_other {
-                        &mut other
-                    } else {
-                        world.installation.controller()
-                    };
-                    leader.freeze().expect("it stands still");
-                    sleep(FREEZE).await;
-                    leader.thaw().expect("it goes on");
+                    let frozen = replica(world, &mut other, leads_other).freeze();
+                    frozen.expect("it stands still");
+                    leads(world, if leads_other { "pod-0" } else { "pod-1" }).await;
+                    let thawed = replica(world, &mut other, leads_other).thaw();
+                    thawed.expect("it goes on");
                 }
                 Stroke::LeaseTaken | Stroke::LeaseSkewed => {
                     let is_taken = stroke == Stroke::LeaseTaken;
@@ -151,6 +145,14 @@ impl Storm {
     }
 }
 
+fn replica<'a>(world: &'a mut World, other: &'a mut Process, is_other: bool) -> &'a mut Process {
+    if is_other {
+        other
+    } else {
+        world.installation.controller()
+    }
+}
+
 /// Asks a replica to end; it does so properly, whatever the weather.
 async fn ends(replica: &mut Process) {
     replica.terminate().expect("a signal");
@@ -161,10 +163,15 @@ async fn ends(replica: &mut Process) {
 
 /// Which of the two leads, once one of them does.
 async fn leader(world: &World) -> String {
+    leads(world, "pod-").await
+}
+
+/// Waits until one leads whose name begins like this.
+async fn leads(world: &World, name: &str) -> String {
     let leader = eventually("one of them leading", async || {
         let lease = leases(world).get("lockstep-controller").await.ok()?;
         let holder = lease.spec?.holder_identity?;
-        holder.starts_with("pod-").then_some(holder)
+        holder.starts_with(name).then_some(holder)
     });
     leader.await.expect("one of them leads")
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use building::usage;
 use control_plane::{Cluster, eventually};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -72,8 +73,8 @@ pub(crate) async fn measure(side: &Side, objects: usize) -> anyhow::Result<Measu
 fn part(running: &Running, seconds: f64, calls: Calls) -> anyhow::Result<Part> {
     Ok(Part {
         seconds,
-        cpu: running.cpu()?,
-        memory: running.memory()?,
+        cpu: usage::cpu(running.pid())?,
+        memory: usage::memory(running.pid())?,
         calls,
     })
 }

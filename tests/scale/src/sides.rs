@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use anyhow::{Context, bail};
-use building::usage;
 use control_plane::free_port;
 use kube::{Client, Config};
 
@@ -86,14 +85,8 @@ impl Running {
         Ok(Some((sum("controller_runtime_reconcile_total{"), waiting)))
     }
 
-    /// What it holds now, and what it held at most, in MiB.
-    pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
-        usage::memory(self.child.id())
-    }
-
-    /// The CPU time that it has taken, in seconds.
-    pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
-        usage::cpu(self.child.id())
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 }
 
