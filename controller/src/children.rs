@@ -17,7 +17,7 @@ pub(crate) use observed::{Children, Observed};
 pub(crate) use owned_fields::is_ours;
 pub(crate) use owner::Owner;
 pub(crate) use standing::unsettled;
-pub(crate) use write::{ChildWriter, Failure};
+pub(crate) use write::ChildWriter;
 
 /// Who has written the fields of a child.
 pub(crate) const FIELD_MANAGER: &str = "lockstep";

@@ -90,7 +90,8 @@ pub struct Progress {
     pub readiness: Option<Readiness>,
     /// When to look again though nothing has changed in the cluster.
     pub requeue_after: Duration,
-    /// What the children are to be; those that are not named are deleted.
+    /// What the children are to be; those that are not named are deleted. While the object is being deleted, only
+    /// those of types that are [for cleanup](ChildType::for_cleanup) are meant.
     pub children: Vec<Value>,
 }
 
@@ -112,7 +113,7 @@ pub enum Finalized {
     Gone,
     /// Meant to stay: the object may go, and an Event says what is left behind.
     Kept(String),
-    /// Not gone yet.
+    /// Not gone yet; its children do what is left to do, or it goes by itself.
     Waiting(Progress),
 }
 

@@ -279,19 +279,21 @@ impl<R: Reconcile> Round<'_, R> {
     /// Whether the object can be used, where its operator leaves that to its children: once they are, as they now
     /// are, all that they are to be.
     fn readiness(&self, desired: &[Value]) -> Readiness {
-        if self.deleting_since.is_some() {
-            return Readiness {
-                ready: false,
-                reason: "Terminating",
-                message: "what the object stands for is going".to_owned(),
-            };
-        }
         let children = self.cycle.children.of(&self.uid);
         let observation = Observation {
             children: &children,
         };
         let mut desired = desired.iter();
-        match desired.find_map(|child| observation.waits_for(child)) {
+        let waits_for = desired.find_map(|child| observation.waits_for(child));
+        if self.deleting_since.is_some() {
+            let message = waits_for.unwrap_or("what the object stands for is going".to_owned());
+            return Readiness {
+                ready: false,
+                reason: "Terminating",
+                message,
+            };
+        }
+        match waits_for {
             Some(message) => Readiness {
                 ready: false,
                 reason: "ChildrenInProgress",

@@ -161,7 +161,9 @@ fn finalizer<R: Reconcile>(
 ) -> Option<String> {
     let is_namespaced = ruleset.crd()["spec"]["scope"] != "Cluster";
     let mut types = child_types.iter();
-    let is_needed = types.any(|type_| type_.is_guarded || (is_namespaced && !type_.is_namespaced));
+    let is_needed = types.any(|type_| {
+        type_.is_guarded || type_.is_for_cleanup || (is_namespaced && !type_.is_namespaced)
+    });
     let own = reconciler.finalizer().map(String::from);
     own.or_else(|| is_needed.then(|| format!("{}/finalizer", ruleset.group())))
 }

@@ -28,6 +28,7 @@ pub struct ChildType {
     pub(crate) is_namespaced: bool,
     pub(crate) strategy: Strategy,
     pub(crate) is_guarded: bool,
+    pub(crate) is_for_cleanup: bool,
 }
 
 impl ChildType {
@@ -56,6 +57,7 @@ impl ChildType {
             is_namespaced: *scope == Scope::Namespaced,
             strategy: Strategy::default(),
             is_guarded: false,
+            is_for_cleanup: false,
         }
     }
 
@@ -71,6 +73,15 @@ impl ChildType {
     #[must_use]
     pub fn guarded(mut self) -> Self {
         self.is_guarded = true;
+        self
+    }
+
+    /// One that does what has to be done before its owner goes, such as a Job: it may be asked for while the owner
+    /// is being deleted, and goes just before the owner does. The garbage collector is not told whose it is, since
+    /// it would take it away in the middle of its work; its labels tell that, and the owner gets a finalizer.
+    #[must_use]
+    pub fn for_cleanup(mut self) -> Self {
+        self.is_for_cleanup = true;
         self
     }
 

@@ -192,7 +192,7 @@ fn owned(owner: &Owner<'_>, type_: &ChildType, mut child: Value, fingerprint: &s
         let labels = object(metadata, "labels");
         labels.insert(CONTROLLER_LABEL.to_owned(), json!(owner.controller));
         labels.insert(OWNER_LABEL.to_owned(), json!(owner.uid));
-        if owner.can_be_named_by(type_) {
+        if owner.is_named_by(type_) {
             array(metadata, "ownerReferences").push(owner.reference());
         }
         if let Some(finalizer) = owner.finalizer.filter(|_| type_.is_guarded) {

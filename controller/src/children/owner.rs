@@ -19,10 +19,10 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    /// Whether the garbage collector can know of it: an owner is in the namespace of what it owns, or in
-    /// none.
-    pub(crate) fn can_be_named_by(&self, type_: &ChildType) -> bool {
-        self.namespace.is_none() || type_.is_namespaced
+    /// Whether the garbage collector knows of it: an owner is in the namespace of what it owns, or in none. It is
+    /// not to know of what cleans up.
+    pub(crate) fn is_named_by(&self, type_: &ChildType) -> bool {
+        (self.namespace.is_none() || type_.is_namespaced) && !type_.is_for_cleanup
     }
 
     pub(crate) fn reference(&self) -> Value {
@@ -55,12 +55,12 @@ impl Owner<'_> {
         let is_controlled = controller_of(child).is_some_and(|it| it.uid == self.uid);
         self.has(type_, child)
             && label(child, OWNER_LABEL) == Some(self.uid)
-            && (is_controlled || !self.can_be_named_by(type_))
+            && (is_controlled || !self.is_named_by(type_))
     }
 
     /// Whether an object has been made by this loop and was then left behind, as `--cascade=orphan` does.
     pub(crate) fn may_adopt(&self, type_: &ChildType, child: &DynamicObject) -> bool {
-        self.can_be_named_by(type_)
+        self.is_named_by(type_)
             && label(child, CONTROLLER_LABEL) == Some(self.controller)
             && controller_of(child).is_none()
             && child.metadata.deletion_timestamp.is_none()

@@ -41,38 +41,85 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
+    /// The same for an owner that is being deleted, of what cleans up: its other children are left to their end.
+    /// Says whether the owner is still there to be cleaned up after.
+    pub(crate) async fn clean_up(
+        &self,
+        children: &[Value],
+        observed: &Children,
+    ) -> Result<bool, Failure> {
+        let desired = desired(&self.owner, self.types, children)?;
+        for place in desired.keys() {
+            if !self.types[place.0].is_for_cleanup {
+                let why = "is asked for while its owner is being deleted, and its type is not one that cleans up; declare it with `ChildType::for_cleanup`, or leave it out";
+                return Err(self.named(place).refused("ChildOfDeleted", why).into());
+            }
+        }
+        let is_complete = desired.keys().all(|place| observed.contains_key(place));
+        if !is_complete && !self.may_clean_up().await? {
+            return Ok(false);
+        }
+        let mut cleaning = observed.clone();
+        cleaning.retain(|place, _| self.types[place.0].is_for_cleanup);
+        self.settle(children, &cleaning).await?;
+        Ok(true)
+    }
+
     /// Lets go of every child of an owner that ends, and deletes those that nobody else would delete. Says
     /// whether all of that has come to its end.
     pub(crate) async fn release(&self, keep_all: bool) -> Result<bool, kube::Error> {
         let mut are_gone = true;
         for (at, type_) in self.types.iter().enumerate() {
-            let is_named = self.owner.can_be_named_by(type_);
-            if is_named && !type_.is_guarded {
-                // The garbage collector's.
+            let is_named = self.owner.is_named_by(type_);
+            if type_.is_for_cleanup || is_named && !type_.is_guarded {
+                // Its turn comes last, or it is the garbage collector's.
                 continue;
             }
-            // What there really is: nobody looks after it from now on.
-            // In the owner's own namespace, where they are in one: no right beyond it is needed.
-            let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
-            let api: Api<DynamicObject> = objects::api(self.client, &type_.resource, namespace);
-            let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
-            let live = api.list(&ListParams::default().labels(&ours)).await?;
-            for child in live
-                .items
-                .iter()
-                .filter(|child| self.owner.has(type_, child))
-            {
-                let namespace = child.namespace().unwrap_or_default();
-                let place = (at, namespace, child.name_any());
+            for (place, child) in self.live(at).await? {
                 if keep_all || is_named {
-                    self.unguard(&place, child).await?;
+                    self.unguard(&place, &child).await?;
                 } else {
-                    self.delete(&place, child).await?;
+                    self.delete(&place, &child).await?;
                     are_gone = false;
                 }
             }
         }
+        if are_gone {
+            self.dismiss().await?;
+        }
         Ok(are_gone)
+    }
+
+    /// Deletes what has cleaned up. It is not waited for: while its owner stands, the next round would find it
+    /// missing and have all of it done again.
+    pub(crate) async fn dismiss(&self) -> Result<(), kube::Error> {
+        for (at, _) in self
+            .types
+            .iter()
+            .enumerate()
+            .filter(|it| it.1.is_for_cleanup)
+        {
+            for (place, child) in self.live(at).await? {
+                self.delete(&place, &child).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The children of a type that there really are: nobody looks after them from now on.
+    async fn live(&self, at: usize) -> Result<Vec<(Place, DynamicObject)>, kube::Error> {
+        let type_ = &self.types[at];
+        // In the owner's own namespace, where they are in one: no right beyond it is needed.
+        let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
+        let api: Api<DynamicObject> = objects::api(self.client, &type_.resource, namespace);
+        let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
+        let live = api.list(&ListParams::default().labels(&ours)).await?.items;
+        let live = live.into_iter().filter(|it| self.owner.has(type_, it));
+        let at_its_place = |child: DynamicObject| {
+            let namespace = child.namespace().unwrap_or_default();
+            ((at, namespace, child.name_any()), child)
+        };
+        Ok(live.map(at_its_place).collect())
     }
 
     async fn create(&self, place: &Place, child: &Desired) -> Result<(), Failure> {
@@ -130,7 +177,7 @@ impl ChildWriter<'_> {
             return Ok(());
         }
         let has_lost_its_owner =
-            controller_of(live).is_none() && self.owner.can_be_named_by(&self.types[place.0]);
+            controller_of(live).is_none() && self.owner.is_named_by(&self.types[place.0]);
         if has_lost_its_owner && !self.may_own().await? {
             return Ok(());
         }

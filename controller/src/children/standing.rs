@@ -26,6 +26,7 @@ pub(crate) fn unsettled(child: &DynamicObject) -> Option<String> {
         "PersistentVolumeClaim" => {
             (status["phase"] != "Bound").then(|| "is not bound to a volume".to_owned())
         }
+        "Job" if holds(status, "Failed") => Some("has failed".to_owned()),
         "Job" => (!holds(status, "Complete")).then(|| "has not completed".to_owned()),
         "Pod" => (!holds(status, "Ready")).then(|| "is not ready".to_owned()),
         _ => custom(status),
@@ -171,6 +172,12 @@ mod tests {
                 None,
             ),
             ("Job", json!({}), json!({}), Some("has not completed")),
+            (
+                "Job",
+                json!({}),
+                json!({"conditions": [{"type": "Failed", "status": "True"}]}),
+                Some("has failed"),
+            ),
             ("Pod", json!({}), ready("False"), Some("is not ready")),
             (
                 "Custom",

@@ -9,7 +9,7 @@ use kube::api::{
     Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
     PropagationPolicy, ValidationDirective,
 };
-use kube::core::Request;
+use kube::core::{PartialObjectMeta, Request, Status};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -29,6 +29,20 @@ pub(crate) enum Failure {
     Step(ReconcileError),
     /// The API server's, and it may pass.
     Api(kube::Error),
+}
+
+impl Failure {
+    /// What is told of it. Where the API server gives no answer at all, there is nothing to tell.
+    pub(crate) fn told(self) -> Result<ReconcileError, kube::Error> {
+        match self {
+            Self::Step(error) => Ok(error),
+            Self::Api(kube::Error::Api(answer)) => Ok(ReconcileError::Transient {
+                reason: "ChildNotWritten",
+                message: format!("a child cannot be written: {}", answer.message),
+            }),
+            Self::Api(error) => Err(error),
+        }
+    }
 }
 
 impl From<ReconcileError> for Failure {
@@ -56,13 +70,23 @@ impl ChildWriter<'_> {
     /// Whether the owner still is what the watch has brought: where it is being deleted and its children are
     /// orphaned, the news of the children may come first.
     pub(super) async fn may_own(&self) -> Result<bool, kube::Error> {
+        let owner = self.live_owner().await?;
+        Ok(owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none()))
+    }
+
+    /// Whether the owner still waits for us to let it go: what is made for one that does not is never deleted.
+    pub(super) async fn may_clean_up(&self) -> Result<bool, kube::Error> {
+        let owner = self.live_owner().await?;
+        let mut finalizers = owner.iter().flat_map(ResourceExt::finalizers);
+        Ok(finalizers.any(|name| Some(name.as_str()) == self.owner.finalizer))
+    }
+
+    async fn live_owner(&self) -> Result<Option<PartialObjectMeta<DynamicObject>>, kube::Error> {
         let api: Api<DynamicObject> =
             objects::api(self.client, self.owner.resource, self.owner.namespace);
         let owner = api.get_metadata_opt(self.owner.name).await?;
-        Ok(owner.is_some_and(|owner| {
-            owner.metadata.uid.as_deref() == Some(self.owner.uid)
-                && owner.metadata.deletion_timestamp.is_none()
-        }))
+        let uid = Some(self.owner.uid);
+        Ok(owner.filter(|owner| owner.metadata.uid.as_deref() == uid))
     }
 
     pub(super) async fn post(&self, place: &Place, body: &Value) -> Result<(), kube::Error> {
@@ -163,7 +187,7 @@ impl ChildWriter<'_> {
             .owner_references()
             .iter()
             .any(|it| it.uid == self.owner.uid);
-        let is_owned = controlled || !self.owner.can_be_named_by(&self.types[place.0]);
+        let is_owned = controlled || !self.owner.is_named_by(&self.types[place.0]);
         if is_marked && is_owned || !self.may_own().await? {
             return Ok(());
         }
@@ -270,6 +294,10 @@ impl ChildWriter<'_> {
         };
         let why = format!("is refused by the API server: {}", status.message);
         match status.code {
+            403 if is_of_a_namespace_that_goes(status) => {
+                let why = "cannot be made: its namespace is being deleted and takes nothing new";
+                self.named(place).waits("NamespaceTerminating", why).into()
+            }
             400 | 422 => self.named(place).refused("ChildInvalid", &why).into(),
             // It may be granted, or there may be room, without a change of ours.
             403 | 404 | 413 => self.named(place).waits("ChildRefused", &why).into(),
@@ -289,6 +317,11 @@ impl ChildWriter<'_> {
         tracing::debug!(kind, child = place.2, verb, "a child is written");
         self.writes.count(self.owner.controller, kind, verb);
     }
+}
+
+fn is_of_a_namespace_that_goes(status: &Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 fn is_from_creation(entry: &ManagedFieldsEntry) -> bool {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::Round;
 use crate::backoff::LONGEST_WHILE_DELETING;
 use crate::cycle::Next;
 use crate::finalizers;
-use crate::reconcile::{Deleted, Finalized, Reconcile, ReconcileError};
+use crate::reconcile::{Deleted, Finalized, Progress, Reconcile, ReconcileError};
 use crate::stalls::Stalls;
 use crate::status::{Standing, Status};
 
@@ -41,21 +42,44 @@ impl<R: Reconcile> Round<'_, R> {
         match self.cycle.reconciler.finalize(&deleted).await {
             Ok(Finalized::Gone) => self.release(&removal, None).await,
             Ok(Finalized::Kept(what)) => self.release(&removal, Some(&what)).await,
-            Ok(Finalized::Waiting(progress)) => {
-                let why = progress.readiness.as_ref().map(|it| it.message.clone());
-                let why = why.unwrap_or_default();
-                match self.stalled(&why).await {
-                    Some(status) => self.progressed(status, progress).await,
-                    None => self.let_go(&removal, &why).await,
-                }
+            Ok(Finalized::Waiting(progress)) => self.waiting(&removal, progress).await,
+            Err(error) => self.failing(&removal, error).await,
+        }
+    }
+
+    /// Has its children do the work that is left.
+    async fn waiting(
+        &self,
+        removal: &Patch<()>,
+        mut progress: Progress,
+    ) -> Result<Next, kube::Error> {
+        let writer = self.writer();
+        match writer.clean_up(&progress.children, &self.children).await {
+            Ok(true) => {}
+            // Gone already, or let go by another round: the watch has yet to tell.
+            Ok(false) => return Ok(Next::OnChange),
+            Err(failure) => return self.failing(removal, failure.told()?).await,
+        }
+        let readiness = progress.readiness.take();
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
+        match self.stalled(&readiness.message).await {
+            Some(status) => {
+                progress.readiness = Some(readiness);
+                self.progressed(status, progress).await
             }
-            Err(error) => {
-                let why = error.to_string();
-                match self.stalled(&why).await {
-                    Some(status) => self.failed(status, error).await,
-                    None => self.let_go(&removal, &why).await,
-                }
-            }
+            None => self.let_go(removal, &readiness.message).await,
+        }
+    }
+
+    async fn failing(
+        &self,
+        removal: &Patch<()>,
+        error: ReconcileError,
+    ) -> Result<Next, kube::Error> {
+        let why = error.to_string();
+        match self.stalled(&why).await {
+            Some(status) => self.failed(status, error).await,
+            None => self.let_go(removal, &why).await,
         }
     }
 
@@ -113,7 +137,12 @@ impl<R: Reconcile> Round<'_, R> {
             .announcer
             .warn(&self.reference, "Orphaned", &note)
             .await;
-        if let Err(error) = self.writer().release(self.keeps_all()).await {
+        let writer = self.writer();
+        let released = writer.release(self.keeps_all()).await;
+        for error in [released.err(), writer.dismiss().await.err()]
+            .iter()
+            .flatten()
+        {
             tracing::error!(%error, "its children may be left behind as well");
         }
         self.remove_finalizer(removal).await
@@ -126,7 +155,7 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
     async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Next, kube::Error> {
-        let (why, error) = match self.writer().release(self.keeps_all()).await {
+        match self.writer().release(self.keeps_all()).await {
             Ok(true) => {
                 if let Some(what) = kept {
                     tracing::warn!(what, "the object goes and what it stood for stays");
@@ -135,37 +164,34 @@ impl<R: Reconcile> Round<'_, R> {
                 }
                 return self.remove_finalizer(removal).await;
             }
-            Ok(false) => {
-                let why = "its children that are in no namespace have not yet gone";
-                (why.to_owned(), None)
-            }
+            Ok(false) => {}
             Err(error) => {
-                let why = format!("its children cannot be let go: {error}");
                 let error = ReconcileError::Transient {
                     reason: "ChildrenNotReleased",
-                    message: why.clone(),
+                    message: format!("its children cannot be let go: {error}"),
                 };
-                (why, Some(error))
-            }
-        };
-        match (self.stalled(&why).await, error) {
-            (None, _) => self.let_go(removal, &why).await,
-            (Some(status), Some(error)) => self.failed(status, error).await,
-            (Some(mut status), None) => {
-                status.stands(Standing::Reconciling, "ChildrenLeaving", &why);
-                self.write(&mut status).await?;
-                // Their watches tell when they are gone.
-                Ok(Next::After(LONGEST_WHILE_DELETING))
+                return self.failing(removal, error).await;
             }
         }
+        let why = "its children that are in no namespace have not yet gone";
+        let Some(mut status) = self.stalled(why).await else {
+            return self.let_go(removal, why).await;
+        };
+        status.stands(Standing::Reconciling, "ChildrenLeaving", why);
+        self.write(&mut status).await?;
+        // Their watches tell when they are gone.
+        Ok(Next::After(LONGEST_WHILE_DELETING))
     }
 
     async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Next, kube::Error> {
-        self.api
-            .patch(&self.name, &PatchParams::default(), removal)
-            .await?;
+        let params = PatchParams::default();
+        let patched = self.api.patch(&self.name, &params, removal).await?;
         tracing::info!("the finalizer is removed");
         self.forget();
+        if !patched.finalizers().is_empty() {
+            // It stays for the sake of others, and is no business of ours any more.
+            self.cycle.written.note(patched);
+        }
         Ok(Next::OnChange)
     }
 }

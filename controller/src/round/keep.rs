@@ -7,7 +7,6 @@ use shared_validation::{Accepted, Verdict, decode};
 
 use super::{Round, VALID};
 use crate::announce;
-use crate::children::Failure;
 use crate::cycle::Next;
 use crate::reconcile::{Progress, Reconcile, ReconcileError};
 use crate::related::Related;
@@ -92,25 +91,14 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// Makes the children as they are to be, and reports how far all of it got.
     async fn settle(&self, mut status: Status, progress: Progress) -> Result<Next, kube::Error> {
-        match self
-            .writer()
-            .settle(&progress.children, &self.children)
-            .await
-        {
+        let writer = self.writer();
+        match writer.settle(&progress.children, &self.children).await {
             Ok(()) => self.progressed(status, progress).await,
-            Err(Failure::Step(error)) => {
+            Err(failure) => {
+                let error = failure.told()?;
                 status.fields(progress.status);
                 self.failed(status, error).await
             }
-            Err(Failure::Api(kube::Error::Api(answer))) => {
-                status.fields(progress.status);
-                let error = ReconcileError::Transient {
-                    reason: "ChildNotWritten",
-                    message: format!("a child cannot be written: {}", answer.message),
-                };
-                self.failed(status, error).await
-            }
-            Err(Failure::Api(error)) => Err(error),
         }
     }
 

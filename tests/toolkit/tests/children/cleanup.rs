@@ -1,0 +1,221 @@
+//! What has to be done by a Job before an object goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use control_plane::{Cluster, eventually};
+use controller::{
+    ChildType, Deleted, Finalized, Handled, Handler, Loop, Metrics, Progress, ReconcileError,
+    Stalls, Strategy, SyncRequest, SyncResponse,
+};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::ResourceExt;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams, PropagationPolicy};
+use kube::core::GroupVersionKind;
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use shared_validation::{CurrentPolicy, Kind, Ruleset};
+use toolkit::{Running, becomes, install_crd, stands, toy_crd};
+
+/// An object with something to wind up.
+#[derive(Deserialize)]
+struct Estate {}
+
+impl Kind for Estate {
+    const GROUP: &'static str = "toys.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Estate";
+
+    fn crd() -> Value {
+        toy_crd("Estate", "estates", "Namespaced", &json!({}))
+    }
+
+    fn example() -> Value {
+        json!({})
+    }
+}
+
+struct Executor;
+
+impl Handler<Estate> for Executor {
+    fn sync(&self, request: &SyncRequest<'_, Estate>) -> Result<SyncResponse, ReconcileError> {
+        let name = &request.raw_parent()["metadata"]["name"];
+        SyncResponse::new().child(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"},
+        }))
+    }
+
+    fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+        let name = deleted.object["metadata"]["name"].as_str();
+        let container = json!({"name": "c", "image": "windup"});
+        let pod = json!({"restartPolicy": "Never", "containers": [container]});
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": name}, "spec": {"template": {"spec": pod}},
+        });
+        if deleted.children.waits_for(&job).is_none() {
+            return Ok(Finalized::Gone);
+        }
+        Ok(Finalized::Waiting(Progress {
+            status: Map::new(),
+            readiness: None,
+            requeue_after: Duration::from_mins(10),
+            children: vec![job],
+        }))
+    }
+}
+
+fn start(cluster: &Cluster, stalls: Stalls) -> Running {
+    let ruleset = Ruleset::<Estate>::compile().expect("the rules");
+    let handler = Handled::new(Executor).making([
+        ChildType::namespaced::<ConfigMap>(),
+        ChildType::namespaced::<Job>()
+            .strategy(Strategy::Recreate)
+            .for_cleanup(),
+    ]);
+    let metrics = Metrics::register(&mut Registry::default());
+    let policy = CurrentPolicy::default();
+    let run = Loop::new(
+        cluster.client(),
+        Arc::new(ruleset),
+        handler,
+        metrics,
+        policy,
+    );
+    Running::start(run.stalls(stalls))
+}
+
+struct Place {
+    estates: Api<DynamicObject>,
+    jobs: Api<DynamicObject>,
+    maps: Api<DynamicObject>,
+}
+
+impl Place {
+    fn of(cluster: &Cluster, namespace: &str) -> Self {
+        let gvk = GroupVersionKind::gvk(Estate::GROUP, Estate::VERSION, Estate::KIND);
+        let estates = ApiResource::from_gvk_with_plural(&gvk, "estates");
+        let api =
+            |resource: &ApiResource| Api::namespaced_with(cluster.client(), namespace, resource);
+        Self {
+            estates: api(&estates),
+            jobs: api(&ApiResource::erase::<Job>(&())),
+            maps: api(&ApiResource::erase::<ConfigMap>(&())),
+        }
+    }
+
+    /// Makes an object and waits until it stands.
+    async fn make(&self, name: &str) {
+        let object = json!({
+            "apiVersion": "toys.example.com/v1", "kind": "Estate", "metadata": {"name": name},
+        });
+        let object = serde_json::from_value(object).expect("an object");
+        let made = self.estates.create(&PostParams::default(), &object).await;
+        made.expect("it is stored");
+        stands(&self.estates, name, "Ready", "True").await;
+    }
+}
+
+async fn goes(api: &Api<DynamicObject>, name: &str) {
+    becomes(api, name, "going", |found| found.is_none()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cluster = Cluster::start().await.expect("a cluster");
+    install_crd(&cluster.client(), Estate::crd()).await;
+    let _running = start(&cluster, Stalls::default());
+    let Place {
+        estates,
+        jobs,
+        maps,
+    } = &Place::of(&cluster, "default");
+    let ways = [
+        ("background", PropagationPolicy::Background),
+        ("foreground", PropagationPolicy::Foreground),
+        ("orphan", PropagationPolicy::Orphan),
+    ];
+    let mut working = Vec::new();
+    for (name, policy) in ways.clone() {
+        Place::of(&cluster, "default").make(name).await;
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            ..DeleteParams::default()
+        };
+        estates
+            .delete(name, &params)
+            .await
+            .expect("deletion begins");
+        // There is no node that could run it.
+        let waits = format!("Job '{name}' has not completed");
+        let told = eventually("the Job being told", async || {
+            let estate = estates.get(name).await.ok()?;
+            let conditions = estate.data["status"]["conditions"].to_string();
+            conditions.contains(&waits).then_some(())
+        });
+        told.await.expect("it is told");
+        working.push(jobs.get(name).await.expect("the Job").uid());
+    }
+    // The garbage collector has been there, and leaves what does the work.
+    goes(maps, "foreground").await;
+    becomes(maps, "orphan", "being orphaned", |found| {
+        found.is_some_and(|found| found.owner_references().is_empty())
+    })
+    .await;
+    for ((name, _), uid) in ways.iter().zip(working) {
+        let job = jobs.get(name).await.expect("the Job is still there");
+        assert_eq!(job.uid(), uid, "it is the one that was made");
+        assert_eq!(job.metadata.deletion_timestamp, None, "{name}");
+    }
+    cluster.add_node("node").await.expect("a node");
+    for (name, _) in ways {
+        goes(estates, name).await;
+        goes(jobs, name).await;
+    }
+    goes(maps, "background").await;
+    maps.get("orphan")
+        .await
+        .expect("it is left, as was asked for");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cluster = Cluster::start().await.expect("a cluster");
+    install_crd(&cluster.client(), Estate::crd()).await;
+    let running = start(&cluster, Stalls::default());
+    let namespaces: Api<Namespace> = Api::all(cluster.client());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "leaving"}}));
+    let namespace = namespace.expect("a Namespace");
+    let made = namespaces.create(&PostParams::default(), &namespace).await;
+    made.expect("it is stored");
+    let place = Place::of(&cluster, "leaving");
+    place.make("a").await;
+    let params = DeleteParams::default();
+    let deleted = namespaces.delete("leaving", &params).await;
+    deleted.expect("deletion begins");
+    let told = eventually("the condition", async || {
+        let estate = place.estates.get("a").await.ok()?;
+        let conditions = estate.data["status"]["conditions"].as_array()?.clone();
+        let mut conditions = conditions.into_iter();
+        conditions.find(|it| it["type"] == "Ready" && it["reason"] == "NamespaceTerminating")
+    });
+    assert_eq!(
+        told.await.expect("it is told")["message"],
+        "the child Job 'a' (batch/v1) cannot be made: its namespace is being deleted and takes nothing new"
+    );
+    running.stop().await;
+    let stalls = Stalls {
+        let_go_after: Some(Duration::from_secs(1)),
+        ..Stalls::default()
+    };
+    let _running = start(&cluster, stalls);
+    let gone = eventually("the namespace going", async || {
+        let left = namespaces.get_opt("leaving").await.ok()?;
+        left.is_none().then_some(())
+    });
+    gone.await.expect("nothing holds it");
+}
