@@ -169,6 +169,8 @@ async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
         let job = jobs.get(name).await.expect("the Job is still there");
         assert_eq!(job.uid(), uid, "it is the one that was made");
         assert_eq!(job.metadata.deletion_timestamp, None, "{name}");
+        // Else the garbage collector would delete it at a moment of its own.
+        assert_eq!(job.owner_references(), [], "{name}");
     }
     cluster.add_node("node").await.expect("a node");
     for (name, _) in ways {
