@@ -1,8 +1,31 @@
 //! Finalizers: each controller sets and removes its own and leaves the others' alone.
 
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{PatchOperation, RemoveOperation, TestOperation};
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
 use kube::api::Patch;
+use serde_json::json;
+
+/// What adds a finalizer to a list of them, if it is not in it.
+pub(crate) fn addition(finalizers: &[String], finalizer: &str) -> Option<PatchOperation> {
+    if finalizers.iter().any(|name| name == finalizer) {
+        return None;
+    }
+    let (place, value) = if finalizers.is_empty() {
+        (["metadata", "finalizers"].as_slice(), json!([finalizer]))
+    } else {
+        (["metadata", "finalizers", "-"].as_slice(), json!(finalizer))
+    };
+    let path = PointerBuf::from_tokens(place.iter().copied());
+    Some(PatchOperation::Add(AddOperation { path, value }))
+}
+
+/// What has operations refused, as a conflict, that were decided on an object in another state than this.
+pub(crate) fn only_in(version: Option<&str>) -> PatchOperation {
+    PatchOperation::Add(AddOperation {
+        path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
+        value: json!(version),
+    })
+}
 
 /// What removes a finalizer from a list of them, if it is in it.
 pub(crate) fn removal(finalizers: &[String], finalizer: &str) -> Option<Patch<()>> {

@@ -23,6 +23,7 @@ mod objects;
 mod pace;
 mod pause;
 pub mod predicate;
+mod protection;
 mod queue;
 mod reconcile;
 mod related;

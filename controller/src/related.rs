@@ -15,7 +15,7 @@ use crate::reconcile::ReconcileError;
 use crate::watch::{Reference, Watch};
 
 /// What is referred to: the place of a watch in the operator's list, a namespace, and how.
-type Target = (usize, String, Reference);
+pub(crate) type Target = (usize, String, Reference);
 
 /// Who refers to what, both ways.
 pub(crate) struct Referrers<K> {
@@ -24,7 +24,7 @@ pub(crate) struct Referrers<K> {
 
 struct State<K> {
     by_target: HashMap<Target, BTreeSet<K>>,
-    targets: HashMap<K, Vec<Target>>,
+    targets: HashMap<K, BTreeSet<Target>>,
 }
 
 impl<K> Default for Referrers<K> {
@@ -39,24 +39,28 @@ impl<K> Default for Referrers<K> {
 }
 
 impl<K: Clone + Ord + Hash> Referrers<K> {
-    /// Takes what an object now refers to; nothing, when it is gone.
-    pub(crate) fn set(&self, key: &K, targets: Vec<Target>) {
+    /// Takes what an object now refers to; nothing, when it is gone. Gives what has begun or ceased to be referred
+    /// to by it.
+    pub(crate) fn set(&self, key: &K, targets: BTreeSet<Target>) -> Vec<Target> {
         let mut state = self.state();
-        for target in state.targets.remove(key).into_iter().flatten() {
-            if let Some(keys) = state.by_target.get_mut(&target) {
+        let before = state.targets.remove(key).unwrap_or_default();
+        let changed: Vec<_> = before.symmetric_difference(&targets).cloned().collect();
+        for target in before.difference(&targets) {
+            if let Some(keys) = state.by_target.get_mut(target) {
                 keys.remove(key);
                 if keys.is_empty() {
-                    state.by_target.remove(&target);
+                    state.by_target.remove(target);
                 }
             }
         }
-        for target in &targets {
+        for target in targets.difference(&before) {
             let keys = state.by_target.entry(target.clone()).or_default();
             keys.insert(key.clone());
         }
         if !targets.is_empty() {
             state.targets.insert(key.clone(), targets);
         }
+        changed
     }
 
     /// Those that refer to an object, as it is or as it was.
@@ -82,7 +86,7 @@ impl<K: Clone + Ord + Hash> Referrers<K> {
 }
 
 /// What an object refers to, by all watches.
-pub(crate) fn targets(watches: &[Watch], namespace: &str, object: &Value) -> Vec<Target> {
+pub(crate) fn targets(watches: &[Watch], namespace: &str, object: &Value) -> BTreeSet<Target> {
     let watches = watches.iter().enumerate();
     watches
         .flat_map(|(at, watch)| {
@@ -226,19 +230,20 @@ mod tests {
             "n".to_owned(),
             Reference::Labelled("app".to_owned(), "db".to_owned()),
         );
-        referrers.set(&"a", vec![named("s")]);
-        referrers.set(&"b", vec![named("s"), named("t")]);
-        referrers.set(&"c", vec![labelled]);
+        referrers.set(&"a", BTreeSet::from([named("s")]));
+        referrers.set(&"b", BTreeSet::from([named("s"), named("t")]));
+        referrers.set(&"c", BTreeSet::from([labelled]));
         let (s, t) = (object("s", &json!({})), object("t", &json!({"app": "db"})));
         assert_eq!(found(&referrers, None, Some(&s)), ["a", "b"]);
         assert_eq!(found(&referrers, Some(&t), None), ["b", "c"]);
         // It loses its label, and with it whoever was served by it.
         let bare = object("t", &json!({}));
         assert_eq!(found(&referrers, Some(&t), Some(&bare)), ["b", "c"]);
-        referrers.set(&"b", vec![named("t")]);
+        let changed = referrers.set(&"b", BTreeSet::from([named("t"), named("u")]));
+        assert_eq!(changed, [named("s"), named("u")]);
         assert_eq!(found(&referrers, None, Some(&s)), ["a"]);
         for key in ["a", "b", "c"] {
-            referrers.set(&key, Vec::new());
+            referrers.set(&key, BTreeSet::new());
         }
         let state = referrers.state();
         assert!(

@@ -187,18 +187,18 @@ impl<R: Reconcile> Run for Loop<R> {
             related: &stores.related,
             queue: &queue,
         };
-        let sources = Sources::new(cycle, &queue);
+        let sources = Sources::new(cycle, &stores, &queue);
         let complete = sources.complete();
         let until_stopped = async {
             tokio::select! {
                 // An error means that nobody can tell any more.
                 _ = stop.wait_for(|stop| *stop) => {}
-                () = sources.follow(&stores) => {}
+                () = sources.follow() => {}
             }
-            queue.close();
+            sources.close();
         };
         let workers = (0..concurrency.get()).map(|_| worker.work(complete.clone()));
-        tokio::join!(until_stopped, join_all(workers));
+        tokio::join!(until_stopped, join_all(workers), sources.protect());
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the rounds of one kind come from: its objects, their children, and what they depend on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::cycle::Cycle;
 use crate::kept::{Key, Store, key_of};
 use crate::pause;
 use crate::predicate::{Change, generation_or_finalizers};
+use crate::protection::Protection;
 use crate::queue::{Priority, Queue};
 use crate::reconcile::Reconcile;
 use crate::related::{Referrers, targets};
@@ -39,22 +40,29 @@ impl Stores {
 /// The watches of one kind, and what comes of what they bring.
 pub(crate) struct Sources<'a, R> {
     cycle: &'a Cycle<R>,
+    stores: &'a Stores,
     queue: &'a Queue<Key>,
     /// Where an object is, by its UID.
     keys: Mutex<HashMap<String, Key>>,
-    referrers: Referrers<Key>,
+    referrers: Arc<Referrers<Key>>,
+    /// Of each watch that protects what it watches.
+    protections: Vec<Option<Protection<'a, R>>>,
     /// How many watches have not yet told all that stands.
     incomplete: watch::Sender<usize>,
 }
 
 impl<'a, R: Reconcile> Sources<'a, R> {
-    pub(crate) fn new(cycle: &'a Cycle<R>, queue: &'a Queue<Key>) -> Self {
+    pub(crate) fn new(cycle: &'a Cycle<R>, stores: &'a Stores, queue: &'a Queue<Key>) -> Self {
         let watches = 1 + cycle.child_types.len() + cycle.watches.len();
+        let referrers = Arc::new(Referrers::default());
+        let protection = |(at, store)| Protection::new(cycle, at, store, &referrers);
         Self {
             cycle,
+            stores,
             queue,
             keys: Mutex::default(),
-            referrers: Referrers::default(),
+            protections: stores.related.iter().enumerate().map(protection).collect(),
+            referrers,
             incomplete: watch::channel(watches).0,
         }
     }
@@ -64,11 +72,25 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         self.incomplete.subscribe()
     }
 
+    /// Protects what is to be protected, until there is no more to come.
+    pub(crate) async fn protect(&self) {
+        let protections = self.protections.iter().flatten();
+        join_all(protections.map(|it| it.work(self.complete()))).await;
+    }
+
+    /// Nothing more is to come.
+    pub(crate) fn close(&self) {
+        self.queue.close();
+        for protection in self.protections.iter().flatten() {
+            protection.close();
+        }
+    }
+
     /// Follows every watch. None of them takes another one down.
-    pub(crate) async fn follow(&self, stores: &Stores) {
-        let parents = self.parents(&stores.parents);
+    pub(crate) async fn follow(&self) {
+        let parents = self.parents(&self.stores.parents);
         let children = (0..self.cycle.child_types.len()).map(|type_| self.children(type_));
-        let related = stores.related.iter().enumerate();
+        let related = self.stores.related.iter().enumerate();
         let related = related.map(|(at, store)| self.related(at, store));
         join(parents, join(join_all(children), join_all(related))).await;
     }
@@ -103,6 +125,9 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let resource = &watch.resource;
         let events = self.events(resource, &watch.config, watch.is_metadata_only);
         let saw = |seen: &Seen<'_>| {
+            if let Some(protection) = &self.protections[at] {
+                protection.saw(&seen.change);
+            }
             if watch.is_worth_a_round(&seen.change) {
                 for key in self.referrers.of(at, &seen.change) {
                     self.queue.add(key, priority(seen), Duration::ZERO);
@@ -188,22 +213,29 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     /// Takes note of where an object is and what it refers to.
     fn note(&self, change: &Change<'_, DynamicObject>) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = change.before
-            && let Some(uid) = before.uid()
-        {
+        if let Some(uid) = change.before.and_then(|before| before.uid()) {
             keys.remove(&uid);
-            self.referrers.set(&key_of(before), Vec::new());
         }
         if let Some(after) = change.after
             && let Some(uid) = after.uid()
         {
             keys.insert(uid, key_of(after));
-            if !self.cycle.watches.is_empty()
-                && let Ok(object) = serde_json::to_value(&**after)
-            {
-                let namespace = after.namespace().unwrap_or_default();
-                let targets = targets(&self.cycle.watches, &namespace, &object);
-                self.referrers.set(&key_of(after), targets);
+        }
+        drop(keys);
+        let Some(object) = change.after.or(change.before) else {
+            return;
+        };
+        let mut now = BTreeSet::new();
+        if change.after.is_some()
+            && !self.cycle.watches.is_empty()
+            && let Ok(value) = serde_json::to_value(&**object)
+        {
+            let namespace = object.namespace().unwrap_or_default();
+            now = targets(&self.cycle.watches, &namespace, &value);
+        }
+        for (at, namespace, reference) in self.referrers.set(&key_of(object), now) {
+            if let Some(protection) = &self.protections[at] {
+                protection.is_touched(&namespace, &reference);
             }
         }
     }

@@ -22,6 +22,12 @@ pub enum Reference {
 type References = Arc<dyn Fn(&Value) -> Vec<Reference> + Send + Sync>;
 type Predicate = Arc<dyn Fn(&Change<'_, DynamicObject>) -> bool + Send + Sync>;
 
+/// What a watch has to do with what it watches.
+const LOOKS: &[&str] = &["list", "watch"];
+
+/// The same, of one that protects.
+const PROTECTS: &[&str] = &["get", "list", "patch", "watch"];
+
 /// A watch on objects that others depend on: a change of one leads to a round for each object that refers to
 /// it, found through an index.
 ///
@@ -34,6 +40,7 @@ pub struct Watch {
     pub(crate) resource: ApiResource,
     pub(crate) config: watcher::Config,
     pub(crate) is_metadata_only: bool,
+    pub(crate) is_protected: bool,
     predicates: Vec<Predicate>,
     references: References,
 }
@@ -55,6 +62,7 @@ impl Watch {
             resource,
             config: watcher::Config::default(),
             is_metadata_only: false,
+            is_protected: false,
             predicates: Vec::new(),
             references: Arc::new(references),
         }
@@ -81,6 +89,14 @@ impl Watch {
         self
     }
 
+    /// Keeps what is referred to, once somebody deletes it, until nothing refers to it any more, nor is left of what
+    /// did: with a finalizer, `GROUP/used-by-KIND`, of the kind that refers to it.
+    #[must_use]
+    pub fn protected(mut self) -> Self {
+        self.is_protected = true;
+        self
+    }
+
     /// Only changes that are worth a round. Given twice, a change must pass both.
     #[must_use]
     pub fn when(
@@ -96,7 +112,7 @@ impl Watch {
         json!({
             "apiGroups": [self.resource.group],
             "resources": [self.resource.plural],
-            "verbs": ["list", "watch"],
+            "verbs": if self.is_protected { PROTECTS } else { LOOKS },
         })
     }
 

@@ -1,13 +1,13 @@
 //! A round of an object that is to stay.
 
-use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, PatchOperation};
-use serde_json::{Value, json};
+use json_patch::PatchOperation;
+use serde_json::Value;
 use shared_validation::{Accepted, Verdict, decode};
 
 use super::{Round, VALID};
 use crate::announce;
 use crate::cycle::Next;
+use crate::finalizers;
 use crate::reconcile::{Progress, Reconcile, ReconcileError};
 use crate::related::Related;
 use crate::request::SyncRequest;
@@ -105,22 +105,12 @@ impl<R: Reconcile> Round<'_, R> {
     /// One patch with the defaults to persist and our finalizer, if any of it is missing.
     fn initialization(&self, verdict: &Verdict) -> Option<Vec<PatchOperation>> {
         let mut operations = verdict.additions.0.clone();
-        if let Some(finalizer) = &self.cycle.finalizer
-            && !self.finalizers.contains(finalizer)
-        {
-            let (place, value): (&[_], _) = if self.finalizers.is_empty() {
-                (&["metadata", "finalizers"], json!([finalizer]))
-            } else {
-                (&["metadata", "finalizers", "-"], json!(finalizer))
-            };
-            operations.push(add(place, value));
-        }
+        let finalizer = self.cycle.finalizer.iter();
+        operations.extend(finalizer.filter_map(|it| finalizers::addition(&self.finalizers, it)));
         if operations.is_empty() {
             return None;
         }
-        // With the resource version: what was decided on stale data is refused as a conflict.
-        let version = json!(self.resource_version());
-        operations.insert(0, add(&["metadata", "resourceVersion"], version));
+        operations.insert(0, finalizers::only_in(self.resource_version().as_deref()));
         Some(operations)
     }
 
@@ -133,15 +123,4 @@ impl<R: Reconcile> Round<'_, R> {
 /// Whether the API server will say the same again, however often it is asked.
 fn is_refusal(code: u16) -> bool {
     (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
-}
-
-fn add(place: &[&str], value: Value) -> PatchOperation {
-    PatchOperation::Add(AddOperation {
-        path: pointer(place),
-        value,
-    })
-}
-
-fn pointer(place: &[&str]) -> PointerBuf {
-    PointerBuf::from_tokens(place.iter().copied())
 }

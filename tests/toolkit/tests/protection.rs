@@ -1,0 +1,258 @@
+//! What objects refer to, kept while they do, on a real control plane.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use control_plane::{Cluster, eventually};
+use controller::{
+    Deleted, Finalized, Handled, Handler, Loop, Metrics, Progress, ReconcileError, Reference,
+    SyncRequest, SyncResponse, Watch,
+};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::events::v1::Event;
+use kube::ResourceExt;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
+use kube::core::GroupVersionKind;
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use shared_validation::{CurrentPolicy, Kind, Ruleset};
+use toolkit::{Calls, Running, becomes, install_crd, stands, toy_crd};
+
+const FINALIZER: &str = "toys.example.com/used-by-vault";
+
+/// An object that needs a key to be emptied.
+#[derive(Deserialize)]
+struct Vault {}
+
+impl Kind for Vault {
+    const GROUP: &'static str = "toys.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Vault";
+
+    fn crd() -> Value {
+        let text = json!({"type": "string"});
+        let spec = json!({"type": "object", "properties": {"key": text, "spare": text}});
+        toy_crd("Vault", "vaults", "Namespaced", &json!({"spec": spec}))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {}})
+    }
+}
+
+#[derive(Clone, Default)]
+struct Keeper {
+    is_emptied: Arc<AtomicBool>,
+}
+
+impl Handler<Vault> for Keeper {
+    fn sync(&self, _: &SyncRequest<'_, Vault>) -> Result<SyncResponse, ReconcileError> {
+        Ok(SyncResponse::new())
+    }
+
+    fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+        if self.is_emptied.load(Ordering::Acquire) {
+            return Ok(Finalized::Gone);
+        }
+        Ok(Finalized::Waiting(Progress {
+            status: Map::new(),
+            readiness: None,
+            requeue_after: Duration::from_millis(200),
+            children: Vec::new(),
+        }))
+    }
+}
+
+/// Two ways to refer to a Secret: each alone protects it.
+fn watches() -> [Watch; 2] {
+    ["/spec/key", "/spec/spare"].map(|place| {
+        let named = move |object: &Value| {
+            let name = object.pointer(place).and_then(Value::as_str);
+            name.map(|name| Reference::Named(name.to_owned()))
+                .into_iter()
+                .collect()
+        };
+        Watch::on::<Secret>(named)
+            .labels("key=true")
+            .metadata_only()
+            .protected()
+    })
+}
+
+struct Vaults {
+    cluster: Cluster,
+    calls: Calls,
+    keeper: Keeper,
+    vaults: Api<DynamicObject>,
+    secrets: Api<DynamicObject>,
+}
+
+impl Vaults {
+    async fn new(namespace: &str) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let cluster = Cluster::start().await.expect("a cluster");
+        install_crd(&cluster.client(), Vault::crd()).await;
+        let gvk = GroupVersionKind::gvk(Vault::GROUP, Vault::VERSION, Vault::KIND);
+        let vaults = ApiResource::from_gvk_with_plural(&gvk, "vaults");
+        let secrets = ApiResource::erase::<Secret>(&());
+        Self {
+            vaults: Api::namespaced_with(cluster.client(), namespace, &vaults),
+            secrets: Api::namespaced_with(cluster.client(), namespace, &secrets),
+            calls: Calls::default(),
+            keeper: Keeper::default(),
+            cluster,
+        }
+    }
+
+    async fn start(&self) -> Running {
+        let ruleset = Ruleset::<Vault>::compile().expect("the rules");
+        let handler = Handled::new(self.keeper.clone())
+            .watching(watches())
+            .finalizer("toys.example.com/emptied");
+        Running::start(Loop::new(
+            self.calls.client(&self.cluster).await,
+            Arc::new(ruleset),
+            handler,
+            Metrics::register(&mut Registry::default()),
+            CurrentPolicy::default(),
+        ))
+    }
+
+    async fn vault(&self, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": "toys.example.com/v1", "kind": "Vault",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        let params = PatchParams::apply("author").force();
+        let patch = Patch::Apply(object);
+        let told = self.vaults.patch(name, &params, &patch).await;
+        told.expect("it is stored");
+    }
+
+    async fn secret(&self, name: &str) {
+        let metadata = json!({"name": name, "labels": {"key": "true"}});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata});
+        let secret = serde_json::from_value(secret).expect("a Secret");
+        let params = PostParams::default();
+        let made = self.secrets.create(&params, &secret).await;
+        made.expect("it is stored");
+    }
+
+    async fn is_protected(&self, name: &str, is_so: bool) {
+        let what = format!("protected: {is_so}");
+        becomes(&self.secrets, name, &what, |found| {
+            found.is_some_and(|found| found.finalizers().contains(&FINALIZER.to_owned()) == is_so)
+        })
+        .await;
+    }
+
+    async fn delete(&self, api: &Api<DynamicObject>, name: &str) {
+        let deleted = api.delete(name, &DeleteParams::default()).await;
+        deleted.expect("deletion begins");
+    }
+
+    async fn goes(&self, api: &Api<DynamicObject>, name: &str) {
+        becomes(api, name, "going", |found| found.is_none()).await;
+    }
+
+    /// Waits until it is said why a Secret is kept.
+    async fn is_told(&self, expected: &str) {
+        let events: Api<Event> = Api::namespaced(self.cluster.client(), "default");
+        let told = eventually("the Event", async || {
+            let all = events.list(&ListParams::default()).await.ok()?.items;
+            let mut notes = all
+                .into_iter()
+                .filter(|event| event.reason.as_deref() == Some("InUse"))
+                .filter_map(|event| event.note);
+            notes.find(|note| note.contains(expected))
+        });
+        told.await.expect("it is told");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_referred_to_stays_until_nothing_refers_to_it_any_more() {
+    let vaults = Vaults::new("default").await;
+    vaults.keeper.is_emptied.store(true, Ordering::Release);
+    let running = vaults.start().await;
+    for name in ["used", "unused"] {
+        vaults.secret(name).await;
+    }
+    vaults.vault("a", json!({"key": "used"})).await;
+    vaults.vault("b", json!({"spare": "used"})).await;
+    vaults.is_protected("used", true).await;
+    vaults.is_protected("unused", false).await;
+
+    vaults.delete(&vaults.secrets, "used").await;
+    vaults.is_told("by Vault 'a', 'b'; it goes once").await;
+    // One refers to another, the other one goes.
+    vaults.vault("b", json!({"spare": "unused"})).await;
+    vaults.is_protected("unused", true).await;
+    vaults.is_protected("used", true).await;
+    vaults.delete(&vaults.vaults, "a").await;
+    vaults.goes(&vaults.secrets, "used").await;
+
+    // What nobody watches any more is let go, too.
+    let unlabelled = Patch::Merge(json!({"metadata": {"labels": {"key": null}}}));
+    let params = PatchParams::default();
+    let patched = vaults.secrets.patch("unused", &params, &unlabelled).await;
+    patched.expect("it is changed");
+    vaults.vault("b", json!({"key": "other"})).await;
+    vaults.is_protected("unused", false).await;
+
+    // And what was dropped while nobody looked.
+    vaults.secret("late").await;
+    vaults.vault("b", json!({"key": "late"})).await;
+    vaults.is_protected("late", true).await;
+    running.stop().await;
+    vaults.vault("b", json!({"key": "other"})).await;
+    let _running = vaults.start().await;
+    vaults.is_protected("late", false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_object_needs_for_its_own_end_stays_until_that_is_over() {
+    let vaults = Vaults::new("leaving").await;
+    let namespaces: Api<Namespace> = Api::all(vaults.cluster.client());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "leaving"}}));
+    let namespace = namespace.expect("a Namespace");
+    let made = namespaces.create(&PostParams::default(), &namespace).await;
+    made.expect("it is stored");
+    let _running = vaults.start().await;
+    vaults.secret("s").await;
+    vaults.vault("a", json!({"key": "s"})).await;
+    vaults.is_protected("s", true).await;
+    stands(&vaults.vaults, "a", "Ready", "True").await;
+
+    // All that is in the namespace is deleted at once, in whatever order.
+    let params = DeleteParams::default();
+    let deleted = namespaces.delete("leaving", &params).await;
+    deleted.expect("deletion begins");
+    becomes(&vaults.secrets, "s", "being deleted", |found| {
+        found.is_some_and(|found| found.metadata.deletion_timestamp.is_some())
+    })
+    .await;
+    stands(&vaults.vaults, "a", "Ready", "False").await;
+    vaults.is_protected("s", true).await;
+    vaults.calls.take_writes();
+    vaults.keeper.is_emptied.store(true, Ordering::Release);
+    let gone = eventually("the namespace going", async || {
+        let left = namespaces.get_opt("leaving").await.ok()?;
+        left.is_none().then_some(())
+    });
+    gone.await.expect("nothing holds it");
+    let writes = vaults.calls.take_writes().into_iter();
+    let patched: Vec<_> = writes
+        .filter(|call| call.verb == "patch")
+        .map(|call| call.resource)
+        .collect();
+    assert_eq!(
+        patched,
+        ["vaults", "secrets"],
+        "first the one that needs it"
+    );
+}
