@@ -1,11 +1,12 @@
-//! The objects that watches have brought, as text: as trees they take several times as much, and between two
-//! rounds nobody looks at them.
+//! The objects that watches have brought, as compressed text: as trees they take many times as much, and between
+//! two rounds nobody looks at them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 
 use crate::objects::version;
 
@@ -16,19 +17,27 @@ pub(crate) fn key_of(object: &DynamicObject) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// An object as text, with what is asked of it most often.
+/// What objects of one type have in common: the text of one of them. Each is kept as what differs from it, which
+/// is little where they have been made by the same hands. Shared by its clones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pattern(Arc<OnceLock<Box<[u8]>>>);
+
+/// An object as compressed text, with what is asked of it most often.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    text: Box<str>,
+    packed: Box<[u8]>,
+    pattern: Pattern,
     uid: Box<str>,
     version: Option<u64>,
 }
 
 impl Kept {
-    pub(crate) fn of(object: &DynamicObject) -> Self {
-        let text = serde_json::to_string(object).expect("an object is JSON");
+    pub(crate) fn of(object: &DynamicObject, pattern: &Pattern) -> Self {
+        let text = serde_json::to_vec(object).expect("an object is JSON");
+        let common = pattern.0.get_or_init(|| text.clone().into());
         Self {
-            text: text.into(),
+            packed: compress_prepend_size_with_dict(&text, common).into(),
+            pattern: pattern.clone(),
             uid: object.uid().unwrap_or_default().into(),
             version: version(object),
         }
@@ -36,7 +45,18 @@ impl Kept {
 
     /// The object itself.
     pub(crate) fn open(&self) -> DynamicObject {
-        serde_json::from_str(&self.text).expect("it was written from one")
+        serde_json::from_slice(&self.text()).expect("it was written from one")
+    }
+
+    /// Another state of it, or whatever else is like it.
+    pub(crate) fn like(&self, object: &DynamicObject) -> Self {
+        Self::of(object, &self.pattern)
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let common = self.pattern.0.get().map(|text| &**text);
+        let text = decompress_size_prepended_with_dict(&self.packed, common.unwrap_or_default());
+        text.expect("it was compressed with the same pattern")
     }
 
     pub(crate) fn uid(&self) -> &str {
@@ -48,14 +68,22 @@ impl Kept {
         self.uid == other.uid && self.version > other.version
     }
 
+    /// Whether it is the same object in the same state.
+    pub(crate) fn is_same_state_as(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.version.is_some() && self.version == other.version
+    }
+
     /// Whether it is the same in every respect.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
-        self.text == other.text
+        // Equal texts are compressed to the same.
+        let is_alike = Arc::ptr_eq(&self.pattern.0, &other.pattern.0);
+        is_alike && self.packed == other.packed
     }
 
     /// Whether it may carry a label. Where that is denied, it does not.
     pub(crate) fn may_carry(&self, label: &Label) -> bool {
-        self.text.contains(&label.0)
+        let text = self.text();
+        String::from_utf8_lossy(&text).contains(&label.0)
     }
 }
 
@@ -73,9 +101,25 @@ pub(crate) type Objects = HashMap<Key, Arc<Kept>>;
 
 /// What a watch has brought so far; shared by its clones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Store(Arc<Mutex<Objects>>);
+pub(crate) struct Store {
+    objects: Arc<Mutex<Objects>>,
+    pattern: Pattern,
+}
 
 impl Store {
+    /// One of objects like others.
+    pub(crate) fn like(pattern: Pattern) -> Self {
+        Self {
+            objects: Arc::default(),
+            pattern,
+        }
+    }
+
+    /// An object as it is to be kept.
+    pub(crate) fn keep(&self, object: &DynamicObject) -> Arc<Kept> {
+        Arc::new(Kept::of(object, &self.pattern))
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Kept>> {
         self.objects().get(key).cloned()
     }
@@ -112,7 +156,8 @@ impl Store {
     }
 
     fn objects(&self) -> MutexGuard<'_, Objects> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let objects = self.objects.lock();
+        objects.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -135,16 +180,23 @@ mod tests {
             "spec": {"text": "\"quoted\"\n\u{1f980}", "number": 0.1, "large": 9_007_199_254_740_993_u64, "null": null},
         });
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
-        let kept = Kept::of(&object);
+        let pattern = Pattern::default();
+        let kept = Kept::of(&object, &pattern);
         assert_eq!(kept.open(), object);
+        let mut other = object.clone();
+        other.metadata.name = Some("b".to_owned());
+        other.data["spec"] = json!(["nothing", "of", "the", "kind"]);
+        assert_eq!(kept.like(&other).open(), other);
+        assert!(!kept.like(&other).is_same_as(&kept));
+        assert!(kept.like(&object).is_same_as(&kept));
         assert_eq!(kept.uid(), "1");
         assert!(kept.may_carry(&Label::new("app.kubernetes.io/name", "x")));
         assert!(!kept.may_carry(&Label::new("app.kubernetes.io/name", "y")));
         let mut later = object.clone();
         later.metadata.resource_version = Some("11".to_owned());
-        assert!(Kept::of(&later).is_later_than(&kept));
-        assert!(!kept.is_later_than(&Kept::of(&later)));
+        assert!(kept.like(&later).is_later_than(&kept));
+        assert!(!kept.is_later_than(&kept.like(&later)));
         later.metadata.uid = Some("2".to_owned());
-        assert!(!Kept::of(&later).is_later_than(&kept), "another object");
+        assert!(!kept.like(&later).is_later_than(&kept), "another object");
     }
 }

@@ -110,7 +110,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let ours = format!("{CONTROLLER_LABEL}={}", self.cycle.controller);
         let config = watcher::Config::default().labels(&ours);
         let events = self.events(resource, &config, false);
-        let store = Store::default();
+        let store = Store::like(self.cycle.children.pattern(type_));
         let told = self.told(
             resource,
             |seen| self.saw_child(type_, seen),

@@ -37,7 +37,7 @@ impl<R: Reconcile> Loop<R> {
             let ours = format!("{CONTROLLER_LABEL}={}", cycle.controller);
             let params = ListParams::default().labels(&ours);
             let all = self.list(children.resource(), &params).await?;
-            let store = Store::default();
+            let store = Store::like(cycle.children.pattern(type_));
             let told = |told: Told<'_>| match told {
                 Told::Seen(seen) => drop(cycle.children.saw(type_, &seen)),
                 Told::Complete => cycle.children.began(type_, &store.all()),

@@ -146,7 +146,7 @@ pub(crate) async fn follow(
         match event {
             Err(error) => tell(Told::Failed(&error)),
             Ok(Event::Apply(object)) => {
-                let kept = Arc::new(Kept::of(&object));
+                let kept = store.keep(&object);
                 put(store, object, &kept, true, &mut tell);
             }
             Ok(Event::Delete(object)) => {
@@ -158,7 +158,7 @@ pub(crate) async fn follow(
             Ok(Event::Init) => standing.clear(),
             Ok(Event::InitApply(object)) => {
                 let key = key_of(&object);
-                let kept = Arc::new(Kept::of(&object));
+                let kept = store.keep(&object);
                 // What is as it was is not kept a second time beside who has it.
                 let there = store.get(&key).filter(|there| there.is_same_as(&kept));
                 let kept = there.unwrap_or(kept);

@@ -10,7 +10,7 @@ use kube::api::DynamicObject;
 
 use super::OWNER_LABEL;
 use super::owner::label;
-use crate::kept::Kept;
+use crate::kept::{Kept, Pattern};
 use crate::objects::version;
 use crate::watches::Seen;
 
@@ -37,10 +37,13 @@ struct State {
     by_owner: HashMap<String, Vec<(Place, Arc<Kept>)>>,
     /// How far the watch of each type has come.
     told: HashMap<usize, u64>,
+    /// What the children of each type have in common.
+    patterns: HashMap<usize, Pattern>,
 }
 
 impl Observed {
-    /// Takes what has become of a child, and says whose it is or was.
+    /// Takes what has become of a child, and says whose it is or was; nobody's, where it is what has been written
+    /// of it: the round that wrote it has gone on with that.
     pub(crate) fn saw(&self, type_: usize, seen: &Seen<'_>) -> BTreeSet<String> {
         let change = &seen.change;
         let mut state = self.state();
@@ -59,14 +62,15 @@ impl Observed {
         {
             state.remove_same(owner, &place(type_, child), child);
         }
-        if let (Some((owner, child)), Some(kept)) = (&after, seen.kept) {
-            state.put(owner, place(type_, child), Arc::clone(kept));
+        let mut owners = BTreeSet::from_iter(before.map(|(owner, _)| owner));
+        if let (Some((owner, child)), Some(kept)) = (after, seen.kept) {
+            if state.put(&owner, place(type_, child), Arc::clone(kept)) {
+                owners.remove(&owner);
+            } else {
+                owners.insert(owner);
+            }
         }
-        [before, after]
-            .into_iter()
-            .flatten()
-            .map(|(owner, _)| owner)
-            .collect()
+        owners
     }
 
     /// Takes all there are of a type after a watch has begun anew: what came and went in between is in none
@@ -83,7 +87,9 @@ impl Observed {
     pub(crate) fn wrote(&self, owner: &str, place: &Place, child: &DynamicObject) {
         let mut state = self.state();
         if version(child) > state.told.get(&place.0).copied() {
-            state.put(owner, place.clone(), Arc::new(Kept::of(child)));
+            let pattern = state.patterns.entry(place.0).or_default();
+            let kept = Arc::new(Kept::of(child, pattern));
+            state.put(owner, place.clone(), kept);
         }
     }
 
@@ -97,8 +103,14 @@ impl Observed {
         {
             let mut leaving = child.open();
             leaving.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
-            *child = Arc::new(Kept::of(&leaving));
+            *child = Arc::new(child.like(&leaving));
         }
+    }
+
+    /// What the children of a type have in common.
+    pub(crate) fn pattern(&self, type_: usize) -> Pattern {
+        let mut state = self.state();
+        state.patterns.entry(type_).or_default().clone()
     }
 
     /// The children of an owner.
@@ -115,17 +127,19 @@ impl Observed {
 }
 
 impl State {
-    /// Puts a child in its place, unless a later state of it is there.
-    fn put(&mut self, owner: &str, place: Place, child: Arc<Kept>) {
+    /// Puts a child in its place, unless a later state of it is there. Says whether that very state was.
+    fn put(&mut self, owner: &str, place: Place, child: Arc<Kept>) -> bool {
         let children = self.by_owner.entry(owner.to_owned()).or_default();
-        match children.iter_mut().find(|(there, _)| *there == place) {
-            Some((_, there)) if there.is_later_than(&child) => {}
-            Some((_, there)) => *there = child,
-            None => {
-                children.reserve_exact(1);
-                children.push((place, child));
-            }
+        let Some((_, there)) = children.iter_mut().find(|(there, _)| *there == place) else {
+            children.reserve_exact(1);
+            children.push((place, child));
+            return false;
+        };
+        let is_known = there.is_same_state_as(&child);
+        if !there.is_later_than(&child) {
+            *there = child;
         }
+        is_known
     }
 
     /// Takes a child away, unless another one has come into its place.
@@ -171,7 +185,9 @@ mod tests {
             before: before.as_ref(),
             after: after.as_ref(),
         };
-        let kept = after.as_ref().map(|after| Arc::new(Kept::of(after)));
+        let kept = after
+            .as_ref()
+            .map(|after| Arc::new(Kept::of(after, &observed.pattern(0))));
         let seen = Seen {
             change,
             kept: kept.as_ref(),
@@ -196,12 +212,20 @@ mod tests {
         let place = (0, "n".to_owned(), "c".to_owned());
         assert_eq!(saw(&observed, None, Some(child("1", "9", "a"))), ["a"]);
         observed.wrote("a", &place, &child("1", "11", "a"));
-        saw(
+        let told = saw(
             &observed,
             Some(child("1", "9", "a")),
             Some(child("1", "10", "a")),
         );
+        assert_eq!(told, ["a"]);
         assert_eq!(version(&observed, "a").as_deref(), Some("11"));
+        // What has been written is no news when the watch brings it.
+        let told = saw(
+            &observed,
+            Some(child("1", "10", "a")),
+            Some(child("1", "11", "a")),
+        );
+        assert_eq!(told, <[&str; 0]>::default());
         saw(
             &observed,
             Some(child("1", "10", "a")),

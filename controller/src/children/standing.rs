@@ -13,53 +13,64 @@ pub(crate) fn unsettled(child: &DynamicObject) -> Option<String> {
     if observed.is_some() && observed != child.metadata.generation {
         return Some("has not yet been looked at by its controller".to_owned());
     }
+    let strategy = &child.data["spec"]["updateStrategy"];
     let kind = child.types.as_ref().map_or("", |types| types.kind.as_str());
     match kind {
         "Deployment" => replicas(
             child,
-            &["updatedReplicas", "availableReplicas"],
+            &[("updatedReplicas", 0), ("availableReplicas", 0)],
             Some("replicas"),
         ),
-        "ReplicaSet" => replicas(child, &["availableReplicas"], Some("replicas")),
-        "StatefulSet" => replicas(child, &["updatedReplicas", "readyReplicas"], None),
-        "DaemonSet" => daemons(status),
+        "ReplicaSet" => replicas(child, &[("availableReplicas", 0)], Some("replicas")),
+        // Whoever deletes its Pods decides when they are updated.
+        "StatefulSet" if strategy["type"] == "OnDelete" => {
+            replicas(child, &[("readyReplicas", 0)], None)
+        }
+        "StatefulSet" => {
+            let partition = &strategy["rollingUpdate"]["partition"];
+            let held_back = partition.as_i64().unwrap_or_default();
+            let counts = [("updatedReplicas", held_back), ("readyReplicas", 0)];
+            replicas(child, &counts, None)
+        }
+        "DaemonSet" if strategy["type"] == "OnDelete" => daemons(status, &["numberAvailable"]),
+        "DaemonSet" => daemons(status, &["updatedNumberScheduled", "numberAvailable"]),
         "PersistentVolumeClaim" => {
             (status["phase"] != "Bound").then(|| "is not bound to a volume".to_owned())
         }
         "Job" if holds(status, "Failed") => Some("has failed".to_owned()),
         "Job" => (!holds(status, "Complete")).then(|| "has not completed".to_owned()),
+        "Pod" if status["phase"] == "Succeeded" => None,
         "Pod" => (!holds(status, "Ready")).then(|| "is not ready".to_owned()),
         _ => custom(status),
     }
 }
 
-/// As many as are wanted, by every count, and no old ones beside them.
-fn replicas(child: &DynamicObject, counts: &[&str], all: Option<&str>) -> Option<String> {
+/// As many as are wanted, but for those that are held back, by every count, and no old ones beside them.
+fn replicas(child: &DynamicObject, counts: &[(&str, i64)], all: Option<&str>) -> Option<String> {
     let status = &child.data["status"];
     let wanted = child.data["spec"]["replicas"].as_i64().unwrap_or(1);
     if wanted > 0 && status.get("observedGeneration").is_none() {
         return Some("has not yet been looked at by its controller".to_owned());
     }
-    for count in counts {
+    for (count, held_back) in counts {
         let there = status[*count].as_i64().unwrap_or_default();
-        if there < wanted {
-            return Some(format!("has {there} of {wanted} {}", words(count)));
+        let least = wanted - held_back;
+        if there < least {
+            return Some(format!("has {there} of {least} {}", words(count)));
         }
     }
     let there = status[all?].as_i64().unwrap_or_default();
     (there > wanted).then(|| format!("has {there} replicas and is to have {wanted}"))
 }
 
-fn daemons(status: &Value) -> Option<String> {
+fn daemons(status: &Value, counts: &[&str]) -> Option<String> {
     let Some(wanted) = status["desiredNumberScheduled"].as_i64() else {
         return Some("has not yet been looked at by its controller".to_owned());
     };
-    ["updatedNumberScheduled", "numberAvailable"]
-        .into_iter()
-        .find_map(|count| {
-            let there = status[count].as_i64().unwrap_or_default();
-            (there < wanted).then(|| format!("has {there} of {wanted} Pods ({count})"))
-        })
+    counts.iter().find_map(|count| {
+        let there = status[*count].as_i64().unwrap_or_default();
+        (there < wanted).then(|| format!("has {there} of {wanted} Pods ({count})"))
+    })
 }
 
 /// By the conditions that controllers of custom resources write.
@@ -179,6 +190,31 @@ mod tests {
                 Some("has failed"),
             ),
             ("Pod", json!({}), ready("False"), Some("is not ready")),
+            ("Pod", json!({}), json!({"phase": "Succeeded"}), None),
+            (
+                "StatefulSet",
+                json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}}),
+                json!({"observedGeneration": 2, "updatedReplicas": 0, "readyReplicas": 3}),
+                Some("0 of 1 replicas updated"),
+            ),
+            (
+                "StatefulSet",
+                json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}}),
+                json!({"observedGeneration": 2, "updatedReplicas": 1, "readyReplicas": 3}),
+                None,
+            ),
+            (
+                "StatefulSet",
+                json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}}),
+                json!({"observedGeneration": 2, "readyReplicas": 2}),
+                Some("2 of 3 replicas ready"),
+            ),
+            (
+                "DaemonSet",
+                json!({"updateStrategy": {"type": "OnDelete"}}),
+                json!({"desiredNumberScheduled": 1, "updatedNumberScheduled": 0, "numberAvailable": 1}),
+                None,
+            ),
             (
                 "Custom",
                 json!({}),

@@ -82,6 +82,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     tokio::spawn(async move { axum::serve(listener, routes).await });
     let (_stop, stopping) = watch::channel(false);
-    Box::new(run.pace(pace)).run(stopping).await;
+    tokio::spawn(Box::new(run.pace(pace)).run(stopping)).await?;
     Ok(())
 }
