@@ -3,6 +3,8 @@
 mod end;
 mod keep;
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use jiff::Timestamp;
 use json_patch::PatchOperation;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -44,7 +46,10 @@ pub(crate) struct Round<'a, R> {
     /// The object as stored.
     object: Value,
     accepted: Option<Accepted>,
+    /// Its children as they were when the round began.
     children: Children,
+    /// Those that it has written since, as they then were.
+    written: Mutex<Children>,
 }
 
 impl<'a, R: Reconcile> Round<'a, R> {
@@ -66,6 +71,7 @@ impl<'a, R: Reconcile> Round<'a, R> {
             namespace,
             finalizers: stored.finalizers().to_vec(),
             children: Children::new(),
+            written: Mutex::default(),
             name: stored.name_any(),
             reference: stored.object_ref(&cycle.resource),
             uid,
@@ -127,6 +133,7 @@ impl<R: Reconcile> Round<'_, R> {
             owner: self.owner(),
             types: &self.cycle.child_types,
             observed: &self.cycle.children,
+            written: &self.written,
             writes: &self.cycle.metrics.child_writes,
         }
     }
@@ -279,7 +286,10 @@ impl<R: Reconcile> Round<'_, R> {
     /// Whether the object can be used, where its operator leaves that to its children: once they are, as they now
     /// are, all that they are to be.
     fn readiness(&self, desired: &[Value]) -> Readiness {
-        let children = self.cycle.children.of(&self.uid);
+        let mut children = self.children.clone();
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = written.iter();
+        children.extend(written.map(|(place, child)| (place.clone(), Arc::clone(child))));
         let observation = Observation {
             children: &children,
         };

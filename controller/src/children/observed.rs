@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
@@ -39,11 +37,25 @@ struct State {
     told: HashMap<usize, u64>,
     /// What the children of each type have in common.
     patterns: HashMap<usize, Pattern>,
+    /// Children that a round is making: their watch may bring them before the API server's answer does.
+    being_made: HashSet<Place>,
+}
+
+/// A child that is being made, until this is dropped.
+pub(crate) struct Making<'a> {
+    observed: &'a Observed,
+    place: &'a Place,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.observed.state().being_made.remove(self.place);
+    }
 }
 
 impl Observed {
-    /// Takes what has become of a child, and says whose it is or was; nobody's, where it is what has been written
-    /// of it: the round that wrote it has gone on with that.
+    /// Takes what has become of a child, and says whose it is or was; nobody's, where it is what a round writes
+    /// or has written, since that goes on with it.
     pub(crate) fn saw(&self, type_: usize, seen: &Seen<'_>) -> BTreeSet<String> {
         let change = &seen.change;
         let mut state = self.state();
@@ -64,7 +76,9 @@ impl Observed {
         }
         let mut owners = BTreeSet::from_iter(before.map(|(owner, _)| owner));
         if let (Some((owner, child)), Some(kept)) = (after, seen.kept) {
-            if state.put(&owner, place(type_, child), Arc::clone(kept)) {
+            let place = place(type_, child);
+            let is_being_made = change.before.is_none() && state.being_made.contains(&place);
+            if state.put(&owner, place, Arc::clone(kept)) || is_being_made {
                 owners.remove(&owner);
             } else {
                 owners.insert(owner);
@@ -83,6 +97,15 @@ impl Observed {
         });
     }
 
+    /// Begins to make a child. Whoever does hears of it by the answer, or looks again.
+    pub(crate) fn making<'a>(&'a self, place: &'a Place) -> Making<'a> {
+        self.state().being_made.insert(place.clone());
+        Making {
+            observed: self,
+            place,
+        }
+    }
+
     /// Takes what has been written to a child.
     pub(crate) fn wrote(&self, owner: &str, place: &Place, child: &DynamicObject) {
         let mut state = self.state();
@@ -94,16 +117,14 @@ impl Observed {
     }
 
     /// Takes that a child has been deleted, until its watch tells that it is gone.
-    pub(crate) fn deleted(&self, owner: &str, place: &Place, uid: Option<&str>) {
+    pub(crate) fn deleted(&self, owner: &str, place: &Place, leaving: &DynamicObject) {
         let mut state = self.state();
         let children = state.by_owner.get_mut(owner);
         let mut children = children.into_iter().flatten();
         if let Some((_, child)) = children.find(|(there, _)| there == place)
-            && Some(child.uid()) == uid
+            && Some(child.uid()) == leaving.metadata.uid.as_deref()
         {
-            let mut leaving = child.open();
-            leaving.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
-            *child = Arc::new(child.like(&leaving));
+            *child = Arc::new(child.like(leaving));
         }
     }
 
@@ -248,6 +269,25 @@ mod tests {
         observed.wrote("a", &place, &child("4", "20", "a"));
         observed.began(0, &[]);
         assert_eq!(version(&observed, "a"), None);
+    }
+
+    #[test]
+    fn a_child_that_is_being_made_is_no_news() {
+        let observed = Observed::default();
+        let place = (0, "n".to_owned(), "c".to_owned());
+        let making = observed.making(&place);
+        assert!(saw(&observed, None, Some(child("1", "1", "a"))).is_empty());
+        assert_eq!(version(&observed, "a").as_deref(), Some("1"));
+        let changed = saw(
+            &observed,
+            Some(child("1", "1", "a")),
+            Some(child("1", "2", "a")),
+        );
+        assert_eq!(changed, ["a"], "by somebody else");
+        drop(making);
+        saw(&observed, Some(child("1", "2", "a")), None);
+        let told = saw(&observed, None, Some(child("2", "3", "a")));
+        assert_eq!(told, ["a"]);
     }
 
     #[test]

@@ -252,6 +252,7 @@ mod tests {
             },
             types: &types,
             observed: &observed,
+            written: &Mutex::default(),
             writes: &metrics.child_writes,
         };
         let child = json!({

@@ -1,10 +1,12 @@
 //! What is sent to the API server for children, and what is made of its answers.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
 use kube::api::{
     Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
     PropagationPolicy, ValidationDirective,
@@ -17,7 +19,7 @@ use super::desired::{Desired, Named};
 use super::observed::Place;
 use super::owned_fields::is_ours;
 use super::owner::label;
-use super::{CONTROLLER_LABEL, ChildType, FIELD_MANAGER, OWNER_LABEL, Observed, Owner};
+use super::{CONTROLLER_LABEL, ChildType, Children, FIELD_MANAGER, OWNER_LABEL, Observed, Owner};
 use crate::metrics::ChildWrites;
 use crate::reconcile::ReconcileError;
 use crate::{finalizers, objects};
@@ -63,6 +65,8 @@ pub(crate) struct ChildWriter<'a> {
     pub(crate) owner: Owner<'a>,
     pub(crate) types: &'a [ChildType],
     pub(crate) observed: &'a Observed,
+    /// What this round has written.
+    pub(crate) written: &'a Mutex<Children>,
     pub(crate) writes: &'a ChildWrites,
 }
 
@@ -96,6 +100,7 @@ impl ChildWriter<'_> {
         };
         let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
         let api = self.api(place);
+        let _making = self.observed.making(place);
         let mut request = Request::new(api.resource_url())
             .create(&params, body)
             .map_err(kube::Error::BuildRequest)?;
@@ -233,8 +238,10 @@ impl ChildWriter<'_> {
         };
         match self.api(place).delete(&place.2, &params).await {
             Ok(_) => {
-                let uid = live.metadata.uid.as_deref();
-                self.observed.deleted(self.owner.uid, place, uid);
+                let mut leaving = live.clone();
+                leaving.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
+                self.observed.deleted(self.owner.uid, place, &leaving);
+                self.note(place, leaving);
                 self.count(place, "delete");
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
@@ -309,7 +316,13 @@ impl ChildWriter<'_> {
     fn wrote(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
         objects::tidy(&mut child, &self.types[place.0].resource);
         self.observed.wrote(self.owner.uid, place, &child);
+        self.note(place, child);
         self.count(place, verb);
+    }
+
+    fn note(&self, place: &Place, child: DynamicObject) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.insert(place.clone(), Arc::new(child));
     }
 
     fn count(&self, place: &Place, verb: &'static str) {
