@@ -68,7 +68,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| anyhow!("a TLS provider was set before"))?;
-    serving::block_on(serve(args))
+    // Beside the connections that it waits for, and not on a thread of its own, which each answer would have to
+    // wake.
+    serving::block_on(async { tokio::spawn(serve(args)).await? })
 }
 
 async fn serve(args: Args) -> anyhow::Result<()> {

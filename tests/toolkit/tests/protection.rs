@@ -83,7 +83,7 @@ fn watches() -> [Watch; 2] {
     })
 }
 
-struct Vaults {
+struct Bank {
     cluster: Cluster,
     calls: Calls,
     keeper: Keeper,
@@ -91,7 +91,7 @@ struct Vaults {
     secrets: Api<DynamicObject>,
 }
 
-impl Vaults {
+impl Bank {
     async fn new(namespace: &str) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let cluster = Cluster::start().await.expect("a cluster");
@@ -176,76 +176,76 @@ impl Vaults {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_referred_to_stays_until_nothing_refers_to_it_any_more() {
-    let vaults = Vaults::new("default").await;
-    vaults.keeper.is_emptied.store(true, Ordering::Release);
-    let running = vaults.start().await;
+    let bank = Bank::new("default").await;
+    bank.keeper.is_emptied.store(true, Ordering::Release);
+    let running = bank.start().await;
     for name in ["used", "unused"] {
-        vaults.secret(name).await;
+        bank.secret(name).await;
     }
-    vaults.vault("a", json!({"key": "used"})).await;
-    vaults.vault("b", json!({"spare": "used"})).await;
-    vaults.is_protected("used", true).await;
-    vaults.is_protected("unused", false).await;
+    bank.vault("a", json!({"key": "used"})).await;
+    bank.vault("b", json!({"spare": "used"})).await;
+    bank.is_protected("used", true).await;
+    bank.is_protected("unused", false).await;
 
-    vaults.delete(&vaults.secrets, "used").await;
-    vaults.is_told("by Vault 'a', 'b'; it goes once").await;
+    bank.delete(&bank.secrets, "used").await;
+    bank.is_told("by Vault 'a', 'b'; it goes once").await;
     // One refers to another, the other one goes.
-    vaults.vault("b", json!({"spare": "unused"})).await;
-    vaults.is_protected("unused", true).await;
-    vaults.is_protected("used", true).await;
-    vaults.delete(&vaults.vaults, "a").await;
-    vaults.goes(&vaults.secrets, "used").await;
+    bank.vault("b", json!({"spare": "unused"})).await;
+    bank.is_protected("unused", true).await;
+    bank.is_protected("used", true).await;
+    bank.delete(&bank.vaults, "a").await;
+    bank.goes(&bank.secrets, "used").await;
 
     // What nobody watches any more is let go, too.
     let unlabelled = Patch::Merge(json!({"metadata": {"labels": {"key": null}}}));
     let params = PatchParams::default();
-    let patched = vaults.secrets.patch("unused", &params, &unlabelled).await;
+    let patched = bank.secrets.patch("unused", &params, &unlabelled).await;
     patched.expect("it is changed");
-    vaults.vault("b", json!({"key": "other"})).await;
-    vaults.is_protected("unused", false).await;
+    bank.vault("b", json!({"key": "other"})).await;
+    bank.is_protected("unused", false).await;
 
     // And what was dropped while nobody looked.
-    vaults.secret("late").await;
-    vaults.vault("b", json!({"key": "late"})).await;
-    vaults.is_protected("late", true).await;
+    bank.secret("late").await;
+    bank.vault("b", json!({"key": "late"})).await;
+    bank.is_protected("late", true).await;
     running.stop().await;
-    vaults.vault("b", json!({"key": "other"})).await;
-    let _running = vaults.start().await;
-    vaults.is_protected("late", false).await;
+    bank.vault("b", json!({"key": "other"})).await;
+    let _running = bank.start().await;
+    bank.is_protected("late", false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_object_needs_for_its_own_end_stays_until_that_is_over() {
-    let vaults = Vaults::new("leaving").await;
-    let namespaces: Api<Namespace> = Api::all(vaults.cluster.client());
+    let bank = Bank::new("leaving").await;
+    let namespaces: Api<Namespace> = Api::all(bank.cluster.client());
     let namespace = serde_json::from_value(json!({"metadata": {"name": "leaving"}}));
     let namespace = namespace.expect("a Namespace");
     let made = namespaces.create(&PostParams::default(), &namespace).await;
     made.expect("it is stored");
-    let _running = vaults.start().await;
-    vaults.secret("s").await;
-    vaults.vault("a", json!({"key": "s"})).await;
-    vaults.is_protected("s", true).await;
-    stands(&vaults.vaults, "a", "Ready", "True").await;
+    let _running = bank.start().await;
+    bank.secret("s").await;
+    bank.vault("a", json!({"key": "s"})).await;
+    bank.is_protected("s", true).await;
+    stands(&bank.vaults, "a", "Ready", "True").await;
 
     // All that is in the namespace is deleted at once, in whatever order.
     let params = DeleteParams::default();
     let deleted = namespaces.delete("leaving", &params).await;
     deleted.expect("deletion begins");
-    becomes(&vaults.secrets, "s", "being deleted", |found| {
+    becomes(&bank.secrets, "s", "being deleted", |found| {
         found.is_some_and(|found| found.metadata.deletion_timestamp.is_some())
     })
     .await;
-    stands(&vaults.vaults, "a", "Ready", "False").await;
-    vaults.is_protected("s", true).await;
-    vaults.calls.take_writes();
-    vaults.keeper.is_emptied.store(true, Ordering::Release);
+    stands(&bank.vaults, "a", "Ready", "False").await;
+    bank.is_protected("s", true).await;
+    bank.calls.take_writes();
+    bank.keeper.is_emptied.store(true, Ordering::Release);
     let gone = eventually("the namespace going", async || {
         let left = namespaces.get_opt("leaving").await.ok()?;
         left.is_none().then_some(())
     });
     gone.await.expect("nothing holds it");
-    let writes = vaults.calls.take_writes().into_iter();
+    let writes = bank.calls.take_writes().into_iter();
     let patched: Vec<_> = writes
         .filter(|call| call.verb == "patch")
         .map(|call| call.resource)
