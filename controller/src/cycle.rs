@@ -105,12 +105,16 @@ impl<R: Reconcile> Cycle<R> {
         related: &[Store],
     ) -> Result<Next, kube::Error> {
         let round = Round::new(self, stored, related)?;
-        if pause::is_paused(stored) {
-            round.pause().await
+        let next = if pause::is_paused(stored) {
+            round.pause().await?
         } else if stored.metadata.deletion_timestamp.is_some() {
-            round.end().await
+            round.end().await?
         } else {
-            round.keep().await
-        }
+            round.keep().await?
+        };
+        Ok(match next {
+            Next::After(_) if round.is_outdated() => Next::After(Duration::ZERO),
+            next => next,
+        })
     }
 }

@@ -4,37 +4,40 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::DynamicResourceScope;
 use kube::{Resource, ResourceExt};
+use serde_json::Value;
 use shared_validation::Judge;
 use tokio::sync::watch;
 
-use crate::backoff::Backoffs;
+use crate::announce::RENEW_AFTER;
+use crate::backoff::{Backoffs, LONGEST_WHILE_DELETING};
 use crate::cycle::Cycle;
 use crate::directory::shown;
 use crate::kept::{Key, Label, Store, key_of};
 use crate::predicate::Change;
 use crate::queue::{Priority, Queue};
 use crate::related::Referrers;
-use crate::watch::{Reference, Watch};
+use crate::watch::Reference;
 use crate::{finalizers, objects, watches};
 
 /// How many of those are named that refer to something.
 const MOST_NAMED: usize = 5;
 
-/// Keeps what one watch brings while it is referred to.
+/// Keeps the objects of a type while they are referred to.
 ///
 /// # Guarantees
 ///
 /// Whatever carries our finalizer and is referred to by nothing is let go, whatever was missed in between: each
 /// object is looked at as it is, once at the start and after each change of it or of what refers to it. An object
-/// refers to others until it is gone, and not only until its deletion begins.
+/// refers to others until we have nothing left to do for it, and not only until its deletion begins.
 pub(crate) struct Protection<'a, R> {
     cycle: &'a Cycle<R>,
-    watch: &'a Watch,
-    /// The watches on the same type: what one of them does not know of may be referred to by another.
-    same: Vec<usize>,
-    store: &'a Store,
+    resource: &'a ApiResource,
+    /// The watches on this type, with what they have brought: what one of them does not know of may be referred to
+    /// by another.
+    watched: Vec<(usize, &'a Store)>,
     referrers: Arc<Referrers<Key>>,
     finalizer: String,
     queue: Queue<Key>,
@@ -42,37 +45,45 @@ pub(crate) struct Protection<'a, R> {
 }
 
 impl<'a, R> Protection<'a, R> {
-    /// None where the watch is not to protect.
-    pub(crate) fn new(
+    /// One for each type of which a watch is to protect what it brings.
+    pub(crate) fn all(
         cycle: &'a Cycle<R>,
-        at: usize,
-        store: &'a Store,
+        stores: &'a [Store],
         referrers: &Arc<Referrers<Key>>,
-    ) -> Option<Self> {
-        let watch = &cycle.watches[at];
-        let is_same = |other: &Watch| other.is_protected && other.resource == watch.resource;
-        let same = cycle.watches.iter().enumerate();
-        let same = same.filter_map(|(at, other)| is_same(other).then_some(at));
-        let name = format!("{}-uses-{}", cycle.name, watches::name(&watch.resource));
-        watch.is_protected.then(|| Self {
-            cycle,
-            watch,
-            same: same.collect(),
-            store,
-            referrers: Arc::clone(referrers),
-            finalizer: finalizer(&*cycle.ruleset),
-            queue: Queue::new(cycle.metrics.queue(&name), Duration::ZERO),
-            backoffs: Backoffs::default(),
-        })
+    ) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        let protected = cycle.watches.iter().zip(stores).enumerate();
+        for (at, (watch, store)) in protected.filter(|(_, (watch, _))| watch.is_protected) {
+            let resource = &watch.resource;
+            if let Some(same) = all.iter_mut().find(|it| it.resource == resource) {
+                same.watched.push((at, store));
+                continue;
+            }
+            let name = format!("{}-uses-{}", cycle.name, watches::name(resource));
+            all.push(Self {
+                cycle,
+                resource,
+                watched: vec![(at, store)],
+                referrers: Arc::clone(referrers),
+                finalizer: finalizer(&*cycle.ruleset),
+                queue: Queue::new(cycle.metrics.queue(&name), Duration::ZERO),
+                backoffs: Backoffs::default(),
+            });
+        }
+        all
     }
 
-    /// Something that is, or was, protected has changed.
+    /// Whether it protects what a watch brings.
+    pub(crate) fn is_about(&self, watch: usize) -> bool {
+        self.watched.iter().any(|(at, _)| *at == watch)
+    }
+
+    /// Something that is to be protected, or was, has changed.
     pub(crate) fn saw(&self, change: &Change<'_, DynamicObject>) {
         // What a selector leaves out from now on is gone for the watch alone.
-        let left = |before: &&Arc<DynamicObject>| before.finalizers().contains(&self.finalizer);
-        if let Some(object) = change.after.or(change.before.filter(left)) {
-            self.queue
-                .add(key_of(object), Priority::Change, Duration::ZERO);
+        if let Some(object) = change.after.or(change.before) {
+            let key = key_of(object);
+            self.queue.add(key, Priority::Change, Duration::ZERO);
         }
     }
 
@@ -82,12 +93,20 @@ impl<'a, R> Protection<'a, R> {
             Reference::Named(name) => vec![(namespace.to_owned(), name.clone())],
             Reference::Labelled(name, value) => {
                 let label = Label::new(name, value);
-                let candidates = self.store.within(namespace).into_iter();
+                let stores = self.watched.iter().map(|(_, store)| store);
+                let candidates = stores.flat_map(|store| store.within(namespace));
                 let candidates = candidates.filter(|kept| kept.may_carry(&label));
                 candidates.map(|kept| key_of(&kept.open())).collect()
             }
         };
         for key in touched {
+            self.queue.add(key, Priority::Change, Duration::ZERO);
+        }
+    }
+
+    /// What has been kept for want of knowing better need not be any more.
+    pub(crate) fn look_again(&self) {
+        for key in self.watched.iter().flat_map(|(_, store)| store.keys()) {
             self.queue.add(key, Priority::Change, Duration::ZERO);
         }
     }
@@ -105,13 +124,13 @@ impl<'a, R> Protection<'a, R> {
         while let Some(key) = self.queue.next().await {
             let shown = shown(&key);
             let again_after = match self.look(&key).await {
-                Ok(()) => {
+                Ok(again_after) => {
                     self.backoffs.reset(&shown);
-                    None
+                    again_after
                 }
                 Err(error) => {
                     let after = self.backoffs.after_failure(&shown, 0, true);
-                    let resource = &self.watch.resource.plural;
+                    let resource = &self.resource.plural;
                     let finalizer = &self.finalizer;
                     tracing::warn!(%error, resource, object = shown, finalizer, ?after, "what is referred to cannot be protected or let go");
                     Some(after)
@@ -121,58 +140,75 @@ impl<'a, R> Protection<'a, R> {
         }
     }
 
-    /// Brings our finalizer on an object to what it is to be.
-    async fn look(&self, key: &Key) -> Result<(), kube::Error> {
-        let Some(object) = self.object(key).await? else {
-            return Ok(());
-        };
-        let users = self.users(&object);
-        let is_going = object.metadata.deletion_timestamp.is_some();
-        let patch = if users.is_empty() {
-            finalizers::removal(object.finalizers(), &self.finalizer)
-        } else if is_going {
-            self.tell(&object, &users).await;
-            None
+    /// Brings our finalizer on an object to what it is to be. Says when to look again though nothing changes.
+    async fn look(&self, key: &Key) -> Result<Option<Duration>, kube::Error> {
+        let mut stores = self.watched.iter().map(|(_, store)| store);
+        let (object, users) = if let Some(kept) = stores.find_map(|store| store.get(key)) {
+            let object = kept.open();
+            let users = self.users(&object);
+            (object, users)
         } else {
-            let addition = finalizers::addition(object.finalizers(), &self.finalizer);
-            let version = object.metadata.resource_version.as_deref();
-            let only = |addition| vec![finalizers::only_in(version), addition];
-            addition.map(|addition| Patch::Json(json_patch::Patch(only(addition))))
+            // Gone, or left out by a selector: then it is not for us to keep.
+            let Some(found) = self
+                .api::<DynamicObject>(key)
+                .get_metadata_opt(&key.1)
+                .await?
+            else {
+                return Ok(None);
+            };
+            let object = DynamicObject {
+                types: None,
+                metadata: found.metadata,
+                data: Value::Null,
+            };
+            (object, BTreeSet::new())
         };
-        let Some(patch) = patch else {
-            return Ok(());
-        };
-        let namespace = Some(key.0.as_str()).filter(|namespace| !namespace.is_empty());
-        let api = objects::api(&self.cycle.client, &self.watch.resource, namespace);
-        let params = PatchParams::default();
-        let patched: Result<DynamicObject, _> = api.patch(&key.1, &params, &patch).await;
-        match patched {
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => return Err(error),
-            Ok(_) if users.is_empty() => {
+        let is_protected = object.finalizers().contains(&self.finalizer);
+        if users.is_empty() {
+            if is_protected && self.referrers.are_unclear() {
+                return Ok(Some(LONGEST_WHILE_DELETING));
+            }
+            let removal = finalizers::removal(object.finalizers(), &self.finalizer);
+            if let Some(removal) = removal {
+                self.patch(key, &removal).await?;
                 tracing::info!(object = shown(key), "nothing refers to it any more: let go");
                 let uid = object.uid().unwrap_or_default();
                 self.cycle.announcer.forget(&uid);
             }
-            Ok(_) => {}
+            return Ok(None);
         }
-        Ok(())
+        if object.metadata.deletion_timestamp.is_some() {
+            if is_protected {
+                self.tell(&object, &users).await;
+            }
+            return Ok(is_protected.then_some(RENEW_AFTER));
+        }
+        if let Some(addition) = finalizers::addition(object.finalizers(), &self.finalizer) {
+            let version = object.metadata.resource_version.as_deref();
+            let operations = vec![finalizers::only_in(version), addition];
+            let addition = Patch::Json(json_patch::Patch(operations));
+            self.patch(key, &addition).await?;
+        }
+        Ok(None)
     }
 
-    /// The object as the watch has brought it; where it has been left out, as it is.
-    async fn object(&self, key: &Key) -> Result<Option<DynamicObject>, kube::Error> {
-        if let Some(kept) = self.store.get(key) {
-            return Ok(Some(kept.open()));
+    async fn patch(&self, key: &Key, patch: &Patch<()>) -> Result<(), kube::Error> {
+        let api = self.api::<DynamicObject>(key);
+        match api.patch(&key.1, &PatchParams::default(), patch).await {
+            // Gone, or changed since: the watch tells.
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {
+                Ok(())
+            }
+            patched => patched.map(drop),
         }
+    }
+
+    fn api<K>(&self, key: &Key) -> Api<K>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
         let namespace = Some(key.0.as_str()).filter(|namespace| !namespace.is_empty());
-        let api =
-            objects::api::<DynamicObject>(&self.cycle.client, &self.watch.resource, namespace);
-        let found = api.get_metadata_opt(&key.1).await?;
-        Ok(found.map(|found| DynamicObject {
-            types: None,
-            metadata: found.metadata,
-            data: serde_json::Value::Null,
-        }))
+        objects::api(&self.cycle.client, self.resource, namespace)
     }
 
     /// What refers to an object.
@@ -182,7 +218,10 @@ impl<'a, R> Protection<'a, R> {
             before: None,
             after: Some(&object),
         };
-        let of_each = self.same.iter().map(|at| self.referrers.of(*at, &change));
+        let of_each = self
+            .watched
+            .iter()
+            .map(|(at, _)| self.referrers.of(*at, &change));
         of_each.flatten().collect()
     }
 
@@ -201,7 +240,7 @@ impl<'a, R> Protection<'a, R> {
         let note = format!(
             "kept for as long as it is referred to, by {kind} {named}{more}; it goes once they are gone or refer to another"
         );
-        let reference = object.object_ref(&self.watch.resource);
+        let reference = object.object_ref(self.resource);
         self.cycle.announcer.warn(&reference, "InUse", &note).await;
     }
 }
@@ -209,5 +248,5 @@ impl<'a, R> Protection<'a, R> {
 /// What keeps an object for the sake of those of a kind that refer to it.
 fn finalizer(ruleset: &dyn Judge) -> String {
     let kind = ruleset.kind().to_lowercase();
-    format!("{}/used-by-{kind}", ruleset.group())
+    format!("{kind}.{}/in-use", ruleset.group())
 }

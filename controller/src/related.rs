@@ -25,6 +25,8 @@ pub(crate) struct Referrers<K> {
 struct State<K> {
     by_target: HashMap<Target, BTreeSet<K>>,
     targets: HashMap<K, BTreeSet<Target>>,
+    /// Those of which it cannot be told what they refer to.
+    unclear: BTreeSet<K>,
 }
 
 impl<K> Default for Referrers<K> {
@@ -33,6 +35,7 @@ impl<K> Default for Referrers<K> {
             state: Mutex::new(State {
                 by_target: HashMap::new(),
                 targets: HashMap::new(),
+                unclear: BTreeSet::new(),
             }),
         }
     }
@@ -43,6 +46,7 @@ impl<K: Clone + Ord + Hash> Referrers<K> {
     /// to by it.
     pub(crate) fn set(&self, key: &K, targets: BTreeSet<Target>) -> Vec<Target> {
         let mut state = self.state();
+        state.unclear.remove(key);
         let before = state.targets.remove(key).unwrap_or_default();
         let changed: Vec<_> = before.symmetric_difference(&targets).cloned().collect();
         for target in before.difference(&targets) {
@@ -61,6 +65,16 @@ impl<K: Clone + Ord + Hash> Referrers<K> {
             state.targets.insert(key.clone(), targets);
         }
         changed
+    }
+
+    /// Takes that it cannot be told what an object now refers to. What it did refer to stands.
+    pub(crate) fn set_unclear(&self, key: &K) {
+        self.state().unclear.insert(key.clone());
+    }
+
+    /// Whether there are some of which it cannot be told what they refer to.
+    pub(crate) fn are_unclear(&self) -> bool {
+        !self.state().unclear.is_empty()
     }
 
     /// Those that refer to an object, as it is or as it was.
@@ -86,14 +100,19 @@ impl<K: Clone + Ord + Hash> Referrers<K> {
 }
 
 /// What an object refers to, by all watches.
-pub(crate) fn targets(watches: &[Watch], namespace: &str, object: &Value) -> BTreeSet<Target> {
-    let watches = watches.iter().enumerate();
-    watches
-        .flat_map(|(at, watch)| {
-            let references = watch.references(object).into_iter();
-            references.map(move |reference| (at, namespace.to_owned(), reference))
-        })
-        .collect()
+///
+/// None where that cannot be told.
+pub(crate) fn targets(
+    watches: &[Watch],
+    namespace: &str,
+    object: &Value,
+) -> Option<BTreeSet<Target>> {
+    let mut targets = BTreeSet::new();
+    for (at, watch) in watches.iter().enumerate() {
+        let references = watch.references(object)?.into_iter();
+        targets.extend(references.map(|reference| (at, namespace.to_owned(), reference)));
+    }
+    Some(targets)
 }
 
 /// How many objects there are of those that another depends on.

@@ -1,6 +1,7 @@
 //! What a step gets to see.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kube::Resource;
 use kube::api::DynamicObject;
@@ -42,23 +43,30 @@ impl<'a, K> SyncRequest<'a, K> {
     }
 }
 
-/// The children of one object, as the watches have brought them.
+/// The children of one object, as the watches have brought them. Who looks at them is asked again once they have
+/// been written.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     pub(crate) children: &'a Children,
+    pub(crate) is_looked_at: &'a AtomicBool,
 }
 
 impl Default for Observation<'_> {
     /// No children.
     fn default() -> Self {
         static NONE: Children = Children::new();
-        Self { children: &NONE }
+        static LOOKED_AT: AtomicBool = AtomicBool::new(false);
+        Self {
+            children: &NONE,
+            is_looked_at: &LOOKED_AT,
+        }
     }
 }
 
 impl<'a> Observation<'a> {
     /// All of them, whatever their type.
     pub fn raw(&self) -> impl Iterator<Item = &'a DynamicObject> + use<'a> {
+        self.is_looked_at.store(true, Ordering::Relaxed);
         self.children.values().map(Arc::as_ref)
     }
 

@@ -3,6 +3,7 @@
 mod end;
 mod keep;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -50,6 +51,10 @@ pub(crate) struct Round<'a, R> {
     children: Children,
     /// Those that it has written since, as they then were.
     written: Mutex<Children>,
+    /// Whether the operator has looked at its children.
+    is_looked_at: AtomicBool,
+    /// Whether something has happened to them that the round knows nothing of.
+    has_missed: AtomicBool,
 }
 
 impl<'a, R: Reconcile> Round<'a, R> {
@@ -72,6 +77,8 @@ impl<'a, R: Reconcile> Round<'a, R> {
             finalizers: stored.finalizers().to_vec(),
             children: Children::new(),
             written: Mutex::default(),
+            is_looked_at: AtomicBool::default(),
+            has_missed: AtomicBool::default(),
             name: stored.name_any(),
             reference: stored.object_ref(&cycle.resource),
             uid,
@@ -113,7 +120,16 @@ impl<R: Reconcile> Round<'_, R> {
     fn observation(&self) -> Observation<'_> {
         Observation {
             children: &self.children,
+            is_looked_at: &self.is_looked_at,
         }
+    }
+
+    /// Whether what has been decided was decided on children that are not so any more. No watch tells: what a
+    /// round writes is no news.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_looked = self.is_looked_at.load(Ordering::Relaxed);
+        has_looked && !written.is_empty() || self.has_missed.load(Ordering::Relaxed)
     }
 
     fn owner(&self) -> Owner<'_> {
@@ -134,6 +150,7 @@ impl<R: Reconcile> Round<'_, R> {
             types: &self.cycle.child_types,
             observed: &self.cycle.children,
             written: &self.written,
+            has_missed: &self.has_missed,
             writes: &self.cycle.metrics.child_writes,
         }
     }
@@ -292,6 +309,7 @@ impl<R: Reconcile> Round<'_, R> {
         children.extend(written.map(|(place, child)| (place.clone(), Arc::clone(child))));
         let observation = Observation {
             children: &children,
+            is_looked_at: &AtomicBool::default(),
         };
         let mut desired = desired.iter();
         let waits_for = desired.find_map(|child| observation.waits_for(child));

@@ -45,8 +45,8 @@ pub(crate) struct Sources<'a, R> {
     /// Where an object is, by its UID.
     keys: Mutex<HashMap<String, Key>>,
     referrers: Arc<Referrers<Key>>,
-    /// Of each watch that protects what it watches.
-    protections: Vec<Option<Protection<'a, R>>>,
+    /// One for each type that is protected.
+    protections: Vec<Protection<'a, R>>,
     /// How many watches have not yet told all that stands.
     incomplete: watch::Sender<usize>,
 }
@@ -55,13 +55,12 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     pub(crate) fn new(cycle: &'a Cycle<R>, stores: &'a Stores, queue: &'a Queue<Key>) -> Self {
         let watches = 1 + cycle.child_types.len() + cycle.watches.len();
         let referrers = Arc::new(Referrers::default());
-        let protection = |(at, store)| Protection::new(cycle, at, store, &referrers);
         Self {
             cycle,
             stores,
             queue,
             keys: Mutex::default(),
-            protections: stores.related.iter().enumerate().map(protection).collect(),
+            protections: Protection::all(cycle, &stores.related, &referrers),
             referrers,
             incomplete: watch::channel(watches).0,
         }
@@ -74,14 +73,14 @@ impl<'a, R: Reconcile> Sources<'a, R> {
 
     /// Protects what is to be protected, until there is no more to come.
     pub(crate) async fn protect(&self) {
-        let protections = self.protections.iter().flatten();
+        let protections = self.protections.iter();
         join_all(protections.map(|it| it.work(self.complete()))).await;
     }
 
     /// Nothing more is to come.
     pub(crate) fn close(&self) {
         self.queue.close();
-        for protection in self.protections.iter().flatten() {
+        for protection in &self.protections {
             protection.close();
         }
     }
@@ -125,7 +124,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let resource = &watch.resource;
         let events = self.events(resource, &watch.config, watch.is_metadata_only);
         let saw = |seen: &Seen<'_>| {
-            if let Some(protection) = &self.protections[at] {
+            if let Some(protection) = self.protection(at) {
                 protection.saw(&seen.change);
             }
             if watch.is_worth_a_round(&seen.change) {
@@ -225,19 +224,42 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let Some(object) = change.after.or(change.before) else {
             return;
         };
-        let mut now = BTreeSet::new();
-        if change.after.is_some()
-            && !self.cycle.watches.is_empty()
-            && let Ok(value) = serde_json::to_value(&**object)
-        {
-            let namespace = object.namespace().unwrap_or_default();
-            now = targets(&self.cycle.watches, &namespace, &value);
+        if self.cycle.watches.is_empty() {
+            return;
         }
-        for (at, namespace, reference) in self.referrers.set(&key_of(object), now) {
-            if let Some(protection) = &self.protections[at] {
+        let key = key_of(object);
+        let now = match change.after {
+            Some(after) if !self.is_done_with(after) => {
+                let namespace = after.namespace().unwrap_or_default();
+                let value = serde_json::to_value(&**after).unwrap_or_default();
+                targets(&self.cycle.watches, &namespace, &value)
+            }
+            _ => Some(BTreeSet::new()),
+        };
+        let Some(now) = now else {
+            return self.referrers.set_unclear(&key);
+        };
+        let were_unclear = self.referrers.are_unclear();
+        for (at, namespace, reference) in self.referrers.set(&key, now) {
+            if let Some(protection) = self.protection(at) {
                 protection.is_touched(&namespace, &reference);
             }
         }
+        if were_unclear && !self.referrers.are_unclear() {
+            self.protections.iter().for_each(Protection::look_again);
+        }
+    }
+
+    /// Whether an object is being deleted, and only others have something left to do for that.
+    fn is_done_with(&self, object: &DynamicObject) -> bool {
+        let finalizer = self.cycle.finalizer.as_ref();
+        object.metadata.deletion_timestamp.is_some()
+            && finalizer.is_none_or(|finalizer| !object.finalizers().contains(finalizer))
+    }
+
+    /// What protects the objects that a watch brings, if anything does.
+    fn protection(&self, at: usize) -> Option<&Protection<'a, R>> {
+        self.protections.iter().find(|it| it.is_about(at))
     }
 
     /// A child has changed: a round for whose it is.

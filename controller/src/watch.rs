@@ -89,8 +89,9 @@ impl Watch {
         self
     }
 
-    /// Keeps what is referred to, once somebody deletes it, until nothing refers to it any more, nor is left of what
-    /// did: with a finalizer, `GROUP/used-by-KIND`, of the kind that refers to it.
+    /// Keeps what is referred to, once somebody deletes it, until nothing refers to it any more, nor has anything
+    /// left to do that did: with a finalizer, `KIND.GROUP/in-use`, of the kind that refers to it. What selectors
+    /// leave out is not kept, and is let go when it comes to that; select by what does not change.
     #[must_use]
     pub fn protected(mut self) -> Self {
         self.is_protected = true;
@@ -129,12 +130,13 @@ impl Watch {
     }
 
     /// None where the author's function panics: one object must not end the watch of all.
-    pub(crate) fn references(&self, object: &Value) -> Vec<Reference> {
+    pub(crate) fn references(&self, object: &Value) -> Option<Vec<Reference>> {
         let references = || (self.references)(object);
-        catch_unwind(AssertUnwindSafe(references)).unwrap_or_else(|_| {
+        let references = catch_unwind(AssertUnwindSafe(references));
+        if references.is_err() {
             let name = &object["metadata"]["name"];
             tracing::error!(%name, "what the object refers to cannot be told: that panicked");
-            Vec::new()
-        })
+        }
+        references.ok()
     }
 }

@@ -37,19 +37,29 @@ struct State {
     told: HashMap<usize, u64>,
     /// What the children of each type have in common.
     patterns: HashMap<usize, Pattern>,
-    /// Children that a round is making: their watch may bring them before the API server's answer does.
-    being_made: HashSet<Place>,
+    /// Children that a round is making, by owner and place. Their watch may bring them before the API server's
+    /// answer does: then in this state.
+    being_made: HashMap<(String, Place), Option<u64>>,
 }
 
 /// A child that is being made, until this is dropped.
 pub(crate) struct Making<'a> {
     observed: &'a Observed,
-    place: &'a Place,
+    made: (String, Place),
+}
+
+impl Making<'_> {
+    /// Whether the watch has brought it in another state than the answer did.
+    pub(crate) fn has_missed(&self, answer: &DynamicObject) -> bool {
+        let state = self.observed.state();
+        let brought = state.being_made.get(&self.made).copied().flatten();
+        brought.is_some() && brought != version(answer)
+    }
 }
 
 impl Drop for Making<'_> {
     fn drop(&mut self) {
-        self.observed.state().being_made.remove(self.place);
+        self.observed.state().being_made.remove(&self.made);
     }
 }
 
@@ -77,7 +87,10 @@ impl Observed {
         let mut owners = BTreeSet::from_iter(before.map(|(owner, _)| owner));
         if let (Some((owner, child)), Some(kept)) = (after, seen.kept) {
             let place = place(type_, child);
-            let is_being_made = change.before.is_none() && state.being_made.contains(&place);
+            let made = (owner.clone(), place.clone());
+            let brought = state.being_made.get_mut(&made);
+            let brought = brought.filter(|_| change.before.is_none());
+            let is_being_made = brought.map(|it| *it = version(child)).is_some();
             if state.put(&owner, place, Arc::clone(kept)) || is_being_made {
                 owners.remove(&owner);
             } else {
@@ -98,11 +111,12 @@ impl Observed {
     }
 
     /// Begins to make a child. Whoever does hears of it by the answer, or looks again.
-    pub(crate) fn making<'a>(&'a self, place: &'a Place) -> Making<'a> {
-        self.state().being_made.insert(place.clone());
+    pub(crate) fn making(&self, owner: &str, place: &Place) -> Making<'_> {
+        let made = (owner.to_owned(), place.clone());
+        self.state().being_made.insert(made.clone(), None);
         Making {
             observed: self,
-            place,
+            made,
         }
     }
 
@@ -275,8 +289,10 @@ mod tests {
     fn a_child_that_is_being_made_is_no_news() {
         let observed = Observed::default();
         let place = (0, "n".to_owned(), "c".to_owned());
-        let making = observed.making(&place);
+        let making = observed.making("a", &place);
         assert!(saw(&observed, None, Some(child("1", "1", "a"))).is_empty());
+        assert!(!making.has_missed(&child("1", "1", "a")));
+        assert!(making.has_missed(&child("1", "0", "a")), "it came later");
         assert_eq!(version(&observed, "a").as_deref(), Some("1"));
         let changed = saw(
             &observed,

@@ -90,8 +90,12 @@ impl ChildWriter<'_> {
         Ok(are_gone)
     }
 
-    /// Deletes what has cleaned up. It is not waited for: while its owner stands, the next round would find it
-    /// missing and have all of it done again.
+    /// Whether there are children that clean up.
+    pub(crate) fn cleans_up(&self) -> bool {
+        self.types.iter().any(|type_| type_.is_for_cleanup)
+    }
+
+    /// Deletes what has cleaned up.
     pub(crate) async fn dismiss(&self) -> Result<(), kube::Error> {
         for (at, _) in self
             .types
@@ -115,7 +119,8 @@ impl ChildWriter<'_> {
         let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
         let live = api.list(&ListParams::default().labels(&ours)).await?.items;
         let live = live.into_iter().filter(|it| self.owner.has(type_, it));
-        let at_its_place = |child: DynamicObject| {
+        let at_its_place = |mut child: DynamicObject| {
+            objects::tidy(&mut child, &type_.resource);
             let namespace = child.namespace().unwrap_or_default();
             ((at, namespace, child.name_any()), child)
         };
@@ -136,20 +141,21 @@ impl ChildWriter<'_> {
     /// Takes up a child that the watches have not brought: made a moment ago, left behind by an owner that
     /// has gone, or somebody else's.
     async fn take_up(&self, place: &Place, child: &Desired) -> Result<(), Failure> {
-        let Some(live) = self.api(place).get_opt(&place.2).await? else {
+        let Some(mut live) = self.api(place).get_opt(&place.2).await? else {
             // Gone again.
             let made = self.post(place, &child.body).await;
             return made.map_err(|error| self.refused(place, error));
         };
         let type_ = &self.types[place.0];
-        if self.owner.has(type_, &live) {
+        objects::tidy(&mut live, &type_.resource);
+        let is_left_behind = self.owner.may_adopt(type_, &live);
+        if self.owner.has(type_, &live) || is_left_behind {
+            if is_left_behind {
+                tracing::info!(child = place.2, "a child that was left behind is adopted");
+            }
+            self.note(place, live.clone());
             self.mark(place, &live).await?;
             return self.bring(place, child, &live).await;
-        }
-        if self.owner.may_adopt(type_, &live) {
-            tracing::info!(child = place.2, "a child that was left behind is adopted");
-            // The next round sees it, and what its strategy makes of it.
-            return Ok(self.mark(place, &live).await?);
         }
         if self.owner.will_go(&live) {
             let why = "exists and is about to go; it is made once it is gone";
@@ -207,6 +213,7 @@ fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
 
     use http::{Method, Request, Response};
@@ -253,6 +260,7 @@ mod tests {
             types: &types,
             observed: &observed,
             written: &Mutex::default(),
+            has_missed: &AtomicBool::default(),
             writes: &metrics.child_writes,
         };
         let child = json!({

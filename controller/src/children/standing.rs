@@ -119,11 +119,26 @@ mod tests {
         serde_json::from_value(object).expect("an object")
     }
 
+    type Case = (&'static str, Value, Value, Option<&'static str>);
+
+    fn expect(cases: &[Case]) {
+        for (kind, spec, status, expected) in cases {
+            let found = unsettled(&child(kind, spec, status));
+            let printed = format!("{kind} {spec} {status}: {found:?}");
+            match expected {
+                Some(expected) => {
+                    assert!(found.is_some_and(|why| why.contains(expected)), "{printed}");
+                }
+                None => assert!(found.is_none(), "{printed}"),
+            }
+        }
+    }
+
     #[test]
     fn what_a_child_waits_for_is_read_from_its_status() {
         let ready = |value: &str| json!({"conditions": [{"type": "Ready", "status": value, "message": "m"}]});
         let rollout = |updated: i64, available: i64, all: i64| json!({"observedGeneration": 2, "updatedReplicas": updated, "availableReplicas": available, "replicas": all});
-        for (kind, spec, status, expected) in [
+        expect(&[
             ("ConfigMap", json!(null), json!(null), None),
             (
                 "Deployment",
@@ -190,6 +205,20 @@ mod tests {
                 Some("has failed"),
             ),
             ("Pod", json!({}), ready("False"), Some("is not ready")),
+            (
+                "Custom",
+                json!({}),
+                ready("False"),
+                Some("is Ready=False: m"),
+            ),
+            ("Custom", json!({}), ready("Unknown"), Some("Ready=Unknown")),
+            ("Custom", json!({}), ready("True"), None),
+        ]);
+    }
+
+    #[test]
+    fn what_is_held_back_is_not_waited_for() {
+        expect(&[
             ("Pod", json!({}), json!({"phase": "Succeeded"}), None),
             (
                 "StatefulSet",
@@ -215,23 +244,6 @@ mod tests {
                 json!({"desiredNumberScheduled": 1, "updatedNumberScheduled": 0, "numberAvailable": 1}),
                 None,
             ),
-            (
-                "Custom",
-                json!({}),
-                ready("False"),
-                Some("is Ready=False: m"),
-            ),
-            ("Custom", json!({}), ready("Unknown"), Some("Ready=Unknown")),
-            ("Custom", json!({}), ready("True"), None),
-        ] {
-            let found = unsettled(&child(kind, &spec, &status));
-            let printed = format!("{kind} {spec} {status}: {found:?}");
-            match expected {
-                Some(expected) => {
-                    assert!(found.is_some_and(|why| why.contains(expected)), "{printed}");
-                }
-                None => assert!(found.is_none(), "{printed}"),
-            }
-        }
+        ]);
     }
 }

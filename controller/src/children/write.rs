@@ -1,6 +1,7 @@
 //! What is sent to the API server for children, and what is made of its answers.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -67,6 +68,8 @@ pub(crate) struct ChildWriter<'a> {
     pub(crate) observed: &'a Observed,
     /// What this round has written.
     pub(crate) written: &'a Mutex<Children>,
+    /// Whether something has happened to its children that it knows nothing of.
+    pub(crate) has_missed: &'a AtomicBool,
     pub(crate) writes: &'a ChildWrites,
 }
 
@@ -100,7 +103,7 @@ impl ChildWriter<'_> {
         };
         let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
         let api = self.api(place);
-        let _making = self.observed.making(place);
+        let making = self.observed.making(self.owner.uid, place);
         let mut request = Request::new(api.resource_url())
             .create(&params, body)
             .map_err(kube::Error::BuildRequest)?;
@@ -110,6 +113,9 @@ impl ChildWriter<'_> {
             .parse()
             .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
         let made = self.client.request::<DynamicObject>(request).await?;
+        if making.has_missed(&made) {
+            self.has_missed.store(true, Ordering::Relaxed);
+        }
         self.wrote(place, "create", made);
         Ok(())
     }
@@ -320,7 +326,7 @@ impl ChildWriter<'_> {
         self.count(place, verb);
     }
 
-    fn note(&self, place: &Place, child: DynamicObject) {
+    pub(super) fn note(&self, place: &Place, child: DynamicObject) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.insert(place.clone(), Arc::new(child));
     }

@@ -5,17 +5,20 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Round;
 use crate::backoff::LONGEST_WHILE_DELETING;
 use crate::cycle::Next;
 use crate::finalizers;
 use crate::reconcile::{Deleted, Finalized, Progress, Reconcile, ReconcileError};
-use crate::stalls::Stalls;
 use crate::status::{Standing, Status};
 
 const DELETION_STALLED: &str = "DeletionStalled";
+
+/// The annotation that tells that nothing is left to do before an object goes; with its UID, since annotations are
+/// copied.
+const CLEANED_UP: &str = "lockstep.dev/cleaned-up";
 
 /// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
 const ORPHAN: &str = "orphan";
@@ -39,6 +42,9 @@ impl<R: Reconcile> Round<'_, R> {
             children: self.observation(),
         };
         self.note_terminating();
+        if self.is_cleaned_up() {
+            return self.release(&removal, None).await;
+        }
         match self.cycle.reconciler.finalize(&deleted).await {
             Ok(Finalized::Gone) => self.release(&removal, None).await,
             Ok(Finalized::Kept(what)) => self.release(&removal, Some(&what)).await,
@@ -53,6 +59,13 @@ impl<R: Reconcile> Round<'_, R> {
         removal: &Patch<()>,
         mut progress: Progress,
     ) -> Result<Next, kube::Error> {
+        // Whatever wakes it, it is told when it takes long, and let go when it takes too long.
+        progress.requeue_after = progress.requeue_after.min(LONGEST_WHILE_DELETING);
+        if self.gives_up() {
+            let readiness = progress.readiness.take();
+            let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
+            return self.let_go(removal, &readiness.message).await;
+        }
         let writer = self.writer();
         match writer.clean_up(&progress.children, &self.children).await {
             Ok(true) => {}
@@ -99,19 +112,40 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
+    /// Whether the object has been kept for longer than is wanted.
+    fn gives_up(&self) -> bool {
+        let limit = self.cycle.stalls.let_go_after;
+        limit.is_some_and(|limit| self.waits() >= limit)
+    }
+
+    /// Whether all is done that had to be done before it goes, but for letting it go.
+    fn is_cleaned_up(&self) -> bool {
+        let annotations = &self.object["metadata"]["annotations"];
+        annotations[CLEANED_UP].as_str() == Some(&self.uid)
+    }
+
+    /// Remembers that it is: once its Job is deleted, the next round would find it missing and have all of it
+    /// done again.
+    async fn note_cleaned_up(&self) -> Result<(), kube::Error> {
+        if self.is_cleaned_up() || !self.writer().cleans_up() {
+            return Ok(());
+        }
+        let metadata = json!({"uid": self.uid, "annotations": {CLEANED_UP: self.uid}});
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        let params = PatchParams::default();
+        let patched = self.api.patch(&self.name, &params, &patch).await?;
+        self.cycle.written.note(patched);
+        Ok(())
+    }
+
     /// The status of an object that is kept because of this, which is told if it has been so for long. None
     /// when it is kept no longer.
     async fn stalled(&self, why: &str) -> Option<Status> {
-        let Stalls {
-            told_after,
-            let_go_after,
-        } = self.cycle.stalls;
-        let waits = self.waits();
-        if let_go_after.is_some_and(|limit| waits >= limit) {
+        if self.gives_up() {
             return None;
         }
         let mut status = self.status();
-        if waits >= told_after {
+        if self.waits() >= self.cycle.stalls.told_after {
             let since = self.deleting_since.unwrap_or_default();
             let message = format!("its deletion began at {since} and has not ended: {why}");
             status.condition(DELETION_STALLED, true, "FinalizerStalled", &message);
@@ -155,6 +189,7 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
     async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Next, kube::Error> {
+        self.note_cleaned_up().await?;
         match self.writer().release(self.keeps_all()).await {
             Ok(true) => {
                 if let Some(what) = kept {

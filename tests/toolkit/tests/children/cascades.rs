@@ -85,9 +85,13 @@ async fn every_way_to_delete_an_object_ends_and_leaves_what_it_should() {
 
     // What was left behind is taken up by whoever comes under the same name.
     let left = maps.get("orphan").await.expect("it is left");
-    toys.family("orphan", &[plain("orphan"), guarded("orphan")])
-        .await;
+    let mut changed = plain("orphan");
+    changed["data"] = json!({"c": "d"});
+    toys.family("orphan", &[changed, guarded("orphan")]).await;
     let taken = maps.get("orphan").await.expect("it is there");
+    assert_eq!(taken.data["data"], json!({"c": "d"}));
+    let account = accounts.get("orphan").await.expect("it is there");
+    assert_eq!(account.finalizers(), ["toys.example.com/finalizer"]);
     assert_eq!(taken.metadata.uid, left.metadata.uid);
     let owner = families.get("orphan").await.expect("an object");
     assert_eq!(Some(&taken.owner_references()[0].uid), owner.uid().as_ref());

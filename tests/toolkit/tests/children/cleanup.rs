@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use toolkit::{Running, becomes, install_crd, stands, toy_crd};
+use toolkit::{Calls, Running, When, becomes, install_crd, stands, toy_crd};
 
 /// An object with something to wind up.
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ impl Handler<Estate> for Executor {
     }
 }
 
-fn start(cluster: &Cluster, stalls: Stalls) -> Running {
+async fn start(cluster: &Cluster, calls: &Calls, stalls: Stalls) -> Running {
     let ruleset = Ruleset::<Estate>::compile().expect("the rules");
     let handler = Handled::new(Executor).making([
         ChildType::namespaced::<ConfigMap>(),
@@ -78,7 +78,7 @@ fn start(cluster: &Cluster, stalls: Stalls) -> Running {
     let metrics = Metrics::register(&mut Registry::default());
     let policy = CurrentPolicy::default();
     let run = Loop::new(
-        cluster.client(),
+        calls.client(cluster).await,
         Arc::new(ruleset),
         handler,
         metrics,
@@ -127,7 +127,8 @@ async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cluster = Cluster::start().await.expect("a cluster");
     install_crd(&cluster.client(), Estate::crd()).await;
-    let _running = start(&cluster, Stalls::default());
+    let calls = Calls::default();
+    let _running = start(&cluster, &calls, Stalls::default()).await;
     let Place {
         estates,
         jobs,
@@ -172,12 +173,23 @@ async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
         // Else the garbage collector would delete it at a moment of its own.
         assert_eq!(job.owner_references(), [], "{name}");
     }
+    // Of the calls that let them go, some fail.
+    calls.take_writes();
+    for nth in 4..=6 {
+        calls.fail("patch", "estates", nth, When::Before);
+    }
     cluster.add_node("node").await.expect("a node");
     for (name, _) in ways {
         goes(estates, name).await;
         goes(jobs, name).await;
     }
     goes(maps, "background").await;
+    assert!(calls.have_failed());
+    let writes = calls.take_writes();
+    let again = writes
+        .iter()
+        .find(|call| call.verb == "create" && call.resource == "jobs");
+    assert_eq!(again, None, "what is done is not done again");
     maps.get("orphan")
         .await
         .expect("it is left, as was asked for");
@@ -188,7 +200,8 @@ async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cluster = Cluster::start().await.expect("a cluster");
     install_crd(&cluster.client(), Estate::crd()).await;
-    let running = start(&cluster, Stalls::default());
+    let calls = Calls::default();
+    let running = start(&cluster, &calls, Stalls::default()).await;
     let namespaces: Api<Namespace> = Api::all(cluster.client());
     let namespace = serde_json::from_value(json!({"metadata": {"name": "leaving"}}));
     let namespace = namespace.expect("a Namespace");
@@ -214,7 +227,7 @@ async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
         let_go_after: Some(Duration::from_secs(1)),
         ..Stalls::default()
     };
-    let _running = start(&cluster, stalls);
+    let _running = start(&cluster, &calls, stalls).await;
     let gone = eventually("the namespace going", async || {
         let left = namespaces.get_opt("leaving").await.ok()?;
         left.is_none().then_some(())

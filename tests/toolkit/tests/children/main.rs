@@ -5,5 +5,6 @@ mod cleanup;
 mod differences;
 mod family;
 mod ownership;
+mod stages;
 mod statuses;
 mod strategies;
