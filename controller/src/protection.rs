@@ -170,7 +170,7 @@ impl<'a, R> Protection<'a, R> {
             }
             let removal = finalizers::removal(object.finalizers(), &self.finalizer);
             if let Some(removal) = removal {
-                self.patch(key, &removal).await?;
+                self.patch(key, &removal, true).await?;
                 tracing::info!(object = shown(key), "nothing refers to it any more: let go");
                 let uid = object.uid().unwrap_or_default();
                 self.cycle.announcer.forget(&uid);
@@ -187,16 +187,23 @@ impl<'a, R> Protection<'a, R> {
             let version = object.metadata.resource_version.as_deref();
             let operations = vec![finalizers::only_in(version), addition];
             let addition = Patch::Json(json_patch::Patch(operations));
-            self.patch(key, &addition).await?;
+            self.patch(key, &addition, false).await?;
         }
         Ok(None)
     }
 
-    async fn patch(&self, key: &Key, patch: &Patch<()>) -> Result<(), kube::Error> {
+    async fn patch(
+        &self,
+        key: &Key,
+        patch: &Patch<()>,
+        is_removal: bool,
+    ) -> Result<(), kube::Error> {
         let api = self.api::<DynamicObject>(key);
         match api.patch(&key.1, &PatchParams::default(), patch).await {
-            // Gone, or changed since: the watch tells.
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {
+            // Gone, or changed since: the watch tells. What removes tests first that it still fits.
+            Err(kube::Error::Api(status))
+                if matches!(status.code, 404 | 409) || is_removal && status.is_invalid() =>
+            {
                 Ok(())
             }
             patched => patched.map(drop),
