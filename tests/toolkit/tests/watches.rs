@@ -229,7 +229,7 @@ async fn a_change_leads_to_a_round_for_whoever_depends_on_it_and_for_nobody_else
     readers.secret("s7", "changed").await;
     readers.tells("r7", "secret", "changed").await;
     readers.tells("r8", "secret", "changed").await;
-    // One each, and one each for the child that it has written.
+    // One each, and one each where the watch is quicker than the answer to what they have written.
     let rounds = readers.rounds() - before;
     assert!((2..=4).contains(&rounds), "{rounds}");
 }
