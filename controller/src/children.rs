@@ -15,7 +15,7 @@ mod write;
 pub use child_type::{ChildType, Strategy};
 pub(crate) use observed::{Children, Observed};
 pub(crate) use owned_fields::is_ours;
-pub(crate) use owner::Owner;
+pub(crate) use owner::{Owner, controller_of};
 pub(crate) use standing::unsettled;
 pub(crate) use write::ChildWriter;
 

@@ -66,6 +66,11 @@ impl<R> Cycle<R> {
         objects::api(&self.client, &self.resource, namespace)
     }
 
+    /// Whether its objects are in namespaces.
+    pub(crate) fn is_namespaced(&self) -> bool {
+        self.ruleset.crd()["spec"]["scope"] != "Cluster"
+    }
+
     /// Whether the API server still has an object. What it says it does not find may be something else, such as
     /// a subresource that its CRD does not have yet.
     pub(crate) async fn stands(&self, object: &DynamicObject) -> bool {

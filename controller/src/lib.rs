@@ -7,6 +7,7 @@
 mod announce;
 mod arming;
 mod backoff;
+mod bereaved;
 mod children;
 mod conditions;
 mod cycle;

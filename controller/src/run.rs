@@ -194,6 +194,7 @@ impl<R: Reconcile> Run for Loop<R> {
                 // An error means that nobody can tell any more.
                 _ = stop.wait_for(|stop| *stop) => {}
                 () = sources.follow() => {}
+                () = sources.bury() => {}
             }
             sources.close();
         };

@@ -11,6 +11,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
 use tokio::sync::watch;
 
+use crate::bereaved::Bereaved;
 use crate::children::CONTROLLER_LABEL;
 use crate::cycle::Cycle;
 use crate::kept::{Key, Store, key_of};
@@ -75,6 +76,19 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     pub(crate) async fn protect(&self) {
         let protections = self.protections.iter();
         join_all(protections.map(|it| it.work(self.complete()))).await;
+    }
+
+    /// Deletes what has outlived its owner, once all is known that there is, for as long as it is polled.
+    pub(crate) async fn bury(&self) {
+        let bereaved = Bereaved {
+            cycle: self.cycle,
+            owners: &self.keys,
+        };
+        let mut complete = self.complete();
+        // An error means that nobody can tell any more.
+        if complete.wait_for(|watches| *watches == 0).await.is_ok() {
+            bereaved.delete().await;
+        }
     }
 
     /// Nothing more is to come.

@@ -148,6 +148,11 @@ impl Observed {
         state.patterns.entry(type_).or_default().clone()
     }
 
+    /// The UIDs of all owners.
+    pub(crate) fn owners(&self) -> Vec<String> {
+        self.state().by_owner.keys().cloned().collect()
+    }
+
     /// The children of an owner.
     pub(crate) fn of(&self, uid: &str) -> Children {
         let kept = self.state().by_owner.get(uid).cloned();

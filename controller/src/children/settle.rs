@@ -157,7 +157,14 @@ impl ChildWriter<'_> {
             self.mark(place, &live).await?;
             return self.bring(place, child, &live).await;
         }
-        if self.owner.will_go(&live) {
+        let is_going = live.metadata.deletion_timestamp.is_some();
+        let is_of_a_namesake = self.owner.is_of_a_namesake(&live);
+        if is_of_a_namesake && !is_going && self.may_own().await? {
+            // Of a predecessor, since we stand. The garbage collector does not come upon its end where another one
+            // of its name came while it was cut off from the API server.
+            self.delete(place, &live).await?;
+        }
+        if is_of_a_namesake || is_going {
             let why = "exists and is about to go; it is made once it is gone";
             return Err(self.named(place).waits("ChildLeaving", why).into());
         }

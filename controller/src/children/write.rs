@@ -225,7 +225,7 @@ impl ChildWriter<'_> {
     }
 
     /// Deletes a child, unless it is going already.
-    pub(super) async fn delete(
+    pub(crate) async fn delete(
         &self,
         place: &Place,
         live: &DynamicObject,

@@ -32,7 +32,7 @@ pub struct Cluster {
     // In the order in which they end.
     _scheduler: Process,
     _kwok: Process,
-    _controller_manager: Process,
+    controller_manager: Process,
     apiserver: Process,
     _etcd: Process,
     apiserver_args: Vec<String>,
@@ -64,7 +64,7 @@ impl Cluster {
         Ok(Self {
             _scheduler: place.scheduler(&tools)?,
             _kwok: place.kwok(&tools)?,
-            _controller_manager: place.controller_manager(&tools)?,
+            controller_manager: place.controller_manager(&tools)?,
             apiserver,
             _etcd: etcd,
             apiserver_args: apiserver_args.iter().map(ToString::to_string).collect(),
@@ -83,6 +83,11 @@ impl Cluster {
         let (kubeconfig, authority) = (&self.place.kubeconfig, &self.place.authority);
         ready_client(kubeconfig, authority, &mut self.apiserver).await?;
         Ok(())
+    }
+
+    /// Stops the controller-manager where it is, and with it the garbage collector.
+    pub fn freeze_controller_manager(&self) -> Result<(), Error> {
+        self.controller_manager.freeze()
     }
 
     /// A client with every right.

@@ -1,5 +1,8 @@
 //! What goes with an object, and what stays.
 
+use std::time::Duration;
+
+use control_plane::eventually_within;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, PostParams, PropagationPolicy};
@@ -123,6 +126,32 @@ async fn who_comes_under_the_name_of_one_that_has_just_gone_gets_children_of_its
         |found: Option<&kube::api::DynamicObject>| found.is_some_and(|found| found.uid() != first);
     toys.becomes(&maps, "c", "being made anew", is_another)
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_garbage_collector_misses_goes_all_the_same() {
+    let toys = Toys::start().await;
+    let maps = toys.of("ConfigMap", Some("default"));
+    let families = toys.families("default");
+    for name in ["gone", "again"] {
+        toys.family(name, &[plain(name)]).await;
+    }
+    let first = maps.get("again").await.expect("it is there").uid();
+    let frozen = toys.cluster.freeze_controller_manager();
+    frozen.expect("there is no garbage collector any more");
+    for name in ["gone", "again"] {
+        let params = DeleteParams::background();
+        let deleted = families.delete(name, &params).await;
+        deleted.expect("deletion begins");
+        toys.goes(&families, name).await;
+    }
+    toys.family("again", &[plain("again")]).await;
+    let another = maps.get("again").await.expect("it is there").uid();
+    assert_ne!(another, first, "the predecessor's went first");
+    let gone = eventually_within(Duration::from_mins(2), "the child going", async || {
+        maps.get_opt("gone").await.ok()?.is_none().then_some(())
+    });
+    gone.await.expect("it goes");
 }
 
 #[tokio::test(flavor = "multi_thread")]

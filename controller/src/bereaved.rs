@@ -1,0 +1,112 @@
+//! Children that have outlived their owner.
+//!
+//! The garbage collector deletes them, but for those whose owner went, and was made again under its name, while the
+//! collector was cut off from the API server: it takes the one for the other, and they would stay for good.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::api::DynamicObject;
+use kube::{Client, ResourceExt};
+use tokio::time::interval;
+
+use crate::children::{ChildWriter, Owner, controller_of};
+use crate::cycle::Cycle;
+use crate::kept::Key;
+
+/// How often they are looked for. Those that are found twice are not the garbage collector's any more.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Looks for them.
+pub(crate) struct Bereaved<'a, R> {
+    pub(crate) cycle: &'a Cycle<R>,
+    /// The owners that there are, by UID.
+    pub(crate) owners: &'a Mutex<HashMap<String, Key>>,
+}
+
+impl<R> Bereaved<'_, R> {
+    /// Deletes them, for as long as it is polled.
+    pub(crate) async fn delete(&self) {
+        let mut ticks = interval(EVERY);
+        let mut found = BTreeSet::new();
+        loop {
+            ticks.tick().await;
+            found = self.look(&found).await;
+        }
+    }
+
+    /// Deletes those that have been found before, and gives all that there are.
+    async fn look(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for owner in self.gone() {
+            for (place, child) in self.cycle.children.of(&owner) {
+                let uid = child.uid().unwrap_or_default();
+                let controller = controller_of(&child).filter(|controller| controller.uid == owner);
+                let Some(controller) = controller else {
+                    continue;
+                };
+                if before.contains(&uid) && child.metadata.deletion_timestamp.is_none() {
+                    let deleted = self
+                        .delete_one(&controller.name, &owner, &place, &child)
+                        .await;
+                    if let Err(error) = deleted {
+                        tracing::warn!(%error, child = place.2, "a child whose owner is gone cannot be deleted");
+                    }
+                }
+                found.insert(uid);
+            }
+        }
+        found
+    }
+
+    /// The owners of children that no watch knows of.
+    fn gone(&self) -> Vec<String> {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_children = self.cycle.children.owners().into_iter();
+        of_children
+            .filter(|uid| !owners.contains_key(uid))
+            .collect()
+    }
+
+    async fn delete_one(
+        &self,
+        name: &str,
+        owner: &str,
+        place: &(usize, String, String),
+        child: &DynamicObject,
+    ) -> Result<(), kube::Error> {
+        let cycle = self.cycle;
+        let namespace = child.namespace().filter(|_| cycle.is_namespaced());
+        let found = cycle
+            .api(namespace.as_deref())
+            .get_metadata_opt(name)
+            .await?;
+        if found.is_some_and(|found| found.metadata.uid.as_deref() == Some(owner)) {
+            return Ok(());
+        }
+        tracing::warn!(
+            child = place.2,
+            owner = name,
+            "its owner is gone and nobody has deleted it: deleted"
+        );
+        let client: &Client = &cycle.client;
+        let writer = ChildWriter {
+            client,
+            owner: Owner {
+                resource: &cycle.resource,
+                controller: &cycle.controller,
+                finalizer: cycle.finalizer.as_deref(),
+                namespace: namespace.as_deref(),
+                name,
+                uid: owner,
+            },
+            types: &cycle.child_types,
+            observed: &cycle.children,
+            written: &Mutex::default(),
+            has_missed: &std::sync::atomic::AtomicBool::default(),
+            writes: &cycle.metrics.child_writes,
+        };
+        writer.delete(place, child).await
+    }
+}
