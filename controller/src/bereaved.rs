@@ -7,11 +7,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use kube::ResourceExt;
 use kube::api::DynamicObject;
-use kube::{Client, ResourceExt};
 use tokio::time::interval;
 
-use crate::children::{ChildWriter, Owner, controller_of};
+use crate::children::{Journal, Place, controller_of};
 use crate::cycle::Cycle;
 use crate::kept::Key;
 
@@ -41,18 +41,16 @@ impl<R> Bereaved<'_, R> {
         let mut found = BTreeSet::new();
         for owner in self.gone() {
             for (place, child) in self.cycle.children.of(&owner) {
-                let uid = child.uid().unwrap_or_default();
                 let controller = controller_of(&child).filter(|controller| controller.uid == owner);
                 let Some(controller) = controller else {
+                    // Left behind, as was asked for.
                     continue;
                 };
-                if before.contains(&uid) && child.metadata.deletion_timestamp.is_none() {
-                    let deleted = self
-                        .delete_one(&controller.name, &owner, &place, &child)
-                        .await;
-                    if let Err(error) = deleted {
-                        tracing::warn!(%error, child = place.2, "a child whose owner is gone cannot be deleted");
-                    }
+                let uid = child.uid().unwrap_or_default();
+                if before.contains(&uid)
+                    && let Err(error) = self.bury(&controller.name, &owner, &place, &child).await
+                {
+                    tracing::warn!(%error, child = place.2, "a child whose owner is gone cannot be deleted");
                 }
                 found.insert(uid);
             }
@@ -69,44 +67,21 @@ impl<R> Bereaved<'_, R> {
             .collect()
     }
 
-    async fn delete_one(
+    async fn bury(
         &self,
         name: &str,
         owner: &str,
-        place: &(usize, String, String),
+        place: &Place,
         child: &DynamicObject,
     ) -> Result<(), kube::Error> {
-        let cycle = self.cycle;
-        let namespace = child.namespace().filter(|_| cycle.is_namespaced());
-        let found = cycle
-            .api(namespace.as_deref())
-            .get_metadata_opt(name)
-            .await?;
-        if found.is_some_and(|found| found.metadata.uid.as_deref() == Some(owner)) {
+        let namespace = child.namespace().filter(|_| self.cycle.is_namespaced);
+        let owner = self.cycle.owner(namespace.as_deref(), name, owner);
+        let journal = Journal::default();
+        let writer = self.cycle.writer(owner, &journal);
+        if writer.live_owner().await?.is_some() {
             return Ok(());
         }
-        tracing::warn!(
-            child = place.2,
-            owner = name,
-            "its owner is gone and nobody has deleted it: deleted"
-        );
-        let client: &Client = &cycle.client;
-        let writer = ChildWriter {
-            client,
-            owner: Owner {
-                resource: &cycle.resource,
-                controller: &cycle.controller,
-                finalizer: cycle.finalizer.as_deref(),
-                namespace: namespace.as_deref(),
-                name,
-                uid: owner,
-            },
-            types: &cycle.child_types,
-            observed: &cycle.children,
-            written: &Mutex::default(),
-            has_missed: &std::sync::atomic::AtomicBool::default(),
-            writes: &cycle.metrics.child_writes,
-        };
+        tracing::warn!(child = place.2, owner = name, "its owner is gone: deleted");
         writer.delete(place, child).await
     }
 }

@@ -5,6 +5,7 @@
 
 mod child_type;
 mod desired;
+mod journal;
 mod observed;
 mod owned_fields;
 mod owner;
@@ -13,7 +14,8 @@ mod standing;
 mod write;
 
 pub use child_type::{ChildType, Strategy};
-pub(crate) use observed::{Children, Observed};
+pub(crate) use journal::Journal;
+pub(crate) use observed::{Children, Observed, Place};
 pub(crate) use owned_fields::is_ours;
 pub(crate) use owner::{Owner, controller_of};
 pub(crate) use standing::unsettled;

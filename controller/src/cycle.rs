@@ -11,7 +11,7 @@ use shared_validation::{CurrentPolicy, Judge};
 
 use crate::announce::Announcer;
 use crate::backoff::Backoffs;
-use crate::children::{ChildType, Observed};
+use crate::children::{ChildType, ChildWriter, Journal, Observed, Owner};
 use crate::kept::Store;
 use crate::metrics::Metrics;
 use crate::objects;
@@ -48,6 +48,8 @@ pub(crate) struct Cycle<R> {
     pub(crate) child_types: Vec<ChildType>,
     pub(crate) watches: Vec<Watch>,
     pub(crate) children: Observed,
+    /// Whether its objects are in namespaces.
+    pub(crate) is_namespaced: bool,
     /// Whether the kind has a status of its own to write.
     pub(crate) has_status: bool,
     /// What keeps an object until what it stands for is gone, if anything has to.
@@ -66,9 +68,32 @@ impl<R> Cycle<R> {
         objects::api(&self.client, &self.resource, namespace)
     }
 
-    /// Whether its objects are in namespaces.
-    pub(crate) fn is_namespaced(&self) -> bool {
-        self.ruleset.crd()["spec"]["scope"] != "Cluster"
+    /// One of its objects, as the owner of children.
+    pub(crate) fn owner<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        name: &'a str,
+        uid: &'a str,
+    ) -> Owner<'a> {
+        Owner {
+            resource: &self.resource,
+            controller: &self.controller,
+            finalizer: self.finalizer.as_deref(),
+            namespace,
+            name,
+            uid,
+        }
+    }
+
+    pub(crate) fn writer<'a>(&'a self, owner: Owner<'a>, journal: &'a Journal) -> ChildWriter<'a> {
+        ChildWriter {
+            client: &self.client,
+            owner,
+            types: &self.child_types,
+            observed: &self.children,
+            journal,
+            writes: &self.metrics.child_writes,
+        }
     }
 
     /// Whether the API server still has an object. What it says it does not find may be something else, such as

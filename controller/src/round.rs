@@ -4,7 +4,6 @@ mod end;
 mod keep;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use json_patch::PatchOperation;
@@ -16,7 +15,7 @@ use shared_validation::{Accepted, Candidate, Verdict, aggregate};
 
 use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
-use crate::children::{ChildWriter, Children, Owner};
+use crate::children::{ChildWriter, Children, Journal, Owner};
 use crate::cycle::{Cycle, Next};
 use crate::kept::Store;
 use crate::metrics::ViolationLabels;
@@ -49,12 +48,10 @@ pub(crate) struct Round<'a, R> {
     accepted: Option<Accepted>,
     /// Its children as they were when the round began.
     children: Children,
-    /// Those that it has written since, as they then were.
-    written: Mutex<Children>,
-    /// Whether the operator has looked at its children.
+    /// What it has done to them since.
+    journal: Journal,
+    /// Whether the operator has looked at them.
     is_looked_at: AtomicBool,
-    /// Whether something has happened to them that the round knows nothing of.
-    has_missed: AtomicBool,
 }
 
 impl<'a, R: Reconcile> Round<'a, R> {
@@ -76,9 +73,8 @@ impl<'a, R: Reconcile> Round<'a, R> {
             namespace,
             finalizers: stored.finalizers().to_vec(),
             children: Children::new(),
-            written: Mutex::default(),
+            journal: Journal::default(),
             is_looked_at: AtomicBool::default(),
-            has_missed: AtomicBool::default(),
             name: stored.name_any(),
             reference: stored.object_ref(&cycle.resource),
             uid,
@@ -127,32 +123,17 @@ impl<R: Reconcile> Round<'_, R> {
     /// Whether what has been decided was decided on children that are not so any more. No watch tells: what a
     /// round writes is no news.
     pub(crate) fn is_outdated(&self) -> bool {
-        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_looked = self.is_looked_at.load(Ordering::Relaxed);
-        has_looked && !written.is_empty() || self.has_missed.load(Ordering::Relaxed)
+        let is_looked_at = self.is_looked_at.load(Ordering::Relaxed);
+        is_looked_at && self.journal.has_written() || self.journal.has_missed()
     }
 
     fn owner(&self) -> Owner<'_> {
-        Owner {
-            resource: &self.cycle.resource,
-            controller: &self.cycle.controller,
-            finalizer: self.cycle.finalizer.as_deref(),
-            namespace: self.namespace.as_deref(),
-            name: &self.name,
-            uid: &self.uid,
-        }
+        let namespace = self.namespace.as_deref();
+        self.cycle.owner(namespace, &self.name, &self.uid)
     }
 
     fn writer(&self) -> ChildWriter<'_> {
-        ChildWriter {
-            client: &self.cycle.client,
-            owner: self.owner(),
-            types: &self.cycle.child_types,
-            observed: &self.cycle.children,
-            written: &self.written,
-            has_missed: &self.has_missed,
-            writes: &self.cycle.metrics.child_writes,
-        }
+        self.cycle.writer(self.owner(), &self.journal)
     }
 
     async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
@@ -303,10 +284,7 @@ impl<R: Reconcile> Round<'_, R> {
     /// Whether the object can be used, where its operator leaves that to its children: once they are, as they now
     /// are, all that they are to be.
     fn readiness(&self, desired: &[Value]) -> Readiness {
-        let mut children = self.children.clone();
-        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = written.iter();
-        children.extend(written.map(|(place, child)| (place.clone(), Arc::clone(child))));
+        let children = self.journal.now(&self.children);
         let observation = Observation {
             children: &children,
             is_looked_at: &AtomicBool::default(),

@@ -72,7 +72,8 @@ impl<R: Reconcile> Loop<R> {
             );
         }
         let watches = reconciler.watches();
-        let finalizer = finalizer(&*ruleset, &reconciler, &child_types);
+        let is_namespaced = ruleset.crd()["spec"]["scope"] != "Cluster";
+        let finalizer = finalizer(&*ruleset, is_namespaced, &reconciler, &child_types);
         let announcer = Announcer::new(client.clone(), "lockstep");
         let backoffs = Backoffs::default();
         let cycle = Cycle {
@@ -80,6 +81,7 @@ impl<R: Reconcile> Loop<R> {
             controller: ruleset.kind().to_lowercase(),
             name: ruleset.kind().to_lowercase(),
             within: None,
+            is_namespaced,
             has_status: has_status(&*ruleset),
             resource: resource.clone(),
             ruleset,
@@ -118,9 +120,8 @@ impl<R: Reconcile> Loop<R> {
     pub fn within(mut self, namespace: &str) -> Self {
         let cycle = &mut self.cycle;
         let types = &cycle.child_types;
-        let is_namespaced = cycle.ruleset.crd()["spec"]["scope"] != "Cluster";
         assert!(
-            is_namespaced && types.iter().all(|type_| type_.is_namespaced),
+            cycle.is_namespaced && types.iter().all(|type_| type_.is_namespaced),
             "{} cannot be kept to a namespace: it, or a type of its children, is in none",
             cycle.ruleset.kind()
         );
@@ -156,10 +157,10 @@ fn has_status(ruleset: &dyn Judge) -> bool {
 /// that nobody else would let go.
 fn finalizer<R: Reconcile>(
     ruleset: &dyn Judge,
+    is_namespaced: bool,
     reconciler: &R,
     child_types: &[ChildType],
 ) -> Option<String> {
-    let is_namespaced = ruleset.crd()["spec"]["scope"] != "Cluster";
     let mut types = child_types.iter();
     let is_needed = types.any(|type_| {
         type_.is_guarded || type_.is_for_cleanup || (is_namespaced && !type_.is_namespaced)

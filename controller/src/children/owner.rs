@@ -66,9 +66,9 @@ impl Owner<'_> {
             && child.metadata.deletion_timestamp.is_none()
     }
 
-    /// Whether an object belongs to one of our name that is not us.
-    pub(crate) fn is_of_a_namesake(&self, child: &DynamicObject) -> bool {
-        controller_of(child).is_some_and(|controller| {
+    /// Whether an object is about to go: it is being deleted, or belonged to one of our name that is gone.
+    pub(crate) fn will_go(&self, child: &DynamicObject) -> bool {
+        let is_predecessors = controller_of(child).is_some_and(|controller| {
             let group = |api_version: &str| {
                 api_version
                     .split_once('/')
@@ -78,7 +78,8 @@ impl Owner<'_> {
                 && controller.kind == self.resource.kind
                 && group(&controller.api_version) == group(&self.resource.api_version)
                 && controller.uid != self.uid
-        })
+        });
+        is_predecessors || child.metadata.deletion_timestamp.is_some()
     }
 }
 

@@ -153,18 +153,11 @@ impl ChildWriter<'_> {
             if is_left_behind {
                 tracing::info!(child = place.2, "a child that was left behind is adopted");
             }
-            self.note(place, live.clone());
+            self.journal.found(place, live.clone());
             self.mark(place, &live).await?;
             return self.bring(place, child, &live).await;
         }
-        let is_going = live.metadata.deletion_timestamp.is_some();
-        let is_of_a_namesake = self.owner.is_of_a_namesake(&live);
-        if is_of_a_namesake && !is_going && self.may_own().await? {
-            // Of a predecessor, since we stand. The garbage collector does not come upon its end where another one
-            // of its name came while it was cut off from the API server.
-            self.delete(place, &live).await?;
-        }
-        if is_of_a_namesake || is_going {
+        if self.owner.will_go(&live) {
             let why = "exists and is about to go; it is made once it is gone";
             return Err(self.named(place).waits("ChildLeaving", why).into());
         }
@@ -220,7 +213,6 @@ fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
 
     use http::{Method, Request, Response};
@@ -233,7 +225,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::children::{ChildType, Observed, Owner};
+    use crate::children::{ChildType, Journal, Observed, Owner};
     use crate::metrics::Metrics;
 
     /// What is asked of the API server to settle a child that has lost its owner reference, when the API server
@@ -266,8 +258,7 @@ mod tests {
             },
             types: &types,
             observed: &observed,
-            written: &Mutex::default(),
-            has_missed: &AtomicBool::default(),
+            journal: &Journal::default(),
             writes: &metrics.child_writes,
         };
         let child = json!({

@@ -1,8 +1,6 @@
 //! What is sent to the API server for children, and what is made of its answers.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
@@ -20,7 +18,7 @@ use super::desired::{Desired, Named};
 use super::observed::Place;
 use super::owned_fields::is_ours;
 use super::owner::label;
-use super::{CONTROLLER_LABEL, ChildType, Children, FIELD_MANAGER, OWNER_LABEL, Observed, Owner};
+use super::{CONTROLLER_LABEL, ChildType, FIELD_MANAGER, Journal, OWNER_LABEL, Observed, Owner};
 use crate::metrics::ChildWrites;
 use crate::reconcile::ReconcileError;
 use crate::{finalizers, objects};
@@ -66,10 +64,7 @@ pub(crate) struct ChildWriter<'a> {
     pub(crate) owner: Owner<'a>,
     pub(crate) types: &'a [ChildType],
     pub(crate) observed: &'a Observed,
-    /// What this round has written.
-    pub(crate) written: &'a Mutex<Children>,
-    /// Whether something has happened to its children that it knows nothing of.
-    pub(crate) has_missed: &'a AtomicBool,
+    pub(crate) journal: &'a Journal,
     pub(crate) writes: &'a ChildWrites,
 }
 
@@ -88,7 +83,10 @@ impl ChildWriter<'_> {
         Ok(finalizers.any(|name| Some(name.as_str()) == self.owner.finalizer))
     }
 
-    async fn live_owner(&self) -> Result<Option<PartialObjectMeta<DynamicObject>>, kube::Error> {
+    /// The owner as the API server has it.
+    pub(crate) async fn live_owner(
+        &self,
+    ) -> Result<Option<PartialObjectMeta<DynamicObject>>, kube::Error> {
         let api: Api<DynamicObject> =
             objects::api(self.client, self.owner.resource, self.owner.namespace);
         let owner = api.get_metadata_opt(self.owner.name).await?;
@@ -114,7 +112,7 @@ impl ChildWriter<'_> {
             .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
         let made = self.client.request::<DynamicObject>(request).await?;
         if making.has_missed(&made) {
-            self.has_missed.store(true, Ordering::Relaxed);
+            self.journal.missed();
         }
         self.wrote(place, "create", made);
         Ok(())
@@ -247,7 +245,7 @@ impl ChildWriter<'_> {
                 let mut leaving = live.clone();
                 leaving.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
                 self.observed.deleted(self.owner.uid, place, &leaving);
-                self.note(place, leaving);
+                self.journal.wrote(place, leaving);
                 self.count(place, "delete");
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
@@ -322,13 +320,8 @@ impl ChildWriter<'_> {
     fn wrote(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
         objects::tidy(&mut child, &self.types[place.0].resource);
         self.observed.wrote(self.owner.uid, place, &child);
-        self.note(place, child);
+        self.journal.wrote(place, child);
         self.count(place, verb);
-    }
-
-    pub(super) fn note(&self, place: &Place, child: DynamicObject) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.insert(place.clone(), Arc::new(child));
     }
 
     fn count(&self, place: &Place, verb: &'static str) {

@@ -8,21 +8,20 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use control_plane::{Cluster, eventually, stays};
 use controller::{
-    Deleted, Directory, Finalized, Knock, Loop, Metrics, Pace, Progress, Readiness, Reconcile,
+    Deleted, Directory, Finalized, Knock, Metrics, Pace, Progress, Readiness, Reconcile,
     ReconcileError, SyncRequest, TokenBucket,
 };
 use futures::StreamExt;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::GroupVersionKind;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
+use shared_validation::Kind;
 use tokio::sync::{Semaphore, mpsc};
-use toolkit::{Running, install_crd, stands, toy_crd};
+use toolkit::{Running, cluster_with, objects, operator, stands, tell, toy_crd};
 
 #[derive(Deserialize)]
 struct Slow {}
@@ -90,22 +89,15 @@ struct Works {
 impl Works {
     /// A loop, and as many rounds at first that do not have to wait.
     async fn start(pace: Pace, calls: &TokenBucket, free: usize) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let cluster = Cluster::start().await.expect("a cluster");
-        install_crd(&cluster.client(), Slow::crd()).await;
+        let cluster = cluster_with::<Slow>().await;
         let work = Arc::new(Work {
             under_way: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
             may_end: Semaphore::new(free),
         });
-        let ruleset = Ruleset::<Slow>::compile().expect("the rules");
-        let run = Loop::new(
-            paced(&cluster, calls).await,
-            Arc::new(ruleset),
-            Worker(Arc::clone(&work)),
-            Metrics::register(&mut Registry::default()),
-            CurrentPolicy::default(),
-        );
+        let metrics = Metrics::register(&mut Registry::default());
+        let worker = Worker(Arc::clone(&work));
+        let run = operator(paced(&cluster, calls).await, worker, &metrics);
         let directory = Directory::default();
         let running = Running::start(run.pace(pace).listed_in(&directory));
         Self {
@@ -117,15 +109,12 @@ impl Works {
     }
 
     fn objects(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.cluster.client(), "default", &resource())
+        objects::<Slow>(self.cluster.client(), Some("default"))
     }
 
     async fn make(&self, count: usize) {
         for at in 0..count {
-            let object =
-                DynamicObject::new(&format!("s{at}"), &resource()).data(json!({"spec": {}}));
-            let made = self.objects().create(&PostParams::default(), &object).await;
-            made.expect("it is stored");
+            tell::<Slow>(&self.objects(), &format!("s{at}"), &json!({"spec": {}})).await;
         }
     }
 
@@ -135,11 +124,6 @@ impl Works {
         });
         begun.await.expect("they begin");
     }
-}
-
-fn resource() -> ApiResource {
-    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", "Slow");
-    ApiResource::from_gvk_with_plural(&gvk, "slows")
 }
 
 async fn paced(cluster: &Cluster, calls: &TokenBucket) -> Client {
@@ -174,8 +158,7 @@ async fn no_more_objects_at_once_than_allowed_and_those_under_way_are_ended_prop
         3,
         "nothing begins any more"
     );
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(works.cluster.client(), "default", &resource());
+    let api = objects::<Slow>(works.cluster.client(), Some("default"));
     let mut told = 0;
     for object in api.list(&ListParams::default()).await.expect("a list") {
         told += usize::from(object.data["status"].to_string().contains("Done"));

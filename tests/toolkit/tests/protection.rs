@@ -6,21 +6,22 @@ use std::time::Duration;
 
 use control_plane::{Cluster, eventually};
 use controller::{
-    Deleted, Finalized, Handled, Handler, Loop, Metrics, Progress, ReconcileError, Reference,
+    Deleted, Finalized, Handled, Handler, Metrics, Progress, ReconcileError, Reference,
     SyncRequest, SyncResponse, Watch,
 };
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
-use kube::core::GroupVersionKind;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use toolkit::{Calls, Running, becomes, install_crd, stands, toy_crd};
+use shared_validation::Kind;
+use toolkit::{
+    Calls, Leaving, Running, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
+};
 
 const FINALIZER: &str = "vault.toys.example.com/in-use";
 
@@ -94,14 +95,10 @@ struct Bank {
 
 impl Bank {
     async fn new(namespace: &str) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let cluster = Cluster::start().await.expect("a cluster");
-        install_crd(&cluster.client(), Vault::crd()).await;
-        let gvk = GroupVersionKind::gvk(Vault::GROUP, Vault::VERSION, Vault::KIND);
-        let vaults = ApiResource::from_gvk_with_plural(&gvk, "vaults");
+        let cluster = cluster_with::<Vault>().await;
         let secrets = ApiResource::erase::<Secret>(&());
         Self {
-            vaults: Api::namespaced_with(cluster.client(), namespace, &vaults),
+            vaults: objects::<Vault>(cluster.client(), Some(namespace)),
             secrets: Api::namespaced_with(cluster.client(), namespace, &secrets),
             calls: Calls::default(),
             keeper: Keeper::default(),
@@ -110,28 +107,16 @@ impl Bank {
     }
 
     async fn start(&self) -> Running {
-        let ruleset = Ruleset::<Vault>::compile().expect("the rules");
         let handler = Handled::new(self.keeper.clone())
             .watching(watches())
             .finalizer("toys.example.com/emptied");
-        Running::start(Loop::new(
-            self.calls.client(&self.cluster).await,
-            Arc::new(ruleset),
-            handler,
-            Metrics::register(&mut Registry::default()),
-            CurrentPolicy::default(),
-        ))
+        let metrics = Metrics::register(&mut Registry::default());
+        let client = self.calls.client(&self.cluster).await;
+        Running::start(operator(client, handler, &metrics))
     }
 
     async fn vault(&self, name: &str, spec: Value) {
-        let object = json!({
-            "apiVersion": "toys.example.com/v1", "kind": "Vault",
-            "metadata": {"name": name}, "spec": spec,
-        });
-        let params = PatchParams::apply("author").force();
-        let patch = Patch::Apply(object);
-        let told = self.vaults.patch(name, &params, &patch).await;
-        told.expect("it is stored");
+        tell::<Vault>(&self.vaults, name, &json!({"spec": spec})).await;
     }
 
     async fn secret(&self, name: &str) {
@@ -275,11 +260,7 @@ async fn what_is_collected_with_the_object_that_refers_to_it_does_not_hold_that(
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_object_needs_for_its_own_end_stays_until_that_is_over() {
     let bank = Bank::new("leaving").await;
-    let namespaces: Api<Namespace> = Api::all(bank.cluster.client());
-    let namespace = serde_json::from_value(json!({"metadata": {"name": "leaving"}}));
-    let namespace = namespace.expect("a Namespace");
-    let made = namespaces.create(&PostParams::default(), &namespace).await;
-    made.expect("it is stored");
+    let namespace = Leaving::make(bank.cluster.client(), "leaving").await;
     let _running = bank.start().await;
     bank.secret("s").await;
     bank.vault("a", json!({"key": "s"})).await;
@@ -287,9 +268,7 @@ async fn what_an_object_needs_for_its_own_end_stays_until_that_is_over() {
     stands(&bank.vaults, "a", "Ready", "True").await;
 
     // All that is in the namespace is deleted at once, in whatever order.
-    let params = DeleteParams::default();
-    let deleted = namespaces.delete("leaving", &params).await;
-    deleted.expect("deletion begins");
+    namespace.delete().await;
     becomes(&bank.secrets, "s", "being deleted", |found| {
         found.is_some_and(|found| found.metadata.deletion_timestamp.is_some())
     })
@@ -298,11 +277,7 @@ async fn what_an_object_needs_for_its_own_end_stays_until_that_is_over() {
     bank.is_protected("s", true).await;
     bank.calls.take_writes();
     bank.keeper.is_emptied.store(true, Ordering::Release);
-    let gone = eventually("the namespace going", async || {
-        let left = namespaces.get_opt("leaving").await.ok()?;
-        left.is_none().then_some(())
-    });
-    gone.await.expect("nothing holds it");
+    namespace.goes().await;
     let writes = bank.calls.take_writes().into_iter();
     let mut patched: Vec<_> = writes
         .filter(|call| call.verb == "patch")

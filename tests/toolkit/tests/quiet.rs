@@ -3,21 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use control_plane::{Cluster, eventually_within};
-use controller::{ChildType, Handled, Loop, Metrics, ReconcileError, SyncRequest, SyncResponse};
+use controller::{ChildType, Handled, Metrics, ReconcileError, SyncRequest, SyncResponse};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::DynamicObject;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use toolkit::{Running, install_crd, toy_crd};
+use shared_validation::Kind;
+use toolkit::{Running, install_crd, objects, operator, tell, toy_crd};
 
 const OBJECTS: usize = 1_000;
 
@@ -65,14 +63,7 @@ impl Counted {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let handler = Handled::new(sync).making([ChildType::namespaced::<ConfigMap>()]);
-        let ruleset = Ruleset::<Parent>::compile().expect("the rules");
-        let running = Running::start(Loop::new(
-            cluster.client(),
-            Arc::new(ruleset),
-            handler,
-            metrics,
-            CurrentPolicy::default(),
-        ));
+        let running = Running::start(operator(cluster.client(), handler, &metrics));
         Self { running, registry }
     }
 
@@ -121,7 +112,6 @@ fn size(log: &Path) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_that_stand_as_they_should_are_never_written() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().expect("a folder");
     let (policy, log) = (
         folder.path().join("policy.yaml"),
@@ -143,16 +133,13 @@ async fn objects_that_stand_as_they_should_are_never_written() {
     let audited = [audited[0].as_str(), audited[1].as_str()];
     let cluster = Cluster::start_with(&audited).await.expect("a cluster");
     install_crd(&cluster.client(), Parent::crd()).await;
-    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", "Parent");
-    let resource = ApiResource::from_gvk_with_plural(&gvk, "parents");
-    let parents: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
+    let parents = objects::<Parent>(cluster.client(), Some("default"));
     stream::iter(0..OBJECTS)
         .for_each_concurrent(16, async |at| {
-            let parent = DynamicObject::new(&format!("p{at}"), &resource).data(json!({}));
-            let made = parents.create(&PostParams::default(), &parent).await;
-            made.expect("it is stored");
+            tell::<Parent>(&parents, &format!("p{at}"), &json!({})).await;
         })
         .await;
+    let made = size(&log);
     let first = Counted::start(&cluster);
     // Each has had its child, its status, and what both have led to.
     let settled = eventually_within(DEADLINE, "all objects being ready", async || {
@@ -169,7 +156,7 @@ async fn objects_that_stand_as_they_should_are_never_written() {
     let each = OBJECTS as u64;
     first.rounds(2 * each).await;
 
-    let (at_first, in_between) = (calls(&log, 0), size(&log));
+    let (at_first, in_between) = (calls(&log, made), size(&log));
     first.rounds(RESYNCS / 2 * each).await;
     first.running.stop().await;
     let second = Counted::start(&cluster);

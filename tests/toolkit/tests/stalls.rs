@@ -1,22 +1,20 @@
 //! Objects that cannot go.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use control_plane::{Cluster, eventually};
+use control_plane::eventually;
 use controller::{
-    Deleted, Finalized, Handled, Handler, Loop, Metrics, ReconcileError, Stalls, SyncRequest,
+    Deleted, Finalized, Handled, Handler, Metrics, ReconcileError, Stalls, SyncRequest,
     SyncResponse,
 };
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, ListParams};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use toolkit::{Running, becomes, install_crd, stands, toy_crd};
+use shared_validation::Kind;
+use toolkit::{Running, becomes, cluster_with, objects, operator, stands, tell, toy_crd};
 
 /// An object that stands for something that cannot be removed.
 #[derive(Deserialize)]
@@ -54,32 +52,20 @@ impl Handler<Stain> for Indelible {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let cluster = Cluster::start().await.expect("a cluster");
-    install_crd(&cluster.client(), Stain::crd()).await;
+    let cluster = cluster_with::<Stain>().await;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let start = |let_go_after| {
-        let ruleset = Ruleset::<Stain>::compile().expect("the rules");
         let handler = Handled::new(Indelible).finalizer("toys.example.com/indelible");
         let stalls = Stalls {
             told_after: Duration::from_secs(1),
             let_go_after,
         };
-        let policy = CurrentPolicy::default();
-        let ruleset = Arc::new(ruleset);
-        let run = Loop::new(cluster.client(), ruleset, handler, metrics.clone(), policy);
-        Running::start(run.stalls(stalls))
+        Running::start(operator(cluster.client(), handler, &metrics).stalls(stalls))
     };
     let running = start(None);
-    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", "Stain");
-    let resource = ApiResource::from_gvk_with_plural(&gvk, "stains");
-    let stains: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
-    let stain = DynamicObject::new("a", &resource).data(json!({}));
-    stains
-        .create(&PostParams::default(), &stain)
-        .await
-        .expect("it is stored");
+    let stains = objects::<Stain>(cluster.client(), Some("default"));
+    tell::<Stain>(&stains, "a", &json!({})).await;
     stands(&stains, "a", "Ready", "True").await;
 
     stains

@@ -1,20 +1,16 @@
 //! An operator that is gone through round by round, with what each of them writes.
 
-use std::sync::Arc;
-
-use control_plane::Cluster;
 use controller::{
     ChildType, Handled, Loop, Metrics, Next, ReconcileError, Reference, SyncRequest, SyncResponse,
     Watch,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, PostParams};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use toolkit::{Calls, When, install_crd, toy_crd};
+use shared_validation::Kind;
+use toolkit::{Calls, When, cluster_with, objects, operator, tell, toy_crd};
 
 /// An object with a child that tells whether there is a Secret of its name.
 #[derive(Deserialize)]
@@ -58,9 +54,7 @@ async fn step<R: controller::Reconcile>(run: &Loop<R>, calls: &Calls) -> (Next, 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_is_gone_through_round_by_round() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let cluster = Cluster::start().await.expect("a cluster");
-    install_crd(&cluster.client(), Stepper::crd()).await;
+    let cluster = cluster_with::<Stepper>().await;
     let calls = Calls::default();
     let secrets = Watch::on::<Secret>(|object| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -69,24 +63,14 @@ async fn an_operator_is_gone_through_round_by_round() {
     let handler = Handled::new(sync)
         .making([ChildType::namespaced::<ConfigMap>()])
         .watching([secrets]);
-    let ruleset = Ruleset::<Stepper>::compile().expect("the rules");
-    let run = Loop::new(
-        calls.client(&cluster).await,
-        Arc::new(ruleset),
-        handler,
-        Metrics::register(&mut Registry::default()),
-        CurrentPolicy::default(),
-    );
-    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", "Stepper");
-    let resource = ApiResource::from_gvk_with_plural(&gvk, "steppers");
-    let steppers: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
+    let metrics = Metrics::register(&mut Registry::default());
+    let run = operator(calls.client(&cluster).await, handler, &metrics);
+    let steppers = objects::<Stepper>(cluster.client(), Some("default"));
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
     let none = run.step(Some("default"), "a").await.expect("an answer");
     assert_eq!(none, None, "there is no such object");
 
-    let object = DynamicObject::new("a", &resource).data(json!({"spec": {}}));
-    let made = steppers.create(&PostParams::default(), &object).await;
-    made.expect("it is stored");
+    tell::<Stepper>(&steppers, "a", &json!({"spec": {}})).await;
     calls.fail("create", "configmaps", 1, When::Before);
     let (next, writes) = step(&run, &calls).await;
     assert!(matches!(next, Next::Failed(_)), "{next:?}");

@@ -6,20 +6,18 @@ use std::sync::Arc;
 use control_plane::{Cluster, eventually};
 use controller::predicate::{Change, annotations};
 use controller::{
-    ChildType, Found, Handled, Loop, Metrics, ReconcileError, Reference, SyncRequest, SyncResponse,
-    Watch,
+    ChildType, Found, Handled, Metrics, ReconcileError, Reference, SyncRequest, SyncResponse, Watch,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::GroupVersionKind;
 use kube::{Client, Config, ResourceExt};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use toolkit::{Running, Twice, becomes, install_crd, toy_crd};
+use shared_validation::Kind;
+use toolkit::{Running, Twice, becomes, install_crd, objects, operator, tell, toy_crd};
 
 /// An object that tells, in a `ConfigMap` of its name, what it finds of what it depends on.
 #[derive(Deserialize)]
@@ -112,7 +110,6 @@ struct Readers {
 
 impl Readers {
     async fn start(client: impl AsyncFnOnce(&Cluster) -> Client) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let cluster = Cluster::start().await.expect("a cluster");
         let client = client(&cluster).await;
         let mut registry = Registry::default();
@@ -120,14 +117,7 @@ impl Readers {
         let handler = Handled::new(Twice(sync))
             .making([ChildType::namespaced::<ConfigMap>()])
             .watching(watches());
-        let ruleset = Ruleset::<Reader>::compile().expect("the rules");
-        let running = Running::start(Loop::new(
-            client,
-            Arc::new(ruleset),
-            handler,
-            metrics.clone(),
-            CurrentPolicy::default(),
-        ));
+        let running = Running::start(operator(client, handler, &metrics));
         Self {
             cluster,
             registry,
@@ -146,13 +136,10 @@ impl Readers {
 
     async fn apply(&self, object: Value) {
         let kind = object["kind"].as_str().expect("a kind");
-        let (group, plural) = match kind {
-            "Reader" => ("toys.example.com", "readers"),
-            "Secret" => ("", "secrets"),
-            _ => ("", "configmaps"),
+        let resource = match kind {
+            "Secret" => ApiResource::erase::<Secret>(&()),
+            _ => ApiResource::erase::<ConfigMap>(&()),
         };
-        let gvk = GroupVersionKind::gvk(group, "v1", kind);
-        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.cluster.client(), "default", &resource);
         let name = object["metadata"]["name"]
@@ -166,9 +153,8 @@ impl Readers {
     }
 
     async fn reader(&self, name: &str, spec: Value) {
-        let metadata = json!({"name": name});
-        let object = json!({"apiVersion": "toys.example.com/v1", "kind": "Reader", "metadata": metadata, "spec": spec});
-        self.apply(object).await;
+        let readers = objects::<Reader>(self.cluster.client(), Some("default"));
+        tell::<Reader>(&readers, name, &json!({"spec": spec})).await;
     }
 
     async fn secret(&self, name: &str, value: &str) {
@@ -372,7 +358,6 @@ fn annotated_tls(change: &Change<'_, DynamicObject>) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_tls_secrets_only_the_annotated_ones_and_only_their_keys_count() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let cluster = Cluster::start().await.expect("a cluster");
     let secrets: Api<DynamicObject> = Api::namespaced_with(
         cluster.client(),

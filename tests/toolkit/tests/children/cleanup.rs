@@ -1,23 +1,23 @@
 //! What has to be done by a Job before an object goes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use control_plane::{Cluster, eventually};
 use controller::{
-    ChildType, Deleted, Finalized, Handled, Handler, Loop, Metrics, Progress, ReconcileError,
-    Stalls, Strategy, SyncRequest, SyncResponse,
+    ChildType, Deleted, Finalized, Handled, Handler, Metrics, Progress, ReconcileError, Stalls,
+    Strategy, SyncRequest, SyncResponse,
 };
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams, PropagationPolicy};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PropagationPolicy};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use toolkit::{Calls, Running, When, becomes, install_crd, stands, toy_crd};
+use shared_validation::Kind;
+use toolkit::{
+    Calls, Leaving, Running, When, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
+};
 
 /// An object with something to wind up.
 #[derive(Deserialize)]
@@ -68,7 +68,6 @@ impl Handler<Estate> for Executor {
 }
 
 async fn start(cluster: &Cluster, calls: &Calls, stalls: Stalls) -> Running {
-    let ruleset = Ruleset::<Estate>::compile().expect("the rules");
     let handler = Handled::new(Executor).making([
         ChildType::namespaced::<ConfigMap>(),
         ChildType::namespaced::<Job>()
@@ -76,14 +75,7 @@ async fn start(cluster: &Cluster, calls: &Calls, stalls: Stalls) -> Running {
             .for_cleanup(),
     ]);
     let metrics = Metrics::register(&mut Registry::default());
-    let policy = CurrentPolicy::default();
-    let run = Loop::new(
-        calls.client(cluster).await,
-        Arc::new(ruleset),
-        handler,
-        metrics,
-        policy,
-    );
+    let run = operator(calls.client(cluster).await, handler, &metrics);
     Running::start(run.stalls(stalls))
 }
 
@@ -95,12 +87,10 @@ struct Place {
 
 impl Place {
     fn of(cluster: &Cluster, namespace: &str) -> Self {
-        let gvk = GroupVersionKind::gvk(Estate::GROUP, Estate::VERSION, Estate::KIND);
-        let estates = ApiResource::from_gvk_with_plural(&gvk, "estates");
         let api =
             |resource: &ApiResource| Api::namespaced_with(cluster.client(), namespace, resource);
         Self {
-            estates: api(&estates),
+            estates: objects::<Estate>(cluster.client(), Some(namespace)),
             jobs: api(&ApiResource::erase::<Job>(&())),
             maps: api(&ApiResource::erase::<ConfigMap>(&())),
         }
@@ -108,12 +98,7 @@ impl Place {
 
     /// Makes an object and waits until it stands.
     async fn make(&self, name: &str) {
-        let object = json!({
-            "apiVersion": "toys.example.com/v1", "kind": "Estate", "metadata": {"name": name},
-        });
-        let object = serde_json::from_value(object).expect("an object");
-        let made = self.estates.create(&PostParams::default(), &object).await;
-        made.expect("it is stored");
+        tell::<Estate>(&self.estates, name, &json!({})).await;
         stands(&self.estates, name, "Ready", "True").await;
     }
 }
@@ -124,9 +109,7 @@ async fn goes(api: &Api<DynamicObject>, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let cluster = Cluster::start().await.expect("a cluster");
-    install_crd(&cluster.client(), Estate::crd()).await;
+    let cluster = cluster_with::<Estate>().await;
     let calls = Calls::default();
     let _running = start(&cluster, &calls, Stalls::default()).await;
     let Place {
@@ -197,21 +180,13 @@ async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let cluster = Cluster::start().await.expect("a cluster");
-    install_crd(&cluster.client(), Estate::crd()).await;
+    let cluster = cluster_with::<Estate>().await;
     let calls = Calls::default();
     let running = start(&cluster, &calls, Stalls::default()).await;
-    let namespaces: Api<Namespace> = Api::all(cluster.client());
-    let namespace = serde_json::from_value(json!({"metadata": {"name": "leaving"}}));
-    let namespace = namespace.expect("a Namespace");
-    let made = namespaces.create(&PostParams::default(), &namespace).await;
-    made.expect("it is stored");
+    let namespace = Leaving::make(cluster.client(), "leaving").await;
     let place = Place::of(&cluster, "leaving");
     place.make("a").await;
-    let params = DeleteParams::default();
-    let deleted = namespaces.delete("leaving", &params).await;
-    deleted.expect("deletion begins");
+    namespace.delete().await;
     let told = eventually("the condition", async || {
         let estate = place.estates.get("a").await.ok()?;
         let conditions = estate.data["status"]["conditions"].as_array()?.clone();
@@ -231,9 +206,5 @@ async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
         ..Stalls::default()
     };
     let _running = start(&cluster, &calls, stalls).await;
-    let gone = eventually("the namespace going", async || {
-        let left = namespaces.get_opt("leaving").await.ok()?;
-        left.is_none().then_some(())
-    });
-    gone.await.expect("nothing holds it");
+    namespace.goes().await;
 }

@@ -2,22 +2,22 @@
 
 use control_plane::Cluster;
 use controller::{
-    ChildType, Failable, FailableHandler, Handled, Handler, Loop, Metrics, ReconcileError,
-    Strategy, SyncRequest, SyncResponse,
+    ChildType, Failable, FailableHandler, Handled, Handler, Metrics, ReconcileError, Strategy,
+    SyncRequest, SyncResponse,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use std::sync::Arc;
-use toolkit::{Call, Calls, Running, Twice, install_crd, toy_crd};
+use shared_validation::Kind;
+use toolkit::{
+    Call, Calls, Running, Twice, cluster_with, install_crd, objects, operator, tell, toy_crd,
+};
 
 /// A kind that lives in a namespace.
 #[derive(Deserialize)]
@@ -167,11 +167,8 @@ pub struct Toys {
 
 impl Toys {
     pub async fn start() -> Self {
-        // The process decides which of the crates' TLS providers is used; another test may have done so.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = cluster_with::<Family>().await;
         let client = cluster.client();
-        install_crd(&client, Family::crd()).await;
         install_crd(&client, Clan::crd()).await;
         install_crd(&client, Crowd::crd()).await;
         let calls = Calls::default();
@@ -200,20 +197,15 @@ impl Toys {
     }
 
     pub fn families(&self, namespace: &str) -> Api<DynamicObject> {
-        Api::namespaced_with(
-            self.client.clone(),
-            namespace,
-            &resource("Family", "families"),
-        )
+        objects::<Family>(self.client.clone(), Some(namespace))
     }
 
     pub fn crowds(&self) -> Api<DynamicObject> {
-        let resource = resource("Crowd", "crowds");
-        Api::namespaced_with(self.client.clone(), "default", &resource)
+        objects::<Crowd>(self.client.clone(), Some("default"))
     }
 
     pub fn clans(&self) -> Api<DynamicObject> {
-        Api::all_with(self.client.clone(), &resource("Clan", "clans"))
+        objects::<Clan>(self.client.clone(), None)
     }
 
     /// Children of a type, in a namespace or, without one, in none.
@@ -239,18 +231,12 @@ impl Toys {
 
     /// Makes or changes an object.
     pub async fn tell(&self, kind: &str, name: &str, spec: &Value) {
-        let api = match kind {
-            "Clan" => self.clans(),
-            "Crowd" => self.crowds(),
-            _ => self.families("default"),
-        };
-        let object = json!({
-            "apiVersion": "toys.example.com/v1", "kind": kind,
-            "metadata": {"name": name}, "spec": spec,
-        });
-        let params = PatchParams::apply("author").force();
-        let told = api.patch(name, &params, &Patch::Apply(object)).await;
-        told.expect("it is stored");
+        let content = json!({"spec": spec});
+        match kind {
+            "Clan" => tell::<Clan>(&self.clans(), name, &content).await,
+            "Crowd" => tell::<Crowd>(&self.crowds(), name, &content).await,
+            _ => tell::<Family>(&self.families("default"), name, &content).await,
+        }
     }
 
     /// As [`toolkit::stands`].
@@ -306,18 +292,6 @@ impl Toys {
 }
 
 fn run<K: Parent>(handler: impl Handler<K>, client: &Client, metrics: &Metrics) -> Running {
-    let ruleset = Ruleset::<K>::compile().expect("the rules");
     let handler = Handled::<K, _>::new(Twice(handler)).making(types());
-    Running::start(Loop::new(
-        client.clone(),
-        Arc::new(ruleset),
-        handler,
-        metrics.clone(),
-        CurrentPolicy::default(),
-    ))
-}
-
-fn resource(kind: &str, plural: &str) -> ApiResource {
-    let gvk = GroupVersionKind::gvk("toys.example.com", "v1", kind);
-    ApiResource::from_gvk_with_plural(&gvk, plural)
+    Running::start(operator(client.clone(), handler, metrics))
 }

@@ -1,17 +1,12 @@
 //! Children that depend on one another.
 
-use std::sync::Arc;
-
-use control_plane::Cluster;
-use controller::{ChildType, Handled, Loop, Metrics, ReconcileError, SyncRequest, SyncResponse};
+use controller::{ChildType, Handled, Metrics, ReconcileError, SyncRequest, SyncResponse};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use kube::core::GroupVersionKind;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
-use toolkit::{Running, Twice, install_crd, stands, toy_crd};
+use shared_validation::Kind;
+use toolkit::{Running, Twice, cluster_with, objects, operator, stands, tell, toy_crd};
 
 /// An object each of whose children is made once the one before is there.
 #[derive(Deserialize)]
@@ -50,22 +45,12 @@ fn sync(request: &SyncRequest<'_, Stair>) -> Result<SyncResponse, ReconcileError
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_looks_at_its_children_is_asked_again_once_they_are_made() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let cluster = Cluster::start().await.expect("a cluster");
-    install_crd(&cluster.client(), Stair::crd()).await;
-    let _running = Running::start(Loop::new(
-        cluster.client(),
-        Arc::new(Ruleset::<Stair>::compile().expect("the rules")),
-        Handled::new(Twice(sync)).making([ChildType::namespaced::<ConfigMap>()]),
-        Metrics::register(&mut Registry::default()),
-        CurrentPolicy::default(),
-    ));
-    let gvk = GroupVersionKind::gvk(Stair::GROUP, Stair::VERSION, Stair::KIND);
-    let resource = ApiResource::from_gvk_with_plural(&gvk, "stairs");
-    let stairs: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
-    let stair = DynamicObject::new("a", &resource).data(json!({}));
-    let made = stairs.create(&PostParams::default(), &stair).await;
-    made.expect("it is stored");
+    let cluster = cluster_with::<Stair>().await;
+    let handler = Handled::new(Twice(sync)).making([ChildType::namespaced::<ConfigMap>()]);
+    let metrics = Metrics::register(&mut Registry::default());
+    let _running = Running::start(operator(cluster.client(), handler, &metrics));
+    let stairs = objects::<Stair>(cluster.client(), Some("default"));
+    tell::<Stair>(&stairs, "a", &json!({})).await;
     toolkit::becomes(&stairs, "a", "at its top", |found| {
         found.is_some_and(|found| found.data["status"]["steps"] == 3)
     })
