@@ -1,8 +1,8 @@
 //! Conditions, by the API conventions.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde_json::Value;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
 
 /// The API server's limit for a condition's message.
 const MAX_MESSAGE_CHARS: usize = 32_768;
@@ -21,25 +21,27 @@ pub(crate) fn set(
     generation: i64,
     now: Timestamp,
 ) {
-    let mut conditions = read(status);
-    let holds = if holds { "True" } else { "False" };
-    let unchanged_since = conditions
-        .iter()
-        .find(|c| c.type_ == type_ && c.status == holds)
-        .map(|c| c.last_transition_time.clone());
-    let condition = Condition {
-        type_: type_.to_owned(),
-        status: holds.to_owned(),
-        reason: reason.to_owned(),
-        message: message.chars().take(MAX_MESSAGE_CHARS).collect(),
-        observed_generation: Some(generation),
-        last_transition_time: unchanged_since.unwrap_or(Time(now)),
-    };
-    match conditions.iter_mut().find(|c| c.type_ == type_) {
+    let unchanged_since = find(status, type_)
+        .filter(|condition| condition["status"] == word(holds))
+        .map(|condition| condition["lastTransitionTime"].clone())
+        .filter(Value::is_string);
+    let condition = json!({
+        "type": type_,
+        "status": word(holds),
+        "reason": reason,
+        "message": message.chars().take(MAX_MESSAGE_CHARS).collect::<String>(),
+        "observedGeneration": generation,
+        "lastTransitionTime": unchanged_since.unwrap_or_else(|| json!(Time(now))),
+    });
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
+    }
+    let conditions = status["conditions"].as_array_mut();
+    let conditions = conditions.expect("it has just been made one");
+    match conditions.iter_mut().find(|it| it["type"] == type_) {
         Some(existing) => *existing = condition,
         None => conditions.push(condition),
     }
-    status["conditions"] = serde_json::to_value(conditions).expect("conditions are JSON");
 }
 
 /// Removes a condition, if it is there.
@@ -50,18 +52,23 @@ pub(crate) fn remove(status: &mut Value, type_: &str) {
     }
 }
 
-/// The conditions of a status; unreadable ones count as absent.
-pub(crate) fn read(status: &Value) -> Vec<Condition> {
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    conditions
-        .filter_map(|condition| serde_json::from_value(condition.clone()).ok())
-        .collect()
+/// Whether a condition stands so in a status.
+pub(crate) fn stands(status: &Value, type_: &str, holds: bool) -> bool {
+    find(status, type_).is_some_and(|condition| condition["status"] == word(holds))
+}
+
+fn find<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
+    let mut conditions = status.get("conditions")?.as_array()?.iter();
+    conditions.find(|condition| condition["type"] == type_)
+}
+
+fn word(holds: bool) -> &'static str {
+    if holds { "True" } else { "False" }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).expect("a time")
@@ -80,21 +87,30 @@ mod tests {
             2,
             at(20),
         );
-        let ready = read(&status).remove(0);
-        assert_eq!(
-            (
-                ready.reason.as_str(),
-                ready.observed_generation,
-                ready.last_transition_time.0
-            ),
-            ("Modifying", Some(2), at(10))
-        );
+        let ready = json!({
+            "type": "Ready", "status": "False", "reason": "Modifying", "message": "wait more",
+            "observedGeneration": 2, "lastTransitionTime": "1970-01-01T00:00:10Z",
+        });
+        assert_eq!(status["conditions"], json!([ready]));
+        assert!(stands(&status, "Ready", false) && !stands(&status, "Ready", true));
         set(&mut status, "Ready", true, "Available", "", 2, at(30));
-        assert_eq!(read(&status).remove(0).last_transition_time.0, at(30));
+        let time = "/conditions/0/lastTransitionTime";
+        assert_eq!(status.pointer(time), Some(&json!("1970-01-01T00:00:30Z")));
         set(&mut status, "Valid", true, "Valid", "", 2, at(40));
-        assert_eq!(read(&status).len(), 2);
         remove(&mut status, "Ready");
         remove(&mut status, "Ready");
-        assert_eq!(read(&status).remove(0).type_, "Valid");
+        assert!(!stands(&status, "Ready", true) && stands(&status, "Valid", true));
+    }
+
+    #[test]
+    fn what_is_no_list_of_conditions_gives_way_to_one() {
+        for mut status in [json!({"conditions": "none"}), json!({"conditions": null})] {
+            set(&mut status, "Ready", true, "Available", "", 1, at(10));
+            assert!(stands(&status, "Ready", true), "{status}");
+        }
+        let mut status = json!({"conditions": [{"type": "Ready", "status": "True"}, 7]});
+        set(&mut status, "Ready", true, "Available", "", 1, at(10));
+        let time = "/conditions/0/lastTransitionTime";
+        assert_eq!(status.pointer(time), Some(&json!("1970-01-01T00:00:10Z")));
     }
 }

@@ -73,6 +73,12 @@ impl Kept {
         self.uid == other.uid && self.version.is_some() && self.version == other.version
     }
 
+    /// Whether it is this very state of an object.
+    pub(crate) fn is(&self, object: &DynamicObject) -> bool {
+        let has_uid = object.metadata.uid.as_deref() == Some(self.uid());
+        has_uid && self.version.is_some() && self.version == version(object)
+    }
+
     /// Whether it is the same in every respect.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         // Equal texts are compressed to the same.

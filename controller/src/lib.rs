@@ -36,6 +36,7 @@ mod stalls;
 mod status;
 mod step;
 mod tenure;
+mod together;
 mod token_bucket;
 mod watch;
 mod watches;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::join_all;
+use futures::FutureExt;
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
@@ -21,6 +21,7 @@ use crate::queue::Queue;
 use crate::reconcile::Reconcile;
 use crate::sources::{Sources, Stores};
 use crate::stalls::Stalls;
+use crate::together::together;
 use crate::worker::Worker;
 use crate::written::Written;
 
@@ -199,8 +200,9 @@ impl<R: Reconcile> Run for Loop<R> {
             }
             sources.close();
         };
-        let workers = (0..concurrency.get()).map(|_| worker.work(complete.clone()));
-        tokio::join!(until_stopped, join_all(workers), sources.protect());
+        let workers = (0..concurrency.get()).map(|_| worker.work(complete.clone()).boxed());
+        let beside = [until_stopped.boxed(), sources.protect().boxed()];
+        together(workers.chain(beside)).await;
     }
 }
 

@@ -1,11 +1,11 @@
 //! What the rounds of one kind come from: its objects, their children, and what they depend on.
 
 use std::collections::{BTreeSet, HashMap};
+use std::iter::once;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::Stream;
-use futures::future::{join, join_all};
+use futures::{FutureExt, Stream};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
@@ -21,6 +21,7 @@ use crate::protection::Protection;
 use crate::queue::{Priority, Queue};
 use crate::reconcile::Reconcile;
 use crate::related::{Referrers, targets};
+use crate::together::together;
 use crate::watches::{self, Seen, Told};
 
 /// Where what the watches bring is kept.
@@ -75,7 +76,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     /// Protects what is to be protected, until there is no more to come.
     pub(crate) async fn protect(&self) {
         let protections = self.protections.iter();
-        join_all(protections.map(|it| it.work(self.complete()))).await;
+        together(protections.map(|it| it.work(self.complete()).boxed())).await;
     }
 
     /// Deletes what has outlived its owner, once all is known that there is, for as long as it is polled.
@@ -101,11 +102,11 @@ impl<'a, R: Reconcile> Sources<'a, R> {
 
     /// Follows every watch. None of them takes another one down.
     pub(crate) async fn follow(&self) {
-        let parents = self.parents(&self.stores.parents);
-        let children = (0..self.cycle.child_types.len()).map(|type_| self.children(type_));
+        let parents = self.parents(&self.stores.parents).boxed();
+        let children = (0..self.cycle.child_types.len()).map(|type_| self.children(type_).boxed());
         let related = self.stores.related.iter().enumerate();
-        let related = related.map(|(at, store)| self.related(at, store));
-        join(parents, join(join_all(children), join_all(related))).await;
+        let related = related.map(|(at, store)| self.related(at, store).boxed());
+        together(once(parents).chain(children).chain(related)).await;
     }
 
     /// The objects that are reconciled.
@@ -114,7 +115,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let config = watcher::Config::default();
         let events = self.events(resource, &config, false);
         let told = self.told(resource, |seen| self.saw(seen), || {});
-        watches::follow(events, store, told).await;
+        watches::follow(events, store, |object| store.keep(object), told).await;
     }
 
     /// Their children of one type.
@@ -129,7 +130,12 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             |seen| self.saw_child(type_, seen),
             || self.cycle.children.began(type_, &store.all()),
         );
-        watches::follow(events, &store, told).await;
+        let keep = |child: &DynamicObject| {
+            // What a round has written is not kept a second time.
+            let written = self.cycle.children.kept(type_, child);
+            written.unwrap_or_else(|| store.keep(child))
+        };
+        watches::follow(events, &store, keep, told).await;
     }
 
     /// What they depend on, of one type.
@@ -147,7 +153,8 @@ impl<'a, R: Reconcile> Sources<'a, R> {
                 }
             }
         };
-        watches::follow(events, store, self.told(resource, saw, || {})).await;
+        let told = self.told(resource, saw, || {});
+        watches::follow(events, store, |object| store.keep(object), told).await;
     }
 
     fn events(

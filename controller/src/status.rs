@@ -1,7 +1,6 @@
 //! The status as the cycle writes it: compared with what stands, patched only where it differs.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 use shared_validation::Accepted;
@@ -31,7 +30,6 @@ pub(crate) enum Standing {
 pub(crate) struct Status {
     before: Value,
     after: Value,
-    conditions_read: Vec<Condition>,
     generation: i64,
     resource_version: Option<String>,
     now: Timestamp,
@@ -50,7 +48,6 @@ impl Status {
             .unwrap_or_else(|| json!({}));
         let metadata = &object["metadata"];
         Self {
-            conditions_read: conditions::read(&before),
             after: before.clone(),
             before,
             generation: metadata["generation"].as_i64().unwrap_or_default(),
@@ -168,11 +165,8 @@ impl Status {
         Ok(Some(written))
     }
 
-    /// Whether a condition stood as it is said to when the object was read.
+    /// Whether a condition stood as it is said to when the object was last read or written.
     pub(crate) fn stood(&self, type_: &str, holds: bool) -> bool {
-        let wanted = if holds { "True" } else { "False" };
-        self.conditions_read
-            .iter()
-            .any(|c| c.type_ == type_ && c.status == wanted)
+        conditions::stands(&self.before, type_, holds)
     }
 }

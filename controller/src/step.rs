@@ -93,5 +93,11 @@ async fn brings(all: Vec<DynamicObject>, store: &Store, told: impl FnMut(Told<'_
         .into_iter()
         .chain(all)
         .chain([Event::InitDone]);
-    watches::follow(stream::iter(events.map(Ok)), store, told).await;
+    watches::follow(
+        stream::iter(events.map(Ok)),
+        store,
+        |object| store.keep(object),
+        told,
+    )
+    .await;
 }

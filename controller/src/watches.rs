@@ -136,6 +136,7 @@ impl<'a> Seen<'a> {
 pub(crate) async fn follow(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
+    keep: impl Fn(&DynamicObject) -> Arc<Kept>,
     mut tell: impl FnMut(Told<'_>),
 ) {
     let mut is_first = true;
@@ -146,7 +147,7 @@ pub(crate) async fn follow(
         match event {
             Err(error) => tell(Told::Failed(&error)),
             Ok(Event::Apply(object)) => {
-                let kept = store.keep(&object);
+                let kept = keep(&object);
                 put(store, object, &kept, true, &mut tell);
             }
             Ok(Event::Delete(object)) => {
@@ -158,7 +159,7 @@ pub(crate) async fn follow(
             Ok(Event::Init) => standing.clear(),
             Ok(Event::InitApply(object)) => {
                 let key = key_of(&object);
-                let kept = store.keep(&object);
+                let kept = keep(&object);
                 // What is as it was is not kept a second time beside who has it.
                 let there = store.get(&key).filter(|there| there.is_same_as(&kept));
                 let kept = there.unwrap_or(kept);
@@ -270,7 +271,7 @@ mod tests {
             let news = if seen.is_news { "" } else { " at the start" };
             told.push(format!("{name} {}>{}{news}", of(before), of(after)));
         };
-        follow(events, &store, tell).await;
+        follow(events, &store, |object| store.keep(object), tell).await;
         assert_eq!((failed, completed), (1, beginnings));
         told.sort_unstable();
         told

@@ -120,10 +120,17 @@ impl Observed {
         }
     }
 
+    /// A state of a child as it is already kept, if it is.
+    pub(crate) fn kept(&self, type_: usize, child: &DynamicObject) -> Option<Arc<Kept>> {
+        let owner = label(child, OWNER_LABEL)?;
+        self.state().kept(owner, &place(type_, child), child)
+    }
+
     /// Takes what has been written to a child.
     pub(crate) fn wrote(&self, owner: &str, place: &Place, child: &DynamicObject) {
         let mut state = self.state();
-        if version(child) > state.told.get(&place.0).copied() {
+        let is_told = version(child) <= state.told.get(&place.0).copied();
+        if !is_told && state.kept(owner, place, child).is_none() {
             let pattern = state.patterns.entry(place.0).or_default();
             let kept = Arc::new(Kept::of(child, pattern));
             state.put(owner, place.clone(), kept);
@@ -167,6 +174,12 @@ impl Observed {
 }
 
 impl State {
+    fn kept(&self, owner: &str, place: &Place, child: &DynamicObject) -> Option<Arc<Kept>> {
+        let mut children = self.by_owner.get(owner)?.iter();
+        let (_, kept) = children.find(|(there, kept)| there == place && kept.is(child))?;
+        Some(Arc::clone(kept))
+    }
+
     /// Puts a child in its place, unless a later state of it is there. Says whether that very state was.
     fn put(&mut self, owner: &str, place: Place, child: Arc<Kept>) -> bool {
         let children = self.by_owner.entry(owner.to_owned()).or_default();

@@ -4,7 +4,8 @@
 //! still ours therefore still means what we last wrote, in whatever way the API server writes it down; that is
 //! more than a comparison of values could tell, which takes `1000m` for a change of `1`.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use kube::api::DynamicObject;
 use serde_json::{Map, Value};
 
 use super::FIELD_MANAGER;
@@ -15,16 +16,17 @@ pub(crate) fn is_ours(entry: &ManagedFieldsEntry) -> bool {
 }
 
 /// Whether everything that is desired is there and ours.
-pub(crate) fn all_ours(desired: &Value, live: &Value, entries: &[ManagedFieldsEntry]) -> bool {
+pub(crate) fn all_ours(desired: &Value, live: &DynamicObject) -> serde_json::Result<bool> {
+    let entries = live.metadata.managed_fields.iter().flatten();
     let fields = entries
-        .iter()
         .filter(|entry| is_ours(entry))
         .filter_map(|entry| entry.fields_v1.as_ref());
     let fields: Vec<_> = fields.map(|fields| &fields.0).collect();
     let Some(desired) = desired.as_object() else {
-        return false;
+        return Ok(false);
     };
-    desired.iter().all(|(name, desired)| match name.as_str() {
+    let metadata = serde_json::to_value(desirable(&live.metadata))?;
+    Ok(desired.iter().all(|(name, desired)| match name.as_str() {
         "apiVersion" | "kind" => true,
         "metadata" => {
             let fields = below(&fields, "f:metadata");
@@ -32,16 +34,27 @@ pub(crate) fn all_ours(desired: &Value, live: &Value, entries: &[ManagedFieldsEn
             parts
                 .filter(|(name, _)| !matches!(name.as_str(), "name" | "namespace"))
                 .all(|(name, desired)| {
-                    let live = live["metadata"].get(name);
+                    let live = metadata.get(name);
                     is_ours_at(desired, live, &below(&fields, &format!("f:{name}")))
                 })
         }
         _ => is_ours_at(
             desired,
-            live.get(name),
+            live.data.get(name),
             &below(&fields, &format!("f:{name}")),
         ),
-    })
+    }))
+}
+
+/// What of an object's metadata can be desired: the account of fields is many times as large.
+fn desirable(metadata: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        annotations: metadata.annotations.clone(),
+        finalizers: metadata.finalizers.clone(),
+        labels: metadata.labels.clone(),
+        owner_references: metadata.owner_references.clone(),
+        ..ObjectMeta::default()
+    }
 }
 
 /// Whether a value is ours, whose account is kept in these nodes: one for each entry that speaks of it.
@@ -124,12 +137,15 @@ mod tests {
 
     use super::*;
 
-    fn entries(fields: &[(&str, Value)]) -> Vec<ManagedFieldsEntry> {
+    /// Whether all that is desired is ours in an object with such entries.
+    fn is_all_ours(desired: &Value, live: &Value, fields: &[(&str, Value)]) -> bool {
         let entries = fields.iter().map(|(manager, fields)| {
             json!({"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields})
         });
-        let entries = entries.map(|entry| serde_json::from_value(entry).expect("an entry"));
-        entries.collect()
+        let mut live = live.clone();
+        live["metadata"] = json!({"managedFields": entries.collect::<Vec<_>>()});
+        let live = serde_json::from_value(live).expect("an object");
+        all_ours(desired, &live).expect("it is JSON")
     }
 
     /// What the API server keeps of a Deployment with two ports, a list that is one thing, and a finalizer.
@@ -162,9 +178,8 @@ mod tests {
     #[test]
     fn what_is_ours_is_found_in_lists_by_the_keys_of_the_api_server() {
         let live = json!({});
-        let ours = |desired: &Value, account: Value| {
-            all_ours(desired, &live, &entries(&[("lockstep", account)]))
-        };
+        let ours =
+            |desired: &Value, account: Value| is_all_ours(desired, &live, &[("lockstep", account)]);
         assert!(ours(&desired(), account()));
         for (taken, what) in [
             ("/f:spec/f:replicas", "a field"),
@@ -195,20 +210,13 @@ mod tests {
     fn what_is_empty_need_not_be_kept_but_must_not_be_filled_by_others() {
         let mut live = json!({});
         live["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
-        assert!(!all_ours(
-            &desired(),
-            &live,
-            &entries(&[("lockstep", account())])
-        ));
+        assert!(!is_all_ours(&desired(), &live, &[("lockstep", account())]));
     }
 
     #[test]
     fn the_account_of_others_does_not_count_and_all_of_ours_counts_together() {
-        assert!(!all_ours(
-            &desired(),
-            &json!({}),
-            &entries(&[("kubectl", account())])
-        ));
+        let of_others = [("kubectl", account())];
+        assert!(!is_all_ours(&desired(), &json!({}), &of_others));
         let mut spec = account();
         let metadata = spec
             .as_object_mut()
@@ -217,6 +225,6 @@ mod tests {
             ("lockstep", spec),
             ("lockstep", json!({"f:metadata": metadata})),
         ];
-        assert!(all_ours(&desired(), &json!({}), &entries(&parts)));
+        assert!(is_all_ours(&desired(), &json!({}), &parts));
     }
 }

@@ -201,14 +201,13 @@ fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
     if written != Some(&child.fingerprint) {
         return Ok(true);
     }
-    let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
-    let live = serde_json::to_value(live).map_err(kube::Error::SerdeError)?;
     let is_secret_kept = child
         .secrets
         .iter()
         .flatten()
-        .all(|(name, value)| live["data"].get(name) == Some(value));
-    Ok(!is_secret_kept || !all_ours(&child.body, &live, entries))
+        .all(|(name, value)| live.data["data"].get(name) == Some(value));
+    let are_ours = all_ours(&child.body, live).map_err(kube::Error::SerdeError)?;
+    Ok(!is_secret_kept || !are_ours)
 }
 
 #[cfg(test)]
