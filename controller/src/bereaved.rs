@@ -42,8 +42,8 @@ impl<R> Bereaved<'_, R> {
         for owner in self.gone() {
             for (place, child) in self.cycle.children.of(&owner) {
                 let controller = controller_of(&child).filter(|controller| controller.uid == owner);
-                let Some(controller) = controller else {
-                    // Left behind, as was asked for.
+                // Those that others control or nobody does have been left behind.
+                let Some(controller) = controller.filter(|_| self.has_to_do_with(&child)) else {
                     continue;
                 };
                 let uid = child.uid().unwrap_or_default();
@@ -67,6 +67,13 @@ impl<R> Bereaved<'_, R> {
             .collect()
     }
 
+    /// Whether anything is left to do for a child: to delete it, or to let it go.
+    fn has_to_do_with(&self, child: &DynamicObject) -> bool {
+        let ours = self.cycle.finalizer.as_ref();
+        child.metadata.deletion_timestamp.is_none()
+            || ours.is_some_and(|finalizer| child.finalizers().contains(finalizer))
+    }
+
     async fn bury(
         &self,
         name: &str,
@@ -81,7 +88,12 @@ impl<R> Bereaved<'_, R> {
         if writer.live_owner().await?.is_some() {
             return Ok(());
         }
-        tracing::warn!(child = place.2, owner = name, "its owner is gone: deleted");
-        writer.delete(place, child).await
+        writer.delete(place, child).await?;
+        tracing::warn!(
+            child = place.2,
+            owner = name,
+            "its owner is gone, and now it goes"
+        );
+        Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! Conditions, by the API conventions.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The API server's limit for a condition's message.
@@ -24,7 +25,7 @@ pub(crate) fn set(
     let unchanged_since = find(status, type_)
         .filter(|condition| condition["status"] == word(holds))
         .map(|condition| condition["lastTransitionTime"].clone())
-        .filter(Value::is_string);
+        .filter(|time| serde_json::from_value::<Time>(time.clone()).is_ok());
     let condition = json!({
         "type": type_,
         "status": word(holds),
@@ -41,6 +42,14 @@ pub(crate) fn set(
     match conditions.iter_mut().find(|it| it["type"] == type_) {
         Some(existing) => *existing = condition,
         None => conditions.push(condition),
+    }
+}
+
+/// Removes what is no condition: the API server would refuse it.
+pub(crate) fn tidy(status: &mut Value) {
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    if let Some(conditions) = conditions {
+        conditions.retain(|condition| Condition::deserialize(condition).is_ok());
     }
 }
 
@@ -108,9 +117,19 @@ mod tests {
             set(&mut status, "Ready", true, "Available", "", 1, at(10));
             assert!(stands(&status, "Ready", true), "{status}");
         }
-        let mut status = json!({"conditions": [{"type": "Ready", "status": "True"}, 7]});
+        let odd = json!({
+            "type": "Ready", "status": "True", "reason": "", "message": "", "lastTransitionTime": "soon",
+        });
+        let mut status = json!({"conditions": [7, {"type": "Valid"}, odd]});
         set(&mut status, "Ready", true, "Available", "", 1, at(10));
-        let time = "/conditions/0/lastTransitionTime";
+        let time = "/conditions/2/lastTransitionTime";
         assert_eq!(status.pointer(time), Some(&json!("1970-01-01T00:00:10Z")));
+        tidy(&mut status);
+        set(&mut status, "Ready", true, "Available", "", 1, at(10));
+        let ready = json!({
+            "type": "Ready", "status": "True", "reason": "Available", "message": "",
+            "observedGeneration": 1, "lastTransitionTime": "1970-01-01T00:00:10Z",
+        });
+        assert_eq!(status, json!({"conditions": [ready]}));
     }
 }

@@ -70,13 +70,17 @@ impl Kept {
 
     /// Whether it is the same object in the same state.
     pub(crate) fn is_same_state_as(&self, other: &Self) -> bool {
-        self.uid == other.uid && self.version.is_some() && self.version == other.version
+        self.is_state(&other.uid, other.version)
     }
 
-    /// Whether it is this very state of an object.
+    /// Whether it is the state of an object that is at hand.
     pub(crate) fn is(&self, object: &DynamicObject) -> bool {
-        let has_uid = object.metadata.uid.as_deref() == Some(self.uid());
-        has_uid && self.version.is_some() && self.version == version(object)
+        let uid = object.metadata.uid.as_deref().unwrap_or_default();
+        self.is_state(uid, version(object))
+    }
+
+    fn is_state(&self, uid: &str, version: Option<u64>) -> bool {
+        &*self.uid == uid && self.version.is_some() && self.version == version
     }
 
     /// Whether it is the same in every respect.

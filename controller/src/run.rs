@@ -233,6 +233,7 @@ mod tests {
     use super::*;
     use crate::cycle::Next;
     use crate::kept::Store;
+    use crate::queue::Priority;
     use crate::reconcile::{Deleted, Finalized, Progress, ReconcileError};
     use crate::request::SyncRequest;
 
@@ -277,21 +278,55 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_round_that_panics_is_counted_and_tried_again() {
+    fn cycle(metrics: &Metrics) -> Cycle<Panics> {
         let server = tower::service_fn(|_: http::Request<Body>| async {
             Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
         });
-        let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
         let ruleset = Ruleset::<Trap>::compile().expect("it compiles");
-        let Loop { cycle, .. } = Loop::new(
+        let looped = Loop::new(
             Client::new(server, "default"),
             Arc::new(ruleset),
             Panics,
             metrics.clone(),
             CurrentPolicy::default(),
         );
+        looped.cycle
+    }
+
+    #[tokio::test]
+    async fn who_has_much_to_do_lets_others_have_their_turn() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let queue = Queue::new(metrics.queue("trap"), Duration::ZERO);
+        let worker = Worker {
+            cycle: &cycle(&metrics),
+            store: Store::default(),
+            related: &[],
+            queue: &queue,
+        };
+        // Gone already, so that nobody is waited for.
+        for at in 0..10_000 {
+            let key = (String::new(), format!("o{at}"));
+            queue.add(key, Priority::Start, Duration::ZERO);
+        }
+        let others = async {
+            let mut turns = 0;
+            while !queue.waiting().ready.is_empty() {
+                turns += 1;
+                tokio::task::yield_now().await;
+            }
+            queue.close();
+            turns
+        };
+        let (_all, complete) = watch::channel(0);
+        let ((), turns) = tokio::join!(worker.work(complete), others);
+        assert!(turns > 10, "{turns}");
+    }
+
+    #[tokio::test]
+    async fn a_round_that_panics_is_counted_and_tried_again() {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let cycle = cycle(&metrics);
         let worker = Worker {
             cycle: &cycle,
             store: Store::default(),

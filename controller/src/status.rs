@@ -47,8 +47,10 @@ impl Status {
             .cloned()
             .unwrap_or_else(|| json!({}));
         let metadata = &object["metadata"];
+        let mut after = before.clone();
+        conditions::tidy(&mut after);
         Self {
-            after: before.clone(),
+            after,
             before,
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             resource_version: metadata["resourceVersion"].as_str().map(String::from),

@@ -21,7 +21,7 @@ struct State {
 }
 
 impl Journal {
-    /// Takes a child as it has been found, though no watch had brought it.
+    /// Takes a child as it is.
     pub(super) fn found(&self, place: &Place, child: DynamicObject) {
         self.state().children.insert(place.clone(), Arc::new(child));
     }

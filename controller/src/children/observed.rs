@@ -49,11 +49,11 @@ pub(crate) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Whether the watch has brought it in another state than the answer did.
-    pub(crate) fn has_missed(&self, answer: &DynamicObject) -> bool {
+    /// Whether the watch has brought it in another state than the answer did, if that did at all.
+    pub(crate) fn has_missed(&self, answer: Option<&DynamicObject>) -> bool {
         let state = self.observed.state();
         let brought = state.being_made.get(&self.made).copied().flatten();
-        brought.is_some() && brought != version(answer)
+        brought.is_some() && brought != answer.and_then(version)
     }
 }
 
@@ -120,7 +120,8 @@ impl Observed {
         }
     }
 
-    /// A state of a child as it is already kept, if it is.
+    /// A state of a child as it is already kept, if it is: also as one that is being deleted, though its watch has
+    /// not told so yet.
     pub(crate) fn kept(&self, type_: usize, child: &DynamicObject) -> Option<Arc<Kept>> {
         let owner = label(child, OWNER_LABEL)?;
         self.state().kept(owner, &place(type_, child), child)
@@ -309,8 +310,12 @@ mod tests {
         let place = (0, "n".to_owned(), "c".to_owned());
         let making = observed.making("a", &place);
         assert!(saw(&observed, None, Some(child("1", "1", "a"))).is_empty());
-        assert!(!making.has_missed(&child("1", "1", "a")));
-        assert!(making.has_missed(&child("1", "0", "a")), "it came later");
+        assert!(!making.has_missed(Some(&child("1", "1", "a"))));
+        assert!(
+            making.has_missed(Some(&child("1", "0", "a"))),
+            "it came later"
+        );
+        assert!(making.has_missed(None), "nobody has told");
         assert_eq!(version(&observed, "a").as_deref(), Some("1"));
         let changed = saw(
             &observed,
@@ -322,6 +327,26 @@ mod tests {
         saw(&observed, Some(child("1", "2", "a")), None);
         let told = saw(&observed, None, Some(child("2", "3", "a")));
         assert_eq!(told, ["a"]);
+    }
+
+    #[test]
+    fn what_is_kept_is_not_kept_a_second_time() {
+        let observed = Observed::default();
+        let place = (0, "n".to_owned(), "c".to_owned());
+        observed.wrote("a", &place, &child("1", "11", "a"));
+        let kept = observed.kept(0, &child("1", "11", "a"));
+        let kept = kept.expect("that very state");
+        observed.wrote("a", &place, &child("1", "11", "a"));
+        let again = observed.kept(0, &child("1", "11", "a"));
+        assert!(Arc::ptr_eq(&kept, &again.expect("that very state")));
+        for (type_, other) in [
+            (0, child("1", "12", "a")),
+            (0, child("2", "11", "a")),
+            (0, child("1", "11", "b")),
+            (1, child("1", "11", "a")),
+        ] {
+            assert!(observed.kept(type_, &other).is_none(), "{type_} {other:?}");
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(crate) fn all_ours(desired: &Value, live: &DynamicObject) -> serde_json::Res
     }))
 }
 
-/// What of an object's metadata can be desired: the account of fields is many times as large.
+/// What of an object's metadata authors speak of: the account of fields is many times as large.
 fn desirable(metadata: &ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         annotations: metadata.annotations.clone(),
@@ -143,7 +143,7 @@ mod tests {
             json!({"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields})
         });
         let mut live = live.clone();
-        live["metadata"] = json!({"managedFields": entries.collect::<Vec<_>>()});
+        live["metadata"]["managedFields"] = json!(entries.collect::<Vec<_>>());
         let live = serde_json::from_value(live).expect("an object");
         all_ours(desired, &live).expect("it is JSON")
     }
@@ -211,6 +211,27 @@ mod tests {
         let mut live = json!({});
         live["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
         assert!(!is_all_ours(&desired(), &live, &[("lockstep", account())]));
+        for (part, filled) in [
+            ("labels", json!({"of": "others"})),
+            ("annotations", json!({"of": "others"})),
+            ("finalizers", json!(["of/others"])),
+            (
+                "ownerReferences",
+                json!([{"apiVersion": "v1", "kind": "K", "name": "a", "uid": "1"}]),
+            ),
+        ] {
+            let desired = json!({"metadata": {part: []}});
+            let ours = |live: &Value| is_all_ours(&desired, live, &[("lockstep", account())]);
+            let account = &account()["f:metadata"][format!("f:{part}")];
+            // Of what there is an account of, nothing is desired any more.
+            assert!(ours(&json!({})), "{part}");
+            let is_ours = !account.is_null();
+            assert_eq!(
+                ours(&json!({"metadata": {part: filled}})),
+                is_ours,
+                "{part}"
+            );
+        }
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl Owner<'_> {
             && child.metadata.deletion_timestamp.is_none()
     }
 
-    /// Whether an object is about to go: it is being deleted, or belonged to one of our name that is gone.
+    /// Whether an object is about to go: it is being deleted, or was made by this loop for one of our name that is
+    /// gone. Without a label to know it by, it may be anybody's.
     pub(crate) fn will_go(&self, child: &DynamicObject) -> bool {
         let is_predecessors = controller_of(child).is_some_and(|controller| {
             let group = |api_version: &str| {
@@ -74,7 +75,9 @@ impl Owner<'_> {
                     .split_once('/')
                     .map(|(group, _)| group.to_owned())
             };
-            controller.name == self.name
+            label(child, CONTROLLER_LABEL) == Some(self.controller)
+                && label(child, OWNER_LABEL) == Some(&controller.uid)
+                && controller.name == self.name
                 && controller.kind == self.resource.kind
                 && group(&controller.api_version) == group(&self.resource.api_version)
                 && controller.uid != self.uid

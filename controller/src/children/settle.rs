@@ -225,24 +225,30 @@ mod tests {
 
     use super::*;
     use crate::children::{ChildType, Journal, Observed, Owner};
+    use crate::kept::Kept;
     use crate::metrics::Metrics;
+    use crate::predicate::Change;
+    use crate::watches::Seen;
 
-    /// What is asked of the API server to settle a child that has lost its owner reference, when the API server
-    /// has the owner like this.
-    async fn asked(owner_metadata: Value) -> Vec<Method> {
+    /// What is asked of the API server to settle a child, where these are there, with such answers; and what the
+    /// round has then come to know.
+    async fn settled(
+        children: Vec<DynamicObject>,
+        observed: &Observed,
+        answer: impl Fn(&Method) -> (u16, Value) + Send + Sync + 'static,
+    ) -> (Vec<Method>, Journal) {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&asked);
         let server = tower::service_fn(move |request: Request<Body>| {
-            let method = request.method().clone();
-            let answer = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
-            log.lock().expect("a log").push(method);
-            async move {
-                Ok::<_, std::io::Error>(Response::new(Body::from(answer.to_string().into_bytes())))
-            }
+            let (code, answer) = answer(request.method());
+            log.lock().expect("a log").push(request.method().clone());
+            let answer = Response::builder().status(code).body(answer.to_string());
+            let answer = answer.expect("an answer").map(String::into_bytes);
+            async move { Ok::<_, std::io::Error>(answer.map(Body::from)) }
         });
         let client = Client::new(server, "default");
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
-        let observed = Observed::default();
+        let journal = Journal::default();
         let metrics = Metrics::register(&mut Registry::default());
         let types = [ChildType::namespaced::<ConfigMap>()];
         let writer = ChildWriter {
@@ -256,24 +262,76 @@ mod tests {
                 uid: "1",
             },
             types: &types,
-            observed: &observed,
-            journal: &Journal::default(),
+            observed,
+            journal: &journal,
             writes: &metrics.child_writes,
         };
-        let child = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": "c", "namespace": "n", "uid": "2", "labels": {"lockstep.dev/owner": "1"}},
-        });
-        let live = serde_json::from_value(child).expect("an object");
         let place = (0, "n".to_owned(), "c".to_owned());
-        let children = Children::from([(place, Arc::new(live))]);
+        let children = children.into_iter();
+        let children = children.map(|child| (place.clone(), Arc::new(child)));
+        let children = children.collect();
         let desired = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},
         });
         let settled = writer.settle(&[desired], &children).await;
         settled.expect("it is settled");
-        let asked = asked.lock().expect("a log");
-        asked.clone()
+        let asked = asked.lock().expect("a log").clone();
+        (asked, journal)
+    }
+
+    fn child() -> DynamicObject {
+        let child = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "c", "namespace": "n", "uid": "2", "resourceVersion": "7",
+                "labels": {"lockstep.dev/owner": "1"},
+            },
+        });
+        serde_json::from_value(child).expect("an object")
+    }
+
+    /// What is asked to settle a child that has lost its owner reference, when the API server has the owner like
+    /// this.
+    async fn asked(owner_metadata: Value) -> Vec<Method> {
+        let answer = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
+        let answer = move |_: &Method| (200, answer.clone());
+        settled(vec![child()], &Observed::default(), answer).await.0
+    }
+
+    /// Made by an earlier round that has not heard the answer.
+    #[tokio::test]
+    async fn a_child_that_a_watch_brings_while_its_making_is_refused_leads_to_another_round() {
+        for is_brought in [true, false] {
+            let observed = Arc::new(Observed::default());
+            let watched = Arc::clone(&observed);
+            let answer = move |method: &Method| {
+                if method != Method::POST {
+                    return (200, json!(child()));
+                }
+                let child = Arc::new(child());
+                let kept = Arc::new(Kept::of(&child, &watched.pattern(0)));
+                let change = Change {
+                    before: None,
+                    after: Some(&child),
+                };
+                let seen = Seen {
+                    change,
+                    kept: Some(&kept),
+                    is_news: true,
+                };
+                if is_brought {
+                    assert!(
+                        watched.saw(0, &seen).is_empty(),
+                        "the round goes on with it"
+                    );
+                }
+                let status = json!({"kind": "Status", "reason": "AlreadyExists", "code": 409});
+                (409, status)
+            };
+            let (asked, journal) = settled(Vec::new(), &observed, answer).await;
+            assert_eq!(asked[..2], [Method::POST, Method::GET]);
+            assert_eq!(journal.has_missed(), is_brought);
+        }
     }
 
     #[tokio::test]

@@ -110,11 +110,11 @@ impl ChildWriter<'_> {
         *request.uri_mut() = uri
             .parse()
             .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
-        let made = self.client.request::<DynamicObject>(request).await?;
-        if making.has_missed(&made) {
+        let made = self.client.request::<DynamicObject>(request).await;
+        if making.has_missed(made.as_ref().ok()) {
             self.journal.missed();
         }
-        self.wrote(place, "create", made);
+        self.wrote(place, "create", made?);
         Ok(())
     }
 
