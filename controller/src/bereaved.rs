@@ -61,10 +61,8 @@ impl<R> Bereaved<'_, R> {
     /// The owners of children that no watch knows of.
     fn gone(&self) -> Vec<String> {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_children = self.cycle.children.owners().into_iter();
-        of_children
-            .filter(|uid| !owners.contains_key(uid))
-            .collect()
+        let children = &self.cycle.children;
+        children.unknown_owners(|uid| owners.contains_key(uid))
     }
 
     /// Whether anything is left to do for a child: to delete it, or to let it go.

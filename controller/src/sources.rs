@@ -115,7 +115,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let config = watcher::Config::default();
         let events = self.events(resource, &config, false);
         let told = self.told(resource, |seen| self.saw(seen), || {});
-        watches::follow(events, store, |object| store.keep(object), told).await;
+        watches::follow(events, store, told).await;
     }
 
     /// Their children of one type.
@@ -135,7 +135,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             let written = self.cycle.children.kept(type_, child);
             written.unwrap_or_else(|| store.keep(child))
         };
-        watches::follow(events, &store, keep, told).await;
+        watches::follow_keeping(events, &store, keep, told).await;
     }
 
     /// What they depend on, of one type.
@@ -153,8 +153,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
                 }
             }
         };
-        let told = self.told(resource, saw, || {});
-        watches::follow(events, store, |object| store.keep(object), told).await;
+        watches::follow(events, store, self.told(resource, saw, || {})).await;
     }
 
     fn events(

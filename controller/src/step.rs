@@ -93,11 +93,5 @@ async fn brings(all: Vec<DynamicObject>, store: &Store, told: impl FnMut(Told<'_
         .into_iter()
         .chain(all)
         .chain([Event::InitDone]);
-    watches::follow(
-        stream::iter(events.map(Ok)),
-        store,
-        |object| store.keep(object),
-        told,
-    )
-    .await;
+    watches::follow(stream::iter(events.map(Ok)), store, told).await;
 }

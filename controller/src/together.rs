@@ -4,8 +4,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 
-/// Runs all of them to their end. Whoever is woken is polled and nobody else: most wait for an answer at any
-/// moment, and to ask them costs as much as to serve one.
+/// Runs all of them to their end. Whoever is woken is polled, and nobody else.
 pub(crate) async fn together<'a>(all: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
     let mut running: FuturesUnordered<_> = all.into_iter().collect();
     while running.next().await.is_some() {}

@@ -136,6 +136,15 @@ impl<'a> Seen<'a> {
 pub(crate) async fn follow(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
+    tell: impl FnMut(Told<'_>),
+) {
+    follow_keeping(events, store, |object| store.keep(object), tell).await;
+}
+
+/// The same, where an object may be kept already by somebody else.
+pub(crate) async fn follow_keeping(
+    events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
+    store: &Store,
     keep: impl Fn(&DynamicObject) -> Arc<Kept>,
     mut tell: impl FnMut(Told<'_>),
 ) {
@@ -271,7 +280,7 @@ mod tests {
             let news = if seen.is_news { "" } else { " at the start" };
             told.push(format!("{name} {}>{}{news}", of(before), of(after)));
         };
-        follow(events, &store, |object| store.keep(object), tell).await;
+        follow(events, &store, tell).await;
         assert_eq!((failed, completed), (1, beginnings));
         told.sort_unstable();
         told

@@ -1,5 +1,6 @@
 //! What children are to be, as an operator's author says it and as it is sent.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use base64::Engine;
@@ -206,18 +207,14 @@ fn owned(owner: &Owner<'_>, type_: &ChildType, mut child: Value, fingerprint: &s
 
 /// The fingerprint of what an author says of a child of this owner.
 fn fingerprint(owner: &Owner<'_>, child: &Value, is_secret: bool) -> String {
-    let text = if is_secret {
-        let mut without = child.clone();
-        let values = without.get_mut("data").and_then(Value::as_object_mut);
-        let values = values.into_iter().flat_map(Map::values_mut);
-        values.for_each(|value| *value = Value::Null);
-        without.to_string()
-    } else {
-        child.to_string()
-    };
+    let mut said = Cow::Borrowed(child);
+    if is_secret && let Some(values) = said.to_mut().get_mut("data") {
+        let values = values.as_object_mut().into_iter().flatten();
+        values.for_each(|(_, value)| *value = Value::Null);
+    }
     let mut hasher = FnvHasher::default();
     hasher.write(owner.uid.as_bytes());
-    hasher.write(text.as_bytes());
+    hasher.write(said.to_string().as_bytes());
     format!("{:016x}", hasher.finish())
 }
 

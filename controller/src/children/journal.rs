@@ -23,13 +23,14 @@ struct State {
 impl Journal {
     /// Takes a child as it is.
     pub(super) fn found(&self, place: &Place, child: DynamicObject) {
-        self.state().children.insert(place.clone(), Arc::new(child));
+        self.state().take(place, child);
     }
 
     /// Takes a child as it has been written.
     pub(super) fn wrote(&self, place: &Place, child: DynamicObject) {
-        self.found(place, child);
-        self.state().has_written = true;
+        let mut state = self.state();
+        state.take(place, child);
+        state.has_written = true;
     }
 
     /// Takes that something has happened to a child that the round knows nothing of.
@@ -56,5 +57,11 @@ impl Journal {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self, place: &Place, child: DynamicObject) {
+        self.children.insert(place.clone(), Arc::new(child));
     }
 }

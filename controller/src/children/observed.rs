@@ -10,6 +10,8 @@ use super::OWNER_LABEL;
 use super::owner::label;
 use crate::kept::{Kept, Pattern};
 use crate::objects::version;
+#[cfg(test)]
+use crate::predicate::Change;
 use crate::watches::Seen;
 
 /// Where a child is: the place of its type in the operator's list, its namespace, and its name.
@@ -156,9 +158,34 @@ impl Observed {
         state.patterns.entry(type_).or_default().clone()
     }
 
-    /// The UIDs of all owners.
-    pub(crate) fn owners(&self) -> Vec<String> {
-        self.state().by_owner.keys().cloned().collect()
+    /// The UIDs of those owners that are not known.
+    pub(crate) fn unknown_owners(&self, is_known: impl Fn(&str) -> bool) -> Vec<String> {
+        let state = self.state();
+        let unknown = state.by_owner.keys().filter(|uid| !is_known(uid));
+        unknown.cloned().collect()
+    }
+
+    /// As the watch of a type tells it.
+    #[cfg(test)]
+    pub(crate) fn is_told(
+        &self,
+        type_: usize,
+        before: Option<DynamicObject>,
+        after: Option<DynamicObject>,
+    ) -> Vec<String> {
+        let (before, after) = (before.map(Arc::new), after.map(Arc::new));
+        let kept = after.as_deref();
+        let kept = kept.map(|after| Arc::new(Kept::of(after, &self.pattern(type_))));
+        let change = Change {
+            before: before.as_ref(),
+            after: after.as_ref(),
+        };
+        let seen = Seen {
+            change,
+            kept: kept.as_ref(),
+            is_news: true,
+        };
+        self.saw(type_, &seen).into_iter().collect()
     }
 
     /// The children of an owner.
@@ -219,7 +246,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::predicate::Change;
 
     fn child(uid: &str, version: &str, owner: &str) -> DynamicObject {
         let metadata = json!({
@@ -234,20 +260,7 @@ mod tests {
         before: Option<DynamicObject>,
         after: Option<DynamicObject>,
     ) -> Vec<String> {
-        let (before, after) = (before.map(Arc::new), after.map(Arc::new));
-        let change = Change {
-            before: before.as_ref(),
-            after: after.as_ref(),
-        };
-        let kept = after
-            .as_ref()
-            .map(|after| Arc::new(Kept::of(after, &observed.pattern(0))));
-        let seen = Seen {
-            change,
-            kept: kept.as_ref(),
-            is_news: true,
-        };
-        observed.saw(0, &seen).into_iter().collect()
+        observed.is_told(0, before, after)
     }
 
     fn version(observed: &Observed, owner: &str) -> Option<String> {

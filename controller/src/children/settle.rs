@@ -225,10 +225,7 @@ mod tests {
 
     use super::*;
     use crate::children::{ChildType, Journal, Observed, Owner};
-    use crate::kept::Kept;
     use crate::metrics::Metrics;
-    use crate::predicate::Change;
-    use crate::watches::Seen;
 
     /// What is asked of the API server to settle a child, where these are there, with such answers; and what the
     /// round has then come to know.
@@ -308,22 +305,9 @@ mod tests {
                 if method != Method::POST {
                     return (200, json!(child()));
                 }
-                let child = Arc::new(child());
-                let kept = Arc::new(Kept::of(&child, &watched.pattern(0)));
-                let change = Change {
-                    before: None,
-                    after: Some(&child),
-                };
-                let seen = Seen {
-                    change,
-                    kept: Some(&kept),
-                    is_news: true,
-                };
                 if is_brought {
-                    assert!(
-                        watched.saw(0, &seen).is_empty(),
-                        "the round goes on with it"
-                    );
+                    let told = watched.is_told(0, None, Some(child()));
+                    assert!(told.is_empty(), "the round goes on with it");
                 }
                 let status = json!({"kind": "Status", "reason": "AlreadyExists", "code": 409});
                 (409, status)
