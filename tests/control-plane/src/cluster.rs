@@ -322,25 +322,27 @@ async fn ready_client(
         .await?;
         let read = Kubeconfig::read_from(kubeconfig)
             .map_err(|error| Error::Manifest(error.to_string()))?;
-        let client = eventually("reading the API server's certificate", async || {
-            let config =
-                Config::from_custom_kubeconfig(read.clone(), &KubeConfigOptions::default())
-                    .await
-                    .ok()?;
-            Client::try_from(config).ok()
-        })
-        .await?;
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        eventually("the API server becoming ready", async || {
-            let request = http::Request::get("/readyz").body(Vec::new()).ok()?;
-            client.request_text(request).await.ok()?;
-            namespaces.get("default").await.ok()
-        })
-        .await?;
-        Ok(client)
+        let mut last = String::new();
+        let ready = eventually("the API server becoming ready", async || {
+            let answering = answering(read.clone()).await;
+            answering.map_err(|error| last = error.to_string()).ok()
+        });
+        let ready = ready.await;
+        ready.map_err(|error| error.with_hint(&format!("; the last answer: {last}")))
     };
     tokio::select! {
-        ready = ready => ready.map_err(|error: Error| error.with_hint(apiserver.tail())),
+        ready = ready => ready.map_err(|error: Error| error.with_hint(&apiserver.tail())),
         () = apiserver.ended() => Err(Error::Failed { command: "kube-apiserver".to_owned(), output: apiserver.tail() }),
     }
+}
+
+/// A client, if the API server answers it. It is made anew for each try: the file of the certificate may have been
+/// there, and empty yet, when it was read.
+async fn answering(kubeconfig: Kubeconfig) -> Result<Client, Box<dyn std::error::Error>> {
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let client = Client::try_from(config)?;
+    let request = http::Request::get("/readyz").body(Vec::new())?;
+    client.request_text(request).await?;
+    Api::<Namespace>::all(client.clone()).get("default").await?;
+    Ok(client)
 }

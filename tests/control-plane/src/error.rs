@@ -49,12 +49,16 @@ pub enum Error {
 
 impl Error {
     /// The same, saying where to look when it was a time-out.
-    pub(crate) fn with_hint(self, hint: String) -> Self {
+    pub(crate) fn with_hint(self, hint: &str) -> Self {
         match self {
-            Self::Timeout { what, seconds, .. } => Self::Timeout {
+            Self::Timeout {
                 what,
                 seconds,
-                hint,
+                hint: known,
+            } => Self::Timeout {
+                what,
+                seconds,
+                hint: known + hint,
             },
             other => other,
         }

@@ -229,7 +229,8 @@ impl Fleet {
         ready.map_err(|error| {
             let pod = &self.pods[index];
             let processes = [pod.webhook.as_ref(), pod.controller.as_ref()];
-            error.with_hint(processes.into_iter().flatten().map(Process::tail).collect())
+            let tails: String = processes.into_iter().flatten().map(Process::tail).collect();
+            error.with_hint(&tails)
         })
     }
 

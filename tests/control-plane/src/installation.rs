@@ -211,7 +211,11 @@ impl Installation {
         .map_err(|error| {
             let tail =
                 |process: &Option<Process>| process.as_ref().map(Process::tail).unwrap_or_default();
-            error.with_hint(format!("{}{}", tail(&self.webhook), tail(&self.controller)))
+            error.with_hint(&format!(
+                "{}{}",
+                tail(&self.webhook),
+                tail(&self.controller)
+            ))
         })?;
         let authority = self.authority(cluster).await?;
         for kind in WEBHOOK_CONFIGURATIONS {
