@@ -56,5 +56,6 @@ pub use rule::{Findings, Layer, Rule, Severity, Subject};
 pub use ruleset::{CompileError, Judge, Ruleset};
 pub use sighting::{ClusterCrd, Sighting, Sightings};
 pub use typed::decode;
+pub use unknown_fields::nearest;
 pub use verdict::{Verdict, Violation};
 pub use written::Written;

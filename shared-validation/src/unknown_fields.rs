@@ -143,7 +143,7 @@ fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Rep
 const LONGEST_NAME: usize = 100;
 
 /// The known name that was probably meant: the same in other case, or a slip or two away.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > LONGEST_NAME {
         return None;
     }

@@ -1,0 +1,207 @@
+//! What a value may be, one alternative after the other: `allOf`, `oneOf` and references to what is flattened
+//! into a structure are multiplied out, so that each object names all of its fields in one place.
+
+use std::collections::BTreeSet;
+
+use anyhow::bail;
+use serde_json::{Map, Value, json};
+
+/// One thing that a value may be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Alternative {
+    Object(Object),
+    /// Anything else, as it is judged.
+    Other(Value),
+}
+
+/// An object with all of its fields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Object {
+    pub(crate) properties: Map<String, Value>,
+    pub(crate) required: BTreeSet<String>,
+    /// What fields of other names hold, where they may have any.
+    pub(crate) others: Option<Value>,
+    /// The fields of each part that may be absent.
+    pub(crate) optional_parts: Vec<Map<String, Value>>,
+}
+
+impl Object {
+    fn with(mut self, other: &Self) -> Self {
+        self.properties.extend(other.properties.clone());
+        self.required.extend(other.required.iter().cloned());
+        self.others = self.others.or_else(|| other.others.clone());
+        self.optional_parts.extend(other.optional_parts.iter().cloned());
+        self
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The only value that a field may have.
+    fn constant(&self, field: &str) -> Option<&Value> {
+        match self.properties.get(field)?["enum"].as_array()?.as_slice() {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    fn to_value(&self, is_closed: bool) -> Value {
+        let mut out = Map::new();
+        out.insert("type".to_owned(), "object".into());
+        if is_closed {
+            out.insert("closed".to_owned(), true.into());
+        }
+        if !self.properties.is_empty() {
+            out.insert("properties".to_owned(), self.properties.clone().into());
+        }
+        if !self.required.is_empty() {
+            out.insert("required".to_owned(), json!(self.required));
+        }
+        if let Some(others) = &self.others {
+            out.insert("additionalProperties".to_owned(), others.clone());
+        }
+        if !self.optional_parts.is_empty() {
+            out.insert("optionalParts".to_owned(), json!(self.optional_parts));
+        }
+        out.into()
+    }
+}
+
+/// Everything that is one of the first and one of the second at once.
+pub(crate) fn both(
+    first: &[Alternative],
+    second: &[Alternative],
+) -> anyhow::Result<Vec<Alternative>> {
+    let mut out = Vec::new();
+    for a in first {
+        for b in second {
+            out.push(match (a, b) {
+                (Alternative::Object(a), Alternative::Object(b)) => {
+                    Alternative::Object(a.clone().with(b))
+                }
+                (Alternative::Object(empty), other) | (other, Alternative::Object(empty))
+                    if empty.is_empty() =>
+                {
+                    other.clone()
+                }
+                _ => bail!("cannot be both {a:?} and {b:?}"),
+            });
+        }
+    }
+    Ok(out)
+}
+
+/// A structure that is flattened into another and may be absent. It is absent, too, where it cannot be read; but
+/// then those of its names are known that come before what cannot be read, and this itself.
+pub(crate) fn optional_part(alternatives: &[Alternative]) -> Object {
+    let objects = alternatives.iter().filter_map(|alternative| match alternative {
+        Alternative::Object(object) => Some(object),
+        Alternative::Other(_) => None,
+    });
+    let mut out = Object::default();
+    for object in objects {
+        let names = object.properties.keys();
+        out.properties.extend(names.map(|name| (name.clone(), json!({}))));
+        out.optional_parts.push(object.properties.clone());
+    }
+    out
+}
+
+/// A judgement that accepts what any of the alternatives accepts.
+///
+/// `is_closed` tells of an object whether Vector refuses fields that it does not know: of the variant of that
+/// name, where there are several.
+pub(crate) fn any(
+    alternatives: &[Alternative],
+    is_closed: &dyn Fn(Option<&str>) -> bool,
+) -> anyhow::Result<Value> {
+    let mut objects: Vec<&Object> = Vec::new();
+    let mut names = Vec::new();
+    let mut others: Vec<Value> = Vec::new();
+    for alternative in alternatives {
+        match alternative {
+            Alternative::Object(object) if !objects.contains(&object) => objects.push(object),
+            Alternative::Other(value) if value["enum"].is_array() => {
+                names.extend(value["enum"].as_array().into_iter().flatten().cloned());
+            }
+            Alternative::Other(value) if !others.contains(value) => others.push(value.clone()),
+            _ => {}
+        }
+    }
+    let mut parts = Vec::new();
+    if !names.is_empty() {
+        parts.push(json!({ "enum": names }));
+    }
+    parts.append(&mut others);
+    parts.append(&mut any_object(&objects, is_closed));
+    match parts.len() {
+        0 => bail!("nothing is allowed"),
+        1 => Ok(parts.remove(0)),
+        _ => Ok(json!({ "anyOf": parts })),
+    }
+}
+
+/// Objects that differ by the value of one field are judged by that; others in turn.
+fn any_object(objects: &[&Object], is_closed: &dyn Fn(Option<&str>) -> bool) -> Vec<Value> {
+    let plain = || objects.iter().map(|object| object.to_value(is_closed(None)));
+    let [first, _, ..] = objects else {
+        return plain().collect();
+    };
+    let mut fields = first.properties.keys();
+    let tag = fields.find(|field| is_tag(objects, field));
+    let Some(tag) = tag else {
+        return plain().collect();
+    };
+    let mut variants: Map<String, Value> = Map::new();
+    let mut without = None;
+    let mut named: Vec<(String, Vec<&Object>)> = Vec::new();
+    for object in objects {
+        let value = object.constant(tag).and_then(Value::as_str);
+        let value = value.unwrap_or_default().to_owned();
+        if !object.required.contains(tag) {
+            without = Some(value.clone());
+        }
+        match named.iter_mut().find(|(name, _)| *name == value) {
+            Some((_, same)) => same.push(object),
+            None => named.push((value, vec![object])),
+        }
+    }
+    for (name, same) in named {
+        let mut parts: Vec<_> = same
+            .iter()
+            .map(|object| {
+                let mut object = (*object).clone();
+                object.properties[tag] = json!({});
+                object.to_value(is_closed(Some(&name)))
+            })
+            .collect();
+        let variant = match parts.len() {
+            1 => parts.remove(0),
+            _ => json!({ "anyOf": parts }),
+        };
+        variants.insert(name, variant);
+    }
+    let mut out = json!({"tag": tag, "variants": variants});
+    if let Some(without) = without {
+        out["without"] = without.into();
+    }
+    vec![out]
+}
+
+/// Whether a field tells the objects apart: each has one text for it, not all the same, and at most one
+/// need not say it.
+fn is_tag(objects: &[&Object], field: &str) -> bool {
+    let mut values = BTreeSet::new();
+    let mut without = BTreeSet::new();
+    for object in objects {
+        let Some(value) = object.constant(field).and_then(Value::as_str) else {
+            return false;
+        };
+        values.insert(value);
+        if !object.required.contains(field) {
+            without.insert(value);
+        }
+    }
+    values.len() > 1 && without.len() < 2
+}

@@ -1,0 +1,233 @@
+//! From the schema's form to the catalogue's: no prose, no nulls, every object in one piece.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context;
+use serde_json::{Map, Value, json};
+
+use crate::alternatives::{self, Alternative, Object};
+use crate::schema::{Schema, target};
+
+/// The bounds that the schema gives to whatever has none: what a double can count.
+const COUNTABLE: f64 = 9_007_199_254_740_991.0;
+
+/// What is kept of a value that is no object.
+const KEPT: [&str; 2] = ["minLength", "maxLength"];
+
+/// Makes the schema's nodes the catalogue's.
+pub(crate) struct Normal<'a> {
+    schema: &'a Schema,
+    corrections: Corrections<'a>,
+    /// The places of those that were met.
+    met: RefCell<BTreeSet<String>>,
+    /// What is referred to.
+    pub(crate) definitions: BTreeMap<String, Value>,
+}
+
+/// What the schema does not say, or says otherwise than it is, by place: the name of a definition, or a
+/// definition, `#` and the path of a field in it; after `|` the name of a variant.
+#[derive(Clone, Copy)]
+pub(crate) struct Corrections<'a> {
+    /// Where Vector refuses options that it does not know.
+    pub(crate) closed: &'a BTreeSet<String>,
+    /// Options that the schema does not name.
+    pub(crate) added: &'a BTreeMap<String, Map<String, Value>>,
+    /// What stands in place of what the schema says.
+    pub(crate) replaced: &'a BTreeMap<String, Value>,
+}
+
+impl<'a> Normal<'a> {
+    pub(crate) fn new(schema: &'a Schema, corrections: Corrections<'a>) -> Self {
+        Self {
+            schema,
+            corrections,
+            met: RefCell::default(),
+            definitions: BTreeMap::new(),
+        }
+    }
+
+    /// The places of corrections that are nowhere in the schema.
+    pub(crate) fn unmet(&self) -> Vec<&'a String> {
+        let Corrections { closed, added, replaced } = self.corrections;
+        let places = closed.iter().chain(added.keys()).chain(replaced.keys());
+        let met = self.met.borrow();
+        places.filter(|place| !met.contains(*place)).collect()
+    }
+
+    fn meet(&self, place: &str) {
+        self.met.borrow_mut().insert(place.to_owned());
+    }
+
+    fn is_closed(&self, place: &str, variant: Option<&str>) -> bool {
+        let variant = variant.map(|variant| format!("{place}|{variant}"));
+        let mut places = variant.iter().map(String::as_str).chain([place]);
+        let found = places.find(|place| self.corrections.closed.contains(*place));
+        found.inspect(|place| self.meet(place)).is_some()
+    }
+
+    /// A node as the catalogue has it.
+    pub(crate) fn node(&mut self, node: &Value, place: &str) -> anyhow::Result<Value> {
+        if let Some(replaced) = self.corrections.replaced.get(place) {
+            self.meet(place);
+            return Ok(replaced.clone());
+        }
+        let alternatives = self.alternatives(node, place, false)?;
+        let is_closed = |variant: Option<&str>| self.is_closed(place, variant);
+        alternatives::any(&alternatives, &is_closed).with_context(|| place.to_owned())
+    }
+
+    /// Everything that a node may be but null. What is part of another is resolved.
+    pub(crate) fn alternatives(
+        &mut self,
+        node: &Value,
+        place: &str,
+        is_part: bool,
+    ) -> anyhow::Result<Vec<Alternative>> {
+        if node["type"] == "null" {
+            return Ok(Vec::new());
+        }
+        if let Some(name) = target(node) {
+            if is_part {
+                let schema = self.schema;
+                return self.alternatives(schema.definition(name)?, inner(name), true);
+            }
+            return Ok(vec![Alternative::Other(self.refer(name)?)]);
+        }
+        let mut own = vec![Alternative::Object(Object::default())];
+        for part in node["allOf"].as_array().into_iter().flatten() {
+            let part = self.alternatives(part, place, true)?;
+            own = alternatives::both(&own, &part)?;
+        }
+        let choices = node["oneOf"].as_array().or(node["anyOf"].as_array());
+        if let Some(choices) = choices {
+            let mut any = Vec::new();
+            for choice in choices {
+                any.append(&mut self.alternatives(choice, place, is_part)?);
+            }
+            if is_part && choices.iter().any(|choice| choice["type"] == "null") {
+                any = vec![Alternative::Object(alternatives::optional_part(&any))];
+            }
+            own = alternatives::both(&own, &any)?;
+        }
+        if node["properties"].is_object() {
+            let object = self.object(node, place)?;
+            return alternatives::both(&own, &[Alternative::Object(object)]);
+        }
+        if node["allOf"].is_array() || choices.is_some() {
+            return Ok(own);
+        }
+        let is_map = node["additionalProperties"].is_object();
+        if is_map && is_part {
+            let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
+            let others = Some(others);
+            let object = Object { others, ..Object::default() };
+            return Ok(vec![Alternative::Object(object)]);
+        }
+        Ok(vec![Alternative::Other(self.plain(node, place)?)])
+    }
+
+    fn object(&mut self, node: &Value, place: &str) -> anyhow::Result<Object> {
+        let mut object = Object::default();
+        for (name, property) in node["properties"].as_object().into_iter().flatten() {
+            let joint = if place.contains('#') { '.' } else { '#' };
+            let property = self.node(property, &format!("{place}{joint}{name}"))?;
+            object.properties.insert(name.clone(), property);
+        }
+        if let Some(added) = self.corrections.added.get(place) {
+            self.meet(place);
+            object.properties.extend(added.clone());
+        }
+        let required = node["required"].as_array().into_iter().flatten();
+        object.required = required
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        if node["additionalProperties"].is_object() {
+            let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
+            object.others = Some(others);
+        }
+        Ok(object)
+    }
+
+    /// A value that is no object with fields of its own.
+    fn plain(&mut self, node: &Value, place: &str) -> anyhow::Result<Value> {
+        if !node["const"].is_null() {
+            return Ok(json!({"enum": [node["const"]]}));
+        }
+        if node["enum"].is_array() {
+            return Ok(json!({"enum": node["enum"]}));
+        }
+        let mut out = Map::new();
+        let types: Vec<_> = match &node["type"] {
+            Value::Array(types) => types.iter().filter(|name| **name != "null").collect(),
+            Value::Null => Vec::new(),
+            one => vec![one],
+        };
+        match types.as_slice() {
+            [] => {}
+            [one] => drop(out.insert("type".to_owned(), (*one).clone())),
+            many => drop(out.insert("type".to_owned(), json!(many))),
+        }
+        for bound in ["minimum", "maximum"] {
+            if let Some(limit) = node[bound].as_f64().filter(|limit| limit.abs() < COUNTABLE) {
+                out.insert(bound.to_owned(), number(limit));
+            }
+        }
+        for name in KEPT {
+            if !node[name].is_null() {
+                out.insert(name.to_owned(), node[name].clone());
+            }
+        }
+        if node["items"].is_object() {
+            let items = self.node(&node["items"], &format!("{place}[]"))?;
+            out.insert("items".to_owned(), items);
+        }
+        if node["additionalProperties"].is_object() {
+            let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
+            out.insert("additionalProperties".to_owned(), others);
+        }
+        Ok(out.into())
+    }
+
+    /// A reference, or what it leads to where that is one again.
+    fn refer(&mut self, name: &str) -> anyhow::Result<Value> {
+        let plain = plain(name);
+        if !self.definitions.contains_key(&plain) {
+            // So that one who refers to itself comes to an end.
+            self.definitions.insert(plain.clone(), Value::Null);
+            let schema = self.schema;
+            let node = self.node(schema.definition(name)?, inner(name))?;
+            self.definitions.insert(plain.clone(), node);
+        }
+        let definition = &self.definitions[&plain];
+        if definition["$ref"].is_string() {
+            return Ok(definition.clone());
+        }
+        Ok(json!({"$ref": format!("#/definitions/{plain}")}))
+    }
+}
+
+/// The type that may be absent, where the name says that it may.
+fn inner(name: &str) -> &str {
+    let optional = name.strip_prefix("core::option::Option<");
+    optional
+        .and_then(|name| name.strip_suffix('>'))
+        .unwrap_or(name)
+}
+
+/// A name that can stand in a reference.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect()
+}
+
+fn number(limit: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "below what a double can count")]
+    let whole = limit as i64;
+    if limit.fract() == 0.0 {
+        whole.into()
+    } else {
+        limit.into()
+    }
+}

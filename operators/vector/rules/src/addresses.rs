@@ -1,0 +1,102 @@
+//! What two components cannot both have: an address that is listened on.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use shared_validation::{FieldError, FieldPath};
+
+use crate::component::{Component, Family, components};
+use crate::problem::{Check, Problems};
+
+/// Where a component listens: the protocol, and the address as Vector compares it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Address {
+    /// `tcp`, `udp`, `unix`, or another thing that only one can have.
+    pub protocol: &'static str,
+    /// Such as `0.0.0.0:9000`.
+    pub place: String,
+    /// The option that says so.
+    pub option: &'static str,
+}
+
+/// Components of one configuration that claim the same.
+pub(crate) fn judge(config: &Map<String, Value>, problems: &mut Problems) {
+    let mut claimed: BTreeMap<(&str, String), Component<'_>> = BTreeMap::new();
+    for component in components(config) {
+        for address in of(&component) {
+            let key = (address.protocol, address.place.clone());
+            match claimed.get(&key) {
+                Some(other) => {
+                    let path = FieldPath::new(component.path());
+                    let detail = format!(
+                        "{} {} is taken by {} `{}`",
+                        address.protocol,
+                        address.place,
+                        other.family.noun(),
+                        other.id
+                    );
+                    let error = FieldError::invalid(below(&path, address.option), address.place, detail);
+                    problems.add(Check::Topology, error);
+                }
+                None => drop(claimed.insert(key, component)),
+            }
+        }
+    }
+}
+
+fn below(path: &FieldPath, option: &str) -> FieldPath {
+    option.split('.').fold(path.clone(), |path, name| path.child(name))
+}
+
+/// Where a component listens.
+#[must_use]
+pub fn of(component: &Component<'_>) -> Vec<Address> {
+    let text = |option: &str| {
+        let mut names = option.split('.');
+        let first = component.option(names.next()?)?;
+        names.try_fold(first, |value, name| value.get(name))?.as_str()
+    };
+    let at = |protocol: &'static str, option: &'static str, default: Option<&str>| {
+        let place = text(option).or(default)?.to_owned();
+        Some(Address { protocol, place, option })
+    };
+    let kind = component.kind().unwrap_or_default();
+    let mode = text("mode").unwrap_or_default();
+    let claims = match (component.family, kind, mode) {
+        (Family::Source, "socket" | "syslog" | "statsd", "tcp") => vec![at("tcp", "address", None)],
+        (Family::Source, "socket" | "syslog" | "statsd", "udp") => vec![at("udp", "address", None)],
+        (Family::Source, "socket" | "syslog" | "statsd", _) => vec![at("unix", "path", None)],
+        (Family::Source, "fluent", _) => match mode {
+            "unix" => vec![at("unix", "path", None)],
+            _ => vec![at("tcp", "address", None)],
+        },
+        (Family::Source, "opentelemetry", _) => {
+            vec![at("tcp", "grpc.address", None), at("tcp", "http.address", None)]
+        }
+        (Family::Source, "splunk_hec", _) => vec![at("tcp", "address", Some("0.0.0.0:8088"))],
+        (
+            Family::Source,
+            "aws_kinesis_firehose" | "datadog_agent" | "heroku_logs" | "http" | "http_server"
+            | "logstash" | "prometheus_pushgateway" | "prometheus_remote_write" | "vector",
+            _,
+        ) => vec![at("tcp", "address", None)],
+        (Family::Source, "dnstap", _) => match mode {
+            "tcp" => vec![at("tcp", "address", None)],
+            _ => vec![at("unix", "socket_path", None)],
+        },
+        (Family::Sink, "prometheus_exporter", _) => vec![at("tcp", "address", Some("0.0.0.0:9598"))],
+        (Family::Sink, "websocket_server", _) => vec![at("tcp", "address", None)],
+        (Family::Source, "stdin", _) => vec![Some(Address {
+            protocol: "fd",
+            place: "0".to_owned(),
+            option: "type",
+        })],
+        (Family::Source, "file_descriptor", _) => {
+            let fd = component.option("fd").and_then(Value::as_u64);
+            let place = fd.map(|fd| fd.to_string());
+            vec![place.map(|place| Address { protocol: "fd", place, option: "fd" })]
+        }
+        _ => Vec::new(),
+    };
+    claims.into_iter().flatten().collect()
+}

@@ -1,0 +1,166 @@
+//! What one version of Vector takes: its components, their options and what flows through them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::component::Family;
+use crate::flow::Types;
+use crate::options::Options;
+
+/// The catalogue of Vector 0.57.
+const SHIPPED: &str = include_str!("../catalogue/0.57.json");
+
+/// Everything known of one version of Vector.
+pub struct Catalogue {
+    /// Vector's version.
+    pub version: String,
+    /// That of its language.
+    pub vrl: String,
+    sources: HashMap<String, Entry>,
+    transforms: HashMap<String, Entry>,
+    sinks: HashMap<String, Entry>,
+    /// The options beside the components.
+    globals: Entry,
+    /// What codecs of sources give, where it is not logs.
+    pub(crate) decoders: BTreeMap<String, Types>,
+    /// What codecs of sinks take, where it is not logs.
+    pub(crate) encoders: BTreeMap<String, Types>,
+    /// What options refer to, not yet read: most of it is never needed.
+    definitions: HashMap<&'static str, &'static RawValue>,
+}
+
+/// One type of component.
+pub struct Entry {
+    /// The events that it takes.
+    pub(crate) accepts: Types,
+    /// The events that it gives, where its only output is itself.
+    pub(crate) gives: Types,
+    /// The events of each named output.
+    pub(crate) outputs: BTreeMap<String, Types>,
+    options: &'static RawValue,
+    compiled: OnceLock<Options>,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    version: String,
+    vrl: String,
+    #[serde(borrow)]
+    sources: HashMap<String, EntryFile<'a>>,
+    #[serde(borrow)]
+    transforms: HashMap<String, EntryFile<'a>>,
+    #[serde(borrow)]
+    sinks: HashMap<String, EntryFile<'a>>,
+    #[serde(borrow)]
+    globals: &'a RawValue,
+    decoders: BTreeMap<String, Types>,
+    encoders: BTreeMap<String, Types>,
+    #[serde(borrow)]
+    definitions: HashMap<&'a str, &'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct EntryFile<'a> {
+    #[serde(default)]
+    accepts: Types,
+    #[serde(default)]
+    gives: Types,
+    #[serde(default)]
+    outputs: BTreeMap<String, Types>,
+    #[serde(borrow)]
+    options: &'a RawValue,
+}
+
+impl From<EntryFile<'static>> for Entry {
+    fn from(file: EntryFile<'static>) -> Self {
+        Self {
+            accepts: file.accepts,
+            gives: file.gives,
+            outputs: file.outputs,
+            options: file.options,
+            compiled: OnceLock::new(),
+        }
+    }
+}
+
+impl Catalogue {
+    /// The one that comes with this program.
+    #[must_use]
+    pub fn shipped() -> &'static Self {
+        static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+        CATALOGUE.get_or_init(|| {
+            let file: File<'static> = serde_json::from_str(SHIPPED).expect("a generated catalogue");
+            let entries = |files: HashMap<String, EntryFile<'static>>| {
+                let entries = files.into_iter();
+                entries.map(|(name, file)| (name, file.into())).collect()
+            };
+            let globals = EntryFile {
+                accepts: Types::default(),
+                gives: Types::default(),
+                outputs: BTreeMap::new(),
+                options: file.globals,
+            };
+            Self {
+                version: file.version,
+                vrl: file.vrl,
+                sources: entries(file.sources),
+                transforms: entries(file.transforms),
+                sinks: entries(file.sinks),
+                globals: globals.into(),
+                decoders: file.decoders,
+                encoders: file.encoders,
+                definitions: file.definitions,
+            }
+        })
+    }
+
+    /// A type of component.
+    #[must_use]
+    pub fn entry(&self, family: Family, kind: &str) -> Option<&Entry> {
+        self.family(family).get(kind)
+    }
+
+    /// The names of all types of a family, sorted.
+    #[must_use]
+    pub fn kinds(&self, family: Family) -> Vec<&str> {
+        let mut kinds: Vec<_> = self.family(family).keys().map(String::as_str).collect();
+        kinds.sort_unstable();
+        kinds
+    }
+
+    fn family(&self, family: Family) -> &HashMap<String, Entry> {
+        match family {
+            Family::Source => &self.sources,
+            Family::Transform => &self.transforms,
+            Family::Sink => &self.sinks,
+        }
+    }
+
+    /// The options of a type, compiled when they are first asked for.
+    pub(crate) fn options<'a>(&'a self, entry: &'a Entry) -> &'a Options {
+        entry.compiled.get_or_init(|| {
+            let node = serde_json::from_str(entry.options.get()).expect("a generated catalogue");
+            Options::compile(&node, |name| self.definition(name))
+        })
+    }
+
+    /// The options beside the components.
+    pub(crate) fn globals(&self) -> &Options {
+        self.globals.compiled.get_or_init(|| {
+            let properties: Value =
+                serde_json::from_str(self.globals.options.get()).expect("a generated catalogue");
+            let node = serde_json::json!({"type": "object", "closed": true, "properties": properties});
+            Options::compile(&node, |name| self.definition(name))
+        })
+    }
+
+    fn definition(&self, name: &str) -> Value {
+        let node = self.definitions.get(name).map(|node| node.get());
+        serde_json::from_str(node.expect("what the catalogue refers to is in it"))
+            .expect("a generated catalogue")
+    }
+}

@@ -1,0 +1,186 @@
+//! A function as the compiler sees it: what it takes, what it gives, and when a call of it is wrong.
+
+use std::collections::BTreeMap;
+
+use vrl::compiler::function::{Error, Parameter};
+use vrl::compiler::state::TypeState;
+use vrl::diagnostic::Label;
+use vrl::path::{OwnedTargetPath, PathPrefix};
+use vrl::prelude::{
+    ArgumentList, Compiled, Context, DiagnosticMessage, Example, Expression, ExpressionError,
+    Function, FunctionCompileContext, FunctionExpression, Resolved, TypeDef, Value,
+};
+
+/// A function that is compiled and never run.
+#[derive(Debug)]
+pub(crate) struct Signature {
+    pub(crate) name: &'static str,
+    pub(crate) parameters: &'static [Parameter],
+    /// What it gives, and whether it may fail.
+    pub(crate) gives: fn() -> TypeDef,
+    /// As a set of kinds.
+    pub(crate) kind: u16,
+    pub(crate) demand: Demand,
+}
+
+/// What a call must keep beyond the types of its arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Demand {
+    Nothing,
+    /// It cannot fail where this argument is absent or one of these, in any case of letters.
+    SafeWith(&'static str, &'static [&'static str]),
+    /// This argument, where it is known, is one of these, in any case of letters.
+    Known(&'static str, &'static [&'static str]),
+    /// This argument is written out, and one of these.
+    OneOf(&'static str, &'static [&'static str]),
+    /// This argument names an enrichment table.
+    Table(&'static str),
+    /// This argument, where it is given, names a file: it is read when the program is compiled.
+    File(&'static str),
+    /// The first is a field that there is, the second a name for it.
+    Meaning,
+}
+
+/// The enrichment tables that a configuration has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables(pub(crate) Vec<String>);
+
+/// The fields that a program has given a meaning.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meanings(pub(crate) BTreeMap<String, OwnedTargetPath>);
+
+impl Function for &'static Signature {
+    fn identifier(&self) -> &'static str {
+        self.name
+    }
+
+    fn usage(&self) -> &'static str {
+        ""
+    }
+
+    fn category(&self) -> &'static str {
+        ""
+    }
+
+    fn return_kind(&self) -> u16 {
+        self.kind
+    }
+
+    fn examples(&self) -> &'static [Example] {
+        &[]
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        self.parameters
+    }
+
+    fn compile(
+        &self,
+        state: &TypeState,
+        context: &mut FunctionCompileContext,
+        arguments: ArgumentList,
+    ) -> Compiled {
+        let gives = (self.gives)();
+        let gives = match self.demand {
+            Demand::Nothing => gives,
+            Demand::SafeWith(keyword, names) => match arguments.optional(keyword) {
+                None => gives.infallible(),
+                Some(given) if is_one_of(given.as_ref(), names, state) => gives.infallible(),
+                Some(_) => gives.fallible(),
+            },
+            Demand::Known(keyword, names) => {
+                let given = arguments.required(keyword);
+                if let Some(value) = given.resolve_constant(state)
+                    && !is_one_of(given.as_ref(), names, state)
+                {
+                    let error = "Invalid algorithm";
+                    return Err(Error::InvalidArgument { keyword, value, error }.into());
+                }
+                gives
+            }
+            Demand::OneOf(keyword, names) => {
+                let names: Vec<Value> = names.iter().map(|name| Value::from(*name)).collect();
+                arguments.optional_enum(keyword, &names, state)?;
+                gives
+            }
+            Demand::Table(keyword) => {
+                let tables = context.get_external_context::<Tables>();
+                let tables = tables.into_iter().flat_map(|tables| &tables.0);
+                let tables: Vec<Value> = tables.map(|name| Value::from(name.as_str())).collect();
+                arguments.required_enum(keyword, &tables, state)?;
+                arguments.required_object("condition")?;
+                gives
+            }
+            Demand::File(keyword) => {
+                if let Some(value) = arguments.optional_literal(keyword, state)? {
+                    let error = "a file that is read when the program is compiled cannot be vouched for here";
+                    return Err(Error::InvalidArgument { keyword, value, error }.into());
+                }
+                gives
+            }
+            Demand::Meaning => {
+                meaning(state, context, &arguments)?;
+                gives
+            }
+        };
+        Ok(Call { gives }.as_expr())
+    }
+}
+
+fn is_one_of(given: &dyn Expression, names: &[&str], state: &TypeState) -> bool {
+    let value = given.resolve_constant(state);
+    let text = value.as_ref().and_then(Value::as_str);
+    text.is_some_and(|text| names.contains(&text.to_uppercase().as_str()))
+}
+
+fn meaning(
+    state: &TypeState,
+    context: &mut FunctionCompileContext,
+    arguments: &ArgumentList,
+) -> Result<(), Box<dyn DiagnosticMessage>> {
+    let span = context.span();
+    let wrong = |message: &str| {
+        Box::new(ExpressionError::Error {
+            message: message.to_owned(),
+            labels: vec![Label::primary(message, span)],
+            notes: Vec::new(),
+        })
+    };
+    let query = arguments.required_query("target")?;
+    let name = arguments.required_literal("meaning", state)?;
+    let name = name.as_str().map(|name| name.into_owned()).unwrap_or_default();
+    let Some(path) = query.external_path() else {
+        return Err(wrong("only a field of the event or of its metadata can have a meaning"));
+    };
+    let kind = match path.prefix {
+        PathPrefix::Event => state.external.target_kind(),
+        PathPrefix::Metadata => state.external.metadata_kind(),
+    };
+    if !kind.at_path(&path.path).contains_any_defined() {
+        return Err(wrong("a field that does not exist cannot have a meaning"));
+    }
+    if let Some(meanings) = context.get_external_context_mut::<Meanings>() {
+        let other = meanings.0.get(&name).filter(|other| **other != path);
+        if other.is_some() {
+            return Err(wrong("two fields cannot have the same meaning"));
+        }
+        meanings.0.insert(name, path);
+    }
+    Ok(())
+}
+
+/// A call of a function that is never run.
+#[derive(Clone, Debug)]
+struct Call {
+    gives: TypeDef,
+}
+
+impl FunctionExpression for Call {
+    fn resolve(&self, _: &mut Context<'_>) -> Resolved {
+        Err("programs are compiled here, not run".into())
+    }
+
+    fn type_def(&self, _: &TypeState) -> TypeDef {
+        self.gives.clone()
+    }
+}

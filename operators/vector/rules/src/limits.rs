@@ -1,0 +1,188 @@
+//! How large a program may be: a verdict must never depend on how fast the machine is, nor a program take more
+//! of it than a review can give.
+
+/// The longest program, in bytes.
+const LONGEST: usize = 64 << 10;
+
+/// How deep brackets may be within each other.
+const DEEPEST: usize = 48;
+
+/// How many operators may follow each other in one statement: each is one level of the tree that is compiled.
+const MOST_OPERATORS: usize = 400;
+
+/// How many fields a program may assign. The compiler knows the type of each after every statement, so that its
+/// time grows with the square of them.
+const MOST_FIELDS: usize = 150;
+
+/// What the deepest tree within these limits takes of the stack, where nothing is optimized, several times over.
+const STACK_BYTES: usize = 256 << 20;
+
+/// What a program has too much of, if anything.
+pub(crate) fn exceeded(source: &str) -> Option<String> {
+    if source.len() > LONGEST {
+        return Some(format!(
+            "the program has {} bytes, more than the {LONGEST} that are judged; divide it among several transforms",
+            source.len()
+        ));
+    }
+    let size = measure(source);
+    if size.depth > DEEPEST {
+        return Some(format!(
+            "the program is nested {} deep, more than the {DEEPEST} levels that are judged; name parts of it by variables",
+            size.depth
+        ));
+    }
+    if size.operators > MOST_OPERATORS {
+        return Some(format!(
+            "a statement has {} operators, more than the {MOST_OPERATORS} that are judged; divide it into several",
+            size.operators
+        ));
+    }
+    if size.assignments > MOST_FIELDS {
+        return Some(format!(
+            "the program has {} assignments, more than the {MOST_FIELDS} that are judged; divide it among several transforms",
+            size.assignments
+        ));
+    }
+    None
+}
+
+/// Runs what may go deep.
+pub(crate) fn on_a_large_stack<T>(run: impl FnOnce() -> T) -> T {
+    stacker::grow(STACK_BYTES, run)
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Size {
+    depth: usize,
+    /// In the statement that has most.
+    operators: usize,
+    assignments: usize,
+}
+
+/// Measures a text without parsing it. What stands in strings and comments does not count; where it is unclear
+/// what is a string, more is counted rather than less.
+fn measure(source: &str) -> Size {
+    let mut size = Size::default();
+    let mut depth = 0usize;
+    let mut operators = vec![0usize];
+    let bytes = source.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        match byte {
+            b'"' => {
+                at = after_string(bytes, at, b'"');
+                continue;
+            }
+            b'\'' if at > 0 && matches!(bytes[at - 1], b's' | b'r' | b't') => {
+                at = after_string(bytes, at, b'\'');
+                continue;
+            }
+            b'#' => {
+                while at < bytes.len() && bytes[at] != b'\n' {
+                    at += 1;
+                }
+                continue;
+            }
+            b'(' | b'[' | b'{' => {
+                depth += 1;
+                size.depth = size.depth.max(depth);
+                operators.push(0);
+            }
+            b')' | b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                if operators.len() > 1 {
+                    operators.pop();
+                }
+            }
+            b';' | b'\n' if is_between_statements(bytes, at) => {
+                if let Some(last) = operators.last_mut() {
+                    *last = 0;
+                }
+            }
+            b'+' | b'-' | b'*' | b'/' | b'!' | b'?' | b'&' | b'|' | b'<' | b'>' | b'=' => {
+                if let Some(last) = operators.last_mut() {
+                    *last += 1;
+                    size.operators = size.operators.max(*last);
+                }
+                if byte == b'=' && is_assignment(bytes, at) {
+                    size.assignments += 1;
+                }
+            }
+            b'e' if bytes[at..].starts_with(b"else") => {
+                if let Some(last) = operators.last_mut() {
+                    *last += 1;
+                    size.operators = size.operators.max(*last);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    size
+}
+
+/// Where a string ends that begins here.
+fn after_string(bytes: &[u8], start: usize, quote: u8) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 1,
+            byte if byte == quote => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    at
+}
+
+/// Whether the line ends a statement: it does not if an operator stands before it or after it.
+fn is_between_statements(bytes: &[u8], at: usize) -> bool {
+    if bytes[at] == b';' {
+        return true;
+    }
+    let goes_on = |byte: Option<&u8>| matches!(byte, Some(b'+' | b'-' | b'*' | b'/' | b'?' | b'&' | b'|' | b'<' | b'>' | b'=' | b'!'));
+    let before = bytes[..at].iter().rfind(|byte| !byte.is_ascii_whitespace());
+    let after = bytes[at..].iter().find(|byte| !byte.is_ascii_whitespace());
+    !goes_on(before) && !goes_on(after.filter(|byte| **byte != b'!'))
+}
+
+fn is_assignment(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|at| bytes[at]);
+    let after = bytes.get(at + 1);
+    !matches!(before, Some(b'=' | b'!' | b'<' | b'>')) && !matches!(after, Some(b'='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_strings_and_comments_does_not_count() {
+        let size = measure("a = \"((((\" # [[[[\nb = r'\\'{{{' + s'((' == 1");
+        assert_eq!(size, Size { depth: 0, operators: 4, assignments: 2 });
+    }
+
+    #[test]
+    fn depth_and_chains_are_seen() {
+        assert_eq!(measure("((([{}])))").depth, 5);
+        assert_eq!(measure("1 + 2 +\n3 + 4\n5").operators, 3);
+        assert_eq!(measure("1 + 2\n3 + 4\n+ 5").operators, 2);
+        assert_eq!(measure("1 + (2 + 3)\n!!a").operators, 2);
+    }
+
+    #[test]
+    fn who_has_too_much_is_told_of_what() {
+        assert_eq!(exceeded(".a = 1"), None);
+        for (source, what) in [
+            (" ".repeat(LONGEST + 1), "bytes"),
+            ("(".repeat(DEEPEST + 1), "levels"),
+            ("!".repeat(MOST_OPERATORS + 1), "operators"),
+            (".a = 1\n".repeat(MOST_FIELDS + 1), "assignments"),
+        ] {
+            let detail = exceeded(&source).expect("too much");
+            assert!(detail.contains(what), "{detail}");
+        }
+    }
+}

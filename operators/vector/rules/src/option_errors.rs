@@ -1,0 +1,279 @@
+//! What a schema's finding says to the author: which field, what stands there, what is allowed.
+
+use std::collections::BTreeSet;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::ValidationError;
+use serde_json::Value;
+use shared_validation::{FieldError, FieldPath, nearest};
+
+use crate::catalogue::Catalogue;
+use crate::component::{Component, Family};
+use crate::options::Options;
+use crate::problem::{Check, Problems};
+
+/// Names of options whose values are not shown.
+const SECRET: [&str; 7] = [
+    "password", "passphrase", "secret", "token", "key", "credential", "auth",
+];
+
+/// Judges the options of a component.
+pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: &mut Problems) {
+    let path = FieldPath::new(component.path());
+    let noun = component.family.noun();
+    if !component.value.is_object() {
+        let detail = format!("a {noun} is a mapping with a `type` and its options");
+        let error = FieldError::type_invalid(path, component.value.clone(), detail);
+        return problems.add(Check::Options, error);
+    }
+    let kind = match component.option("type") {
+        Some(Value::String(kind)) => kind,
+        None => {
+            let detail = format!("name the type of the {noun}, such as `{}`", example(component));
+            return problems.add(Check::Options, FieldError::required(path.child("type"), detail));
+        }
+        Some(other) => {
+            let error = FieldError::type_invalid(path.child("type"), other.clone(), "must be a string");
+            return problems.add(Check::Options, error);
+        }
+    };
+    let Some(entry) = catalogue.entry(component.family, kind) else {
+        let known = catalogue.kinds(component.family);
+        let detail = format!(
+            "Vector {} has no such {noun}{}",
+            catalogue.version,
+            nearest(kind, known.into_iter()).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+        );
+        let error = FieldError::invalid(path.child("type"), kind.as_str(), detail);
+        return problems.add(Check::Options, error);
+    };
+    judge_value(catalogue.options(entry), component.value, &path, kind, problems);
+}
+
+/// Judges everything beside the components.
+pub(crate) fn judge_globals(catalogue: &Catalogue, config: &Value, problems: &mut Problems) {
+    judge_value(catalogue.globals(), config, &FieldPath::root(), "Vector", problems);
+}
+
+fn example(component: &Component<'_>) -> &'static str {
+    match component.family {
+        Family::Source => "kubernetes_logs",
+        Family::Transform => "remap",
+        Family::Sink => "loki",
+    }
+}
+
+fn judge_value(
+    options: &Options,
+    value: &Value,
+    path: &FieldPath,
+    owner: &str,
+    problems: &mut Problems,
+) {
+    if options.is_silent(value) {
+        return;
+    }
+    let say = Say { options, value, path, owner };
+    let mut refused = Vec::new();
+    for error in options.refused(value) {
+        say.all(&error, &mut refused);
+    }
+    let mut ignored = Vec::new();
+    for error in options.doubted(value) {
+        say.all(&error, &mut ignored);
+    }
+    let refused: Vec<_> = unique(refused.into_iter().map(|found| found.error));
+    let at: BTreeSet<_> = refused.iter().map(|error| error.path.clone()).collect();
+    let ignored = ignored.into_iter().filter(|found| found.is_unknown_name);
+    let ignored = ignored.map(|found| found.error).filter(|error| !at.contains(&error.path));
+    for mut error in unique(ignored) {
+        error.detail.push_str("; Vector ignores it");
+        problems.add(Check::Ignored, error);
+    }
+    for error in refused {
+        problems.add(Check::Options, error);
+    }
+}
+
+fn unique(errors: impl Iterator<Item = FieldError>) -> Vec<FieldError> {
+    let mut out: Vec<FieldError> = Vec::new();
+    for error in errors {
+        if !out.contains(&error) {
+            out.push(error);
+        }
+    }
+    out
+}
+
+struct Found {
+    error: FieldError,
+    is_unknown_name: bool,
+}
+
+/// Turns findings into errors.
+struct Say<'a> {
+    options: &'a Options,
+    value: &'a Value,
+    path: &'a FieldPath,
+    /// Whose options they are.
+    owner: &'a str,
+}
+
+impl Say<'_> {
+    fn all(&self, error: &ValidationError<'_>, out: &mut Vec<Found>) {
+        let place: Vec<_> = error.instance_path().iter().collect();
+        let path = self.path_of(error.instance_path());
+        let instance: &Value = error.instance();
+        let mut add = |error: FieldError| {
+            out.push(Found { error, is_unknown_name: false });
+        };
+        let invalid = |detail: String| {
+            if is_secret(&place) || !is_scalar(instance) {
+                FieldError::invalid_hidden(path.clone(), detail)
+            } else {
+                FieldError::invalid(path.clone(), instance.clone(), detail)
+            }
+        };
+        match error.kind() {
+            ValidationErrorKind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                add(FieldError::required(below(&path, name), format!("`{}` needs it", self.owner)));
+            }
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                let known = self.options.names(self.value, &place);
+                for name in unexpected {
+                    let others = known.iter().filter(|other| *other != name);
+                    let meant = nearest(name, others.map(String::as_str));
+                    let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+                    let detail = format!("`{}` has no such option{meant}", self.owner);
+                    let error = FieldError::forbidden(below(&path, name), detail);
+                    out.push(Found { error, is_unknown_name: true });
+                }
+            }
+            ValidationErrorKind::Type { kind } => {
+                let detail = format!("must be {}", words(kind));
+                if is_secret(&place) || !is_scalar(instance) {
+                    let found = type_of(instance);
+                    add(invalid(format!("{detail}, not {found}")));
+                } else {
+                    add(FieldError::type_invalid(path.clone(), instance.clone(), detail));
+                }
+            }
+            ValidationErrorKind::Enum { options } => {
+                let names = options.as_array().into_iter().flatten();
+                let names = names.map(|name| match name {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                });
+                let names: Vec<_> = names.collect();
+                add(FieldError::not_supported(path.clone(), instance.clone(), &names));
+            }
+            ValidationErrorKind::Minimum { limit } => add(invalid(format!("must be at least {limit}"))),
+            ValidationErrorKind::Maximum { limit } => add(invalid(format!("must be at most {limit}"))),
+            ValidationErrorKind::FalseSchema => {
+                let detail = "is not read, since an option before it has a value of another type";
+                add(FieldError::forbidden(path.clone(), detail));
+            }
+            ValidationErrorKind::Custom { message } => add(invalid(message.clone())),
+            ValidationErrorKind::AnyOf { context } => self.any_of(error, context, out),
+            other => add(invalid(format!("is not what `{}` takes here: {other:?}", self.owner))),
+        }
+    }
+
+    /// Of several forms, what is wrong with the one that was most likely meant.
+    fn any_of(
+        &self,
+        error: &ValidationError<'_>,
+        context: &[Vec<ValidationError<'static>>],
+        out: &mut Vec<Found>,
+    ) {
+        let here = error.instance_path().iter().count();
+        let fits = |form: &&Vec<ValidationError<'static>>| {
+            !form.iter().any(|error| {
+                let is_here = error.instance_path().iter().count() == here;
+                is_here && matches!(error.kind(), ValidationErrorKind::Type { .. })
+            })
+        };
+        let best = context.iter().filter(fits).min_by_key(|form| form.len());
+        if let Some(form) = best {
+            return form.iter().for_each(|error| self.all(error, out));
+        }
+        let mut kinds = Vec::new();
+        for error in context.iter().flatten() {
+            match error.kind() {
+                ValidationErrorKind::Type { kind } => kinds.push(words(kind)),
+                ValidationErrorKind::Enum { options } => kinds.push(format!("one of {options}")),
+                _ => {}
+            }
+        }
+        kinds.dedup();
+        let detail = format!("must be {}", kinds.join(", or "));
+        let path = self.path_of(error.instance_path());
+        let found = type_of(error.instance());
+        let error = FieldError::invalid_hidden(path, format!("{detail}, not {found}"));
+        out.push(Found { error, is_unknown_name: false });
+    }
+
+    fn path_of(&self, location: &Location) -> FieldPath {
+        let mut path = self.path.clone();
+        for segment in location.iter() {
+            path = match segment {
+                LocationSegment::Property(name) => below(&path, &name),
+                LocationSegment::Index(index) => path.index(index),
+            };
+        }
+        path
+    }
+}
+
+/// A name that could be an option's is printed as one; any other is in brackets.
+pub(crate) fn below(path: &FieldPath, name: &str) -> FieldPath {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !name.is_empty() && name.chars().all(is_plain) {
+        path.child(name)
+    } else {
+        path.key(name)
+    }
+}
+
+fn is_secret(place: &[LocationSegment<'_>]) -> bool {
+    place.iter().any(|segment| match segment {
+        LocationSegment::Property(name) => SECRET.iter().any(|word| name.contains(word)),
+        LocationSegment::Index(_) => false,
+    })
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_object() && !value.is_array()
+}
+
+fn words(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => article(&kind.to_string()),
+        TypeKind::Multiple(kinds) => {
+            let kinds: Vec<_> = kinds.iter().map(|kind| article(&kind.to_string())).collect();
+            kinds.join(" or ")
+        }
+    }
+}
+
+fn article(kind: &str) -> String {
+    match kind {
+        "object" => "a mapping".to_owned(),
+        "array" => "a list".to_owned(),
+        "integer" => "a whole number".to_owned(),
+        other => format!("a {other}"),
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}

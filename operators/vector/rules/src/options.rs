@@ -1,0 +1,237 @@
+//! The options of one type of component, as a compiled schema.
+//!
+//! Vector ignores some unknown options and refuses others, by the Rust type that reads them. So there are two
+//! schemas: one is closed where Vector refuses, and its findings are errors; the other is closed everywhere,
+//! and what only it finds is ignored, of which the author is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use jsonschema::paths::{LazyLocation, Location, LocationSegment};
+use jsonschema::{Draft, Keyword, ValidationError, Validator};
+use serde_json::{Map, Value, json};
+
+/// What a value must be.
+pub(crate) struct Options {
+    /// The catalogue's node, with what it refers to.
+    node: Value,
+    /// Closed everywhere: what passes here needs no more questions.
+    everywhere: Validator,
+    /// Closed where Vector refuses; most never need it.
+    as_vector: OnceLock<Validator>,
+    definitions: BTreeMap<String, Value>,
+}
+
+impl Options {
+    pub(crate) fn compile(node: &Value, definition: impl Fn(&str) -> Value) -> Self {
+        let mut definitions = BTreeMap::new();
+        collect(node, &definition, &mut definitions);
+        Self {
+            everywhere: validator(node, &definitions, Closed::Everywhere),
+            as_vector: OnceLock::new(),
+            node: node.clone(),
+            definitions,
+        }
+    }
+
+    /// Whether there is nothing to say at all.
+    pub(crate) fn is_silent(&self, value: &Value) -> bool {
+        self.everywhere.is_valid(value)
+    }
+
+    /// What Vector would refuse.
+    pub(crate) fn refused<'a>(
+        &'a self,
+        value: &'a Value,
+    ) -> impl Iterator<Item = ValidationError<'a>> {
+        let as_vector = || validator(&self.node, &self.definitions, Closed::AsVector);
+        self.as_vector.get_or_init(as_vector).iter_errors(value)
+    }
+
+    /// What Vector would refuse or ignore.
+    pub(crate) fn doubted<'a>(
+        &'a self,
+        value: &'a Value,
+    ) -> impl Iterator<Item = ValidationError<'a>> {
+        self.everywhere.iter_errors(value)
+    }
+
+    /// The names that the object at a place may have.
+    pub(crate) fn names(&self, value: &Value, place: &[LocationSegment<'_>]) -> BTreeSet<String> {
+        let mut nodes = vec![&self.node];
+        let mut here = value;
+        let mut rest = place.iter();
+        loop {
+            nodes = nodes.into_iter().flat_map(|node| self.plain(node, here)).collect();
+            let Some(segment) = rest.next() else { break };
+            nodes = nodes.into_iter().filter_map(|node| below(node, segment)).collect();
+            here = match segment {
+                LocationSegment::Property(name) => &here[&**name],
+                LocationSegment::Index(index) => &here[*index],
+            };
+        }
+        let properties = nodes.iter().filter_map(|node| node["properties"].as_object());
+        properties.flat_map(Map::keys).cloned().collect()
+    }
+
+    /// What judges a value, once references and alternatives are resolved.
+    fn plain<'a>(&'a self, node: &'a Value, value: &Value) -> Vec<&'a Value> {
+        if let Some(name) = node["$ref"].as_str() {
+            let name = name.trim_start_matches("#/definitions/");
+            return self.definitions.get(name).map_or(Vec::new(), |node| self.plain(node, value));
+        }
+        if let Some(tag) = node["tag"].as_str() {
+            let variant = value[tag].as_str().or(node["without"].as_str());
+            let variant = variant.and_then(|name| node["variants"].get(name));
+            return variant.map_or(Vec::new(), |node| self.plain(node, value));
+        }
+        match node["anyOf"].as_array() {
+            Some(choices) => choices.iter().flat_map(|node| self.plain(node, value)).collect(),
+            None => vec![node],
+        }
+    }
+}
+
+/// What judges a part of a value.
+fn below<'a>(node: &'a Value, segment: &LocationSegment<'_>) -> Option<&'a Value> {
+    match segment {
+        LocationSegment::Property(name) => {
+            node["properties"].get(&**name).or(node.get("additionalProperties"))
+        }
+        LocationSegment::Index(_) => node.get("items"),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Closed {
+    AsVector,
+    Everywhere,
+}
+
+/// Everything that a node refers to, directly or not.
+fn collect(
+    node: &Value,
+    definition: &impl Fn(&str) -> Value,
+    all: &mut BTreeMap<String, Value>,
+) {
+    match node {
+        Value::Object(fields) => {
+            if let Some(name) = fields.get("$ref").and_then(Value::as_str)
+                && let Some(name) = name.strip_prefix("#/definitions/")
+                && !all.contains_key(name)
+            {
+                let found = definition(name);
+                all.insert(name.to_owned(), found.clone());
+                collect(&found, definition, all);
+            }
+            fields.values().for_each(|value| collect(value, definition, all));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, definition, all)),
+        _ => {}
+    }
+}
+
+fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed) -> Validator {
+    let mut schema = json_schema(node, closed);
+    let named = definitions.iter();
+    let named = named.map(|(name, node)| (name.clone(), json_schema(node, closed)));
+    schema["definitions"] = named.collect::<Map<_, _>>().into();
+    jsonschema::options()
+        .with_draft(Draft::Draft7)
+        .with_keyword("whole", |_, _, _| Ok(Box::new(Whole)))
+        .build(&schema)
+        .expect("a generated catalogue")
+}
+
+/// A node of the catalogue as JSON Schema.
+fn json_schema(node: &Value, closed: Closed) -> Value {
+    if let Some(tag) = node["tag"].as_str() {
+        return tagged(node, tag, closed);
+    }
+    let mut out = Map::new();
+    for (name, value) in node.as_object().into_iter().flatten() {
+        let value = match name.as_str() {
+            "closed" | "optionalParts" => continue,
+            "properties" => {
+                let properties = value.as_object().into_iter().flatten();
+                let properties =
+                    properties.map(|(name, node)| (name.clone(), json_schema(node, closed)));
+                properties.collect::<Map<_, _>>().into()
+            }
+            "items" | "additionalProperties" => json_schema(value, closed),
+            "anyOf" => {
+                let choices = value.as_array().into_iter().flatten();
+                choices.map(|choice| json_schema(choice, closed)).collect()
+            }
+            _ => value.clone(),
+        };
+        out.insert(name.clone(), value);
+    }
+    let is_closed = node["closed"] == true || closed == Closed::Everywhere;
+    if is_closed && node["properties"].is_object() && node["additionalProperties"].is_null() {
+        out.insert("additionalProperties".to_owned(), false.into());
+    }
+    let parts = node["optionalParts"].as_array().into_iter().flatten();
+    let conditions: Vec<_> = parts.flat_map(|part| unread(part, closed)).collect();
+    if !conditions.is_empty() {
+        out.insert("allOf".to_owned(), conditions.into());
+    }
+    if node["type"] == "integer" {
+        out.insert("whole".to_owned(), true.into());
+    }
+    out.into()
+}
+
+/// Of a part that may be absent, no field is known after one that cannot be read.
+fn unread(part: &Value, closed: Closed) -> Vec<Value> {
+    let fields: Vec<_> = part.as_object().into_iter().flatten().collect();
+    let breaks = fields.iter().enumerate().map(|(index, (name, node))| {
+        let after = fields[index + 1..].iter();
+        let after: Map<_, _> = after.map(|(name, _)| ((*name).clone(), false.into())).collect();
+        json!({
+            "if": {"properties": {*name: json_schema(node, closed)}},
+            "else": {"properties": after},
+        })
+    });
+    breaks.collect()
+}
+
+/// Objects that differ by one field: that one is judged first, and then only the variant that it names.
+fn tagged(node: &Value, tag: &str, closed: Closed) -> Value {
+    let variants = node["variants"].as_object().into_iter().flatten();
+    let names: Vec<_> = variants.clone().map(|(name, _)| name.as_str()).collect();
+    let mut cases = Vec::new();
+    for (name, variant) in variants {
+        let mut condition = json!({"properties": {tag: {"enum": [name]}}});
+        if node["without"] != *name {
+            condition["required"] = json!([tag]);
+        }
+        cases.push(json!({"if": condition, "then": json_schema(variant, closed)}));
+    }
+    let mut out = json!({"type": "object", "properties": {tag: {"enum": names}}, "allOf": cases});
+    if node["without"].is_null() {
+        out["required"] = json!([tag]);
+    }
+    out
+}
+
+/// A number that Vector reads as an integer must be written as one: `1.0` is none.
+struct Whole;
+
+impl Keyword for Whole {
+    fn validate<'i>(
+        &self,
+        value: &'i Value,
+        location: &LazyLocation,
+    ) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(value) {
+            return Ok(());
+        }
+        let message = "must be a whole number, without a point";
+        Err(ValidationError::custom(Location::new(), location.into(), value, message))
+    }
+
+    fn is_valid(&self, value: &Value) -> bool {
+        !value.is_f64()
+    }
+}

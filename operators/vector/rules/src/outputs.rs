@@ -1,0 +1,120 @@
+//! What a component takes and gives, as its options make it.
+
+use serde_json::{Map, Value};
+use shared_validation::{FieldError, FieldPath};
+
+use crate::catalogue::Catalogue;
+use crate::component::{Component, Family};
+use crate::flow::Types;
+use crate::problem::{Check, Problems};
+
+/// What everything is called that has no name of its own.
+const RESERVED: [&str; 2] = ["_default", "_unmatched"];
+
+/// The outputs of a component with what they carry. Names that cannot be are reported.
+pub(crate) fn of(
+    catalogue: &Catalogue,
+    component: &Component<'_>,
+    problems: &mut Problems,
+) -> Vec<(String, Types)> {
+    let id = component.id;
+    let kind = component.kind().unwrap_or_default();
+    let entry = catalogue.entry(component.family, kind);
+    let itself = |types: Types| vec![(id.to_owned(), types)];
+    let named = |name: &str| format!("{id}.{name}");
+    match (component.family, kind) {
+        (Family::Sink, _) => Vec::new(),
+        (Family::Transform, "route") => {
+            let routes = component.option("route").and_then(Value::as_object);
+            let mut outputs = Vec::new();
+            for name in routes.into_iter().flat_map(Map::keys) {
+                let path = FieldPath::new(component.path()).child("route").key(name);
+                reserved(name, path, problems);
+                outputs.push((named(name), Types::ALL));
+            }
+            if component.option("reroute_unmatched") != Some(&Value::Bool(false)) {
+                outputs.push((named("_unmatched"), Types::ALL));
+            }
+            outputs
+        }
+        (Family::Transform, "exclusive_route") => {
+            let routes = component.option("routes").and_then(Value::as_array);
+            let mut outputs: Vec<(String, Types)> = Vec::new();
+            for (index, route) in routes.into_iter().flatten().enumerate() {
+                let Some(name) = route["name"].as_str() else { continue };
+                let path = FieldPath::new(component.path()).child("routes").index(index);
+                reserved(name, path.child("name"), problems);
+                if outputs.iter().any(|(other, _)| *other == named(name)) {
+                    let error = FieldError::duplicate(path.child("name"), name);
+                    problems.add(Check::Topology, error);
+                }
+                outputs.push((named(name), Types::ALL));
+            }
+            outputs.push((named("_unmatched"), Types::ALL));
+            outputs
+        }
+        (Family::Transform, "remap") => {
+            let mut outputs = itself(Types::ALL);
+            if component.option("reroute_dropped") == Some(&Value::Bool(true)) {
+                outputs.push((named("dropped"), Types::ALL));
+            }
+            outputs
+        }
+        (Family::Transform, "lua") => itself(lua(component)),
+        (Family::Source, _) => match entry {
+            // Of a type that does not exist nothing is known, and nothing more is said.
+            None => itself(Types::ALL),
+            Some(entry) if !entry.outputs.is_empty() && has_several(component) => {
+                let outputs = entry.outputs.iter();
+                outputs.map(|(name, types)| (named(name), *types)).collect()
+            }
+            Some(entry) => itself(decoded(catalogue, component, entry.gives)),
+        },
+        (Family::Transform, _) => itself(entry.map_or(Types::ALL, |entry| entry.gives)),
+    }
+}
+
+/// What a component takes, if its type is known.
+pub(crate) fn accepted(catalogue: &Catalogue, component: &Component<'_>) -> Option<Types> {
+    let kind = component.kind()?;
+    let entry = catalogue.entry(component.family, kind)?;
+    match component.family {
+        Family::Transform if kind == "lua" => Some(lua(component)),
+        Family::Sink => Some(encoded(catalogue, component, entry.accepts)),
+        _ => Some(entry.accepts),
+    }
+}
+
+fn reserved(name: &str, path: FieldPath, problems: &mut Problems) {
+    if RESERVED.contains(&name) {
+        let detail = "is reserved; choose another name";
+        problems.add(Check::Topology, FieldError::invalid(path, name, detail));
+    }
+}
+
+fn lua(component: &Component<'_>) -> Types {
+    match component.option("version").and_then(Value::as_str) {
+        Some("2") => Types::LOG.or(Types::METRIC),
+        _ => Types::LOG,
+    }
+}
+
+/// Whether a source that can give each type an output of its own does so.
+fn has_several(component: &Component<'_>) -> bool {
+    component.kind() != Some("datadog_agent")
+        || component.option("multiple_outputs") == Some(&Value::Bool(true))
+}
+
+/// What a source gives: a codec may read more than logs.
+fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: Types) -> Types {
+    let codec = component.option("decoding").and_then(|decoding| decoding["codec"].as_str());
+    codec.and_then(|codec| catalogue.decoders.get(codec)).copied().unwrap_or(gives)
+}
+
+/// What a sink takes: where its type takes everything, a codec may write less.
+fn encoded(catalogue: &Catalogue, component: &Component<'_>, accepts: Types) -> Types {
+    let codec = component.option("encoding").and_then(|encoding| encoding["codec"].as_str());
+    let Some(codec) = codec else { return accepts };
+    let writes = catalogue.encoders.get(codec).copied().unwrap_or(Types::LOG);
+    accepts.and(writes)
+}

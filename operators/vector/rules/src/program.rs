@@ -1,0 +1,123 @@
+//! Programs: compiled in process, by the compiler that the catalogue's Vector has.
+
+use shared_validation::{FieldError, FieldPath};
+use vrl::compiler::state::ExternalEnv;
+use vrl::compiler::{CompilationResult, CompileConfig, Program, compile_with_external};
+use vrl::datadog_search_syntax::QueryNode;
+use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
+use vrl::path::PathPrefix;
+
+use crate::functions::{self, Meanings, Tables};
+use crate::limits;
+use crate::problem::{Check, Problems};
+
+/// What a program is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It changes events.
+    Remap,
+    /// It says yes or no, and changes nothing.
+    Condition,
+}
+
+/// Judges one program.
+pub(crate) fn judge(
+    source: &str,
+    purpose: Purpose,
+    tables: &Tables,
+    path: &FieldPath,
+    problems: &mut Problems,
+) {
+    if let Some(detail) = limits::exceeded(source) {
+        return problems.add(Check::Limits, FieldError::invalid_hidden(path.clone(), detail));
+    }
+    let compiled = limits::on_a_large_stack(|| compile(source, purpose, tables));
+    let wrong = |detail: String| FieldError::invalid_hidden(path.clone(), detail);
+    match compiled {
+        Err(diagnostics) => {
+            for diagnostic in diagnostics {
+                problems.add(Check::Programs, wrong(told(source, diagnostic)));
+            }
+        }
+        Ok(Compiled { warnings, problem }) => {
+            if let Some(problem) = problem {
+                problems.add(Check::Programs, wrong(problem));
+            }
+            for diagnostic in warnings {
+                problems.add(Check::ProgramAdvice, wrong(told(source, diagnostic)));
+            }
+        }
+    }
+}
+
+/// Judges a query in Datadog's search syntax.
+pub(crate) fn judge_search(source: &str, path: &FieldPath, problems: &mut Problems) {
+    if let Some(detail) = limits::exceeded(source) {
+        return problems.add(Check::Limits, FieldError::invalid_hidden(path.clone(), detail));
+    }
+    if let Err(error) = limits::on_a_large_stack(|| source.parse::<QueryNode>()) {
+        let detail = format!("is no search query: {error}");
+        problems.add(Check::Programs, FieldError::invalid(path.clone(), source, detail));
+    }
+}
+
+struct Compiled {
+    warnings: DiagnosticList,
+    /// What is wrong with a program that compiles.
+    problem: Option<String>,
+}
+
+fn compile(source: &str, purpose: Purpose, tables: &Tables) -> Result<Compiled, DiagnosticList> {
+    let mut config = CompileConfig::default();
+    config.set_custom(tables.clone());
+    config.set_custom(Meanings::default());
+    if purpose == Purpose::Condition {
+        config.set_read_only();
+    }
+    let environment = ExternalEnv::default();
+    let CompilationResult { program, warnings, config } =
+        compile_with_external(source, functions::all(), &environment, config)?;
+    let problem = match purpose {
+        Purpose::Condition => not_boolean(&program),
+        Purpose::Remap => config.get_custom().and_then(|meanings| dangling(&program, meanings)),
+    };
+    Ok(Compiled { warnings, problem })
+}
+
+fn not_boolean(program: &Program) -> Option<String> {
+    let result = program.final_type_info().result;
+    let detail = || format!("a condition must be a boolean, and this is {}", result.kind());
+    (!result.is_boolean()).then(detail)
+}
+
+/// A meaning that is given to a field which the program then removes: Vector aborts on that.
+fn dangling(program: &Program, meanings: &Meanings) -> Option<String> {
+    let after = program.final_type_info().state.external;
+    let gone = meanings.0.iter().find(|(_, path)| {
+        let kind = match path.prefix {
+            PathPrefix::Event => after.target_kind(),
+            PathPrefix::Metadata => after.metadata_kind(),
+        };
+        !kind.at_path(&path.path).contains_any_defined()
+    });
+    gone.map(|(meaning, path)| {
+        format!("the meaning `{meaning}` is given to `{path}`, which is no more at the end of the program")
+    })
+}
+
+/// A diagnostic with the place in the program, the line and what is under it.
+fn told(source: &str, mut diagnostic: Diagnostic) -> String {
+    let at = diagnostic.labels.iter().find(|label| label.primary);
+    let at = at.or(diagnostic.labels.first()).map(|label| label.span.start());
+    let place = at.filter(|at| source.is_char_boundary(*at)).map(|at| {
+        let before = &source[..at];
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        format!("line {line}, column {}: ", before[start..].chars().count() + 1)
+    });
+    let message = diagnostic.message.clone();
+    diagnostic.notes.clear();
+    let drawn = Formatter::new(source, diagnostic).to_string();
+    let drawn = drawn.trim_matches('\n').trim_end();
+    format!("{}{message}\n{drawn}", place.unwrap_or_default())
+}

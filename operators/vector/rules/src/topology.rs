@@ -1,0 +1,240 @@
+//! Whether events can flow from sources to sinks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+use shared_validation::{FieldError, FieldPath, nearest};
+
+use crate::catalogue::Catalogue;
+use crate::component::{Component, Family, components};
+use crate::flow::Types;
+use crate::outputs;
+use crate::problem::{Check, Problems};
+
+/// Everything that flows, by the name of the output.
+struct Outputs<'a> {
+    /// The types that it carries, and whose it is.
+    by_name: BTreeMap<String, (Types, Component<'a>)>,
+}
+
+/// Where a component takes its events from.
+struct Edge<'a> {
+    to: Component<'a>,
+    /// The input as written, by its number.
+    index: usize,
+    /// The name of the output that it stands for.
+    from: String,
+}
+
+/// Judges how the components of a configuration are connected.
+pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems: &mut Problems) {
+    let all: Vec<_> = components(config).collect();
+    presence(config, problems);
+    names(&all, problems);
+    let mut outputs = Outputs { by_name: BTreeMap::new() };
+    for component in &all {
+        for (name, types) in outputs::of(catalogue, component, problems) {
+            outputs.by_name.insert(name, (types, *component));
+        }
+    }
+    let is_relaxed = config.get("wildcard_matching").is_some_and(|value| value == "relaxed");
+    let mut edges = Vec::new();
+    for component in all.iter().filter(|component| component.family != Family::Source) {
+        edges.append(&mut inputs(component, &all, &outputs, is_relaxed, problems));
+    }
+    types(catalogue, &outputs, &edges, problems);
+    cycles(&outputs, &edges, problems);
+    unused(&all, &outputs, &edges, problems);
+}
+
+fn presence(config: &Map<String, Value>, problems: &mut Problems) {
+    for (family, detail) in [
+        (Family::Source, "a pipeline needs a source: without one no events come in"),
+        (Family::Sink, "a pipeline needs a sink: without one no events go out"),
+    ] {
+        let block = config.get(family.block());
+        let is_empty = block.is_none_or(|block| block.as_object().is_some_and(Map::is_empty));
+        if is_empty {
+            let path = FieldPath::new(family.block());
+            problems.add(Check::Topology, FieldError::required(path, detail));
+        }
+    }
+}
+
+fn names(all: &[Component<'_>], problems: &mut Problems) {
+    let mut seen: BTreeMap<&str, Family> = BTreeMap::new();
+    for component in all {
+        let path = FieldPath::new(component.path());
+        if component.id.contains('.') {
+            let detail = "a component's name must not have a `.`: it stands between a component and its output";
+            problems.add(Check::Topology, FieldError::invalid(path.clone(), component.id, detail));
+        }
+        match seen.get(component.id) {
+            Some(other) => {
+                let detail = format!("a {} has this name already; names are unique", other.noun());
+                problems.add(Check::Topology, FieldError::invalid(path, component.id, detail));
+            }
+            None => drop(seen.insert(component.id, component.family)),
+        }
+    }
+}
+
+/// Resolves what a component names as its inputs.
+fn inputs<'a>(
+    to: &Component<'a>,
+    all: &[Component<'_>],
+    outputs: &Outputs<'a>,
+    is_relaxed: bool,
+    problems: &mut Problems,
+) -> Vec<Edge<'a>> {
+    let path = FieldPath::new(to.path()).child("inputs");
+    let Some(written) = to.option("inputs").and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    if written.is_empty() {
+        let detail = format!("a {} needs an input", to.family.noun());
+        problems.add(Check::Topology, FieldError::required(path, detail));
+        return Vec::new();
+    }
+    let mut edges: Vec<Edge<'a>> = Vec::new();
+    for (index, input) in written.iter().enumerate() {
+        let Some(input) = input.as_str() else { continue };
+        let path = path.index(index);
+        let found = matching(input, to, outputs);
+        if found.is_empty() && !(is_relaxed && input.contains('*')) {
+            let error = FieldError::invalid(path.clone(), input, unknown(input, to, all, outputs));
+            problems.add(Check::Topology, error);
+        }
+        for from in found {
+            if edges.iter().any(|edge| edge.from == from) {
+                let detail = format!("`{from}` is an input already; leave one of them out");
+                problems.add(Check::Topology, FieldError::invalid(path.clone(), input, detail));
+            } else {
+                edges.push(Edge { to: *to, index, from });
+            }
+        }
+    }
+    edges
+}
+
+/// The outputs that an input means: it is a pattern, and never means the component itself.
+fn matching(input: &str, to: &Component<'_>, outputs: &Outputs<'_>) -> Vec<String> {
+    let is_pattern = input.contains(['*', '?', '[']);
+    let exact = || outputs.by_name.contains_key(input).then(|| input.to_owned());
+    if !is_pattern {
+        return exact().into_iter().collect();
+    }
+    let Ok(pattern) = glob::Pattern::new(input) else {
+        return exact().into_iter().collect();
+    };
+    let names = outputs.by_name.keys();
+    let found = names.filter(|name| pattern.matches(name) && name.as_str() != to.id);
+    found.cloned().collect()
+}
+
+/// Why an input names nothing, and what may have been meant.
+fn unknown(
+    input: &str,
+    to: &Component<'_>,
+    all: &[Component<'_>],
+    outputs: &Outputs<'_>,
+) -> String {
+    let named = all.iter().find(|component| component.id == input);
+    if let Some(named) = named {
+        if named.family == Family::Sink {
+            return "is a sink, which puts nothing out".to_owned();
+        }
+        let own = outputs.by_name.iter();
+        let own = own.filter(|(_, (_, owner))| owner.id == named.id);
+        let own: Vec<_> = own.map(|(name, _)| format!("`{name}`")).collect();
+        if !own.is_empty() {
+            return format!("has no output by its own name; name one of {}", own.join(", "));
+        }
+    }
+    if input.contains('*') {
+        return "matches no component; `wildcard_matching: relaxed` would allow that".to_owned();
+    }
+    let others = outputs.by_name.keys().map(String::as_str);
+    match nearest(input, others.filter(|name| *name != to.id)) {
+        Some(meant) => format!("no component has this output; did you mean `{meant}`?"),
+        None => "no component has this output".to_owned(),
+    }
+}
+
+fn types(catalogue: &Catalogue, outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut Problems) {
+    for edge in edges {
+        let Some((gives, _)) = outputs.by_name.get(&edge.from) else { continue };
+        let Some(accepts) = outputs::accepted(catalogue, &edge.to) else { continue };
+        if gives.and(accepts).is_empty() {
+            let path = FieldPath::new(edge.to.path()).child("inputs").index(edge.index);
+            let detail = format!(
+                "gives {}, and this {} takes {}",
+                gives.words(),
+                edge.to.family.noun(),
+                accepts.words()
+            );
+            problems.add(Check::Topology, FieldError::invalid(path, edge.from.as_str(), detail));
+        }
+    }
+}
+
+/// Reports each way that leads back to its beginning, at the input that closes it.
+fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut Problems) {
+    let mut before: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
+    for edge in edges.iter().filter(|edge| edge.to.family == Family::Transform) {
+        if let Some((_, owner)) = outputs.by_name.get(&edge.from) {
+            before.entry(edge.to.id).or_default().push((owner.id, edge.index));
+        }
+    }
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for start in before.keys() {
+        // A way of any length: no recursion.
+        let mut way: Vec<(&str, usize)> = vec![(start, 0)];
+        while let Some((here, next)) = way.last_mut() {
+            let here: &str = here;
+            let inputs = before.get(here).map_or(&[][..], Vec::as_slice);
+            let Some((from, index)) = inputs.get(*next) else {
+                done.insert(here);
+                way.pop();
+                continue;
+            };
+            *next += 1;
+            if let Some(begin) = way.iter().position(|(id, _)| id == from) {
+                let mut round: Vec<_> = way[begin..].iter().map(|(id, _)| *id).collect();
+                round.reverse();
+                round.push(round[0]);
+                let path = FieldPath::new(format!("transforms[{here}].inputs[{index}]"));
+                let detail = format!("closes a cycle: {}", shown(&round));
+                problems.add(Check::Topology, FieldError::invalid(path, *from, detail));
+            } else if !done.contains(from) && before.contains_key(from) {
+                way.push((from, 0));
+            }
+        }
+    }
+}
+
+/// A way, shortened where it is long.
+fn shown(way: &[&str]) -> String {
+    const SHOWN: usize = 12;
+    if way.len() <= SHOWN {
+        return way.join(" → ");
+    }
+    format!("{} → … → {}", way[..SHOWN - 1].join(" → "), way[way.len() - 1])
+}
+
+fn unused(
+    all: &[Component<'_>],
+    outputs: &Outputs<'_>,
+    edges: &[Edge<'_>],
+    problems: &mut Problems,
+) {
+    let used: BTreeSet<&str> = edges.iter().filter_map(|edge| {
+        outputs.by_name.get(&edge.from).map(|(_, owner)| owner.id)
+    }).collect();
+    let makers = all.iter().filter(|component| component.family != Family::Sink);
+    for component in makers.filter(|component| !used.contains(component.id)) {
+        let path = FieldPath::new(component.path());
+        let detail = format!("nobody takes what this {} gives", component.family.noun());
+        problems.add(Check::Unused, FieldError::invalid_hidden(path, detail));
+    }
+}

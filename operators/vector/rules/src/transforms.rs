@@ -1,0 +1,141 @@
+//! What Vector asks of single transforms beyond the shape of their options.
+
+use serde_json::Value;
+use shared_validation::{FieldError, FieldPath};
+
+use crate::component::Component;
+use crate::functions::Tables;
+use crate::problem::{Check, Problems};
+use crate::program::{self, Purpose};
+
+/// Judges one transform.
+pub(crate) fn judge(transform: &Component<'_>, tables: &Tables, problems: &mut Problems) {
+    let path = FieldPath::new(transform.path());
+    let mut condition = |option: &str| {
+        if let Some(value) = transform.option(option) {
+            judge_condition(value, tables, &path.child(option), problems);
+        }
+    };
+    match transform.kind() {
+        Some("filter") => condition("condition"),
+        Some("sample" | "throttle") => condition("exclude"),
+        Some("reduce") => {
+            condition("starts_when");
+            condition("ends_when");
+        }
+        Some("window") => {
+            condition("flush_when");
+            condition("forward_when");
+        }
+        _ => {}
+    }
+    match transform.kind() {
+        Some("remap") => remap(transform, tables, &path, problems),
+        Some("sample") => sample(transform, &path, problems),
+        Some("reduce") => reduce(transform, &path, problems),
+        Some("throttle") => throttle(transform, &path, problems),
+        Some("route") => {
+            let routes = transform.option("route").and_then(Value::as_object);
+            for (name, value) in routes.into_iter().flatten() {
+                judge_condition(value, tables, &path.child("route").key(name), problems);
+            }
+        }
+        Some("exclusive_route") => {
+            let routes = transform.option("routes").and_then(Value::as_array);
+            for (index, route) in routes.into_iter().flatten().enumerate() {
+                let path = path.child("routes").index(index).child("condition");
+                judge_condition(&route["condition"], tables, &path, problems);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A condition is a program, or names the language that it is written in.
+fn judge_condition(value: &Value, tables: &Tables, path: &FieldPath, problems: &mut Problems) {
+    match value {
+        Value::String(source) => {
+            program::judge(source, Purpose::Condition, tables, path, problems);
+        }
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            let path = path.child("source");
+            match (text("type"), text("source")) {
+                (Some("vrl"), Some(source)) => {
+                    program::judge(source, Purpose::Condition, tables, &path, problems);
+                }
+                (Some("datadog_search"), Some(source)) => {
+                    program::judge_search(source, &path, problems);
+                }
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+fn remap(transform: &Component<'_>, tables: &Tables, path: &FieldPath, problems: &mut Problems) {
+    let given = ["source", "file", "files"];
+    let given: Vec<_> = given.into_iter().filter(|name| transform.option(name).is_some()).collect();
+    match given.as_slice() {
+        [] => {
+            let detail = "`remap` needs its program";
+            problems.add(Check::Options, FieldError::required(path.child("source"), detail));
+        }
+        ["source"] => {
+            if let Some(source) = transform.option("source").and_then(Value::as_str) {
+                let path = path.child("source");
+                program::judge(source, Purpose::Remap, tables, &path, problems);
+            }
+        }
+        [file] => {
+            let detail = "the program lies in a file of the agent's host, which cannot be judged here; write it into `source`";
+            problems.add(Check::Programs, FieldError::forbidden(path.child(file), detail));
+        }
+        [_, more, ..] => {
+            let detail = "`remap` takes one of `source`, `file` and `files`";
+            problems.add(Check::Options, FieldError::forbidden(path.child(more), detail));
+        }
+    }
+}
+
+fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+    match (transform.option("rate"), transform.option("ratio")) {
+        (None, None) => {
+            let detail = "`sample` needs one of `rate` and `ratio`";
+            problems.add(Check::Options, FieldError::required(path.child("rate"), detail));
+        }
+        (Some(_), Some(_)) => {
+            let detail = "`sample` takes one of `rate` and `ratio`";
+            problems.add(Check::Options, FieldError::forbidden(path.child("ratio"), detail));
+        }
+        (Some(rate), None) if rate == 0 => {
+            let error = FieldError::invalid(path.child("rate"), rate.clone(), "must be at least 1");
+            problems.add(Check::Options, error);
+        }
+        (None, Some(ratio)) if ratio.as_f64().is_some_and(|ratio| ratio <= 0.0 || ratio > 1.0) => {
+            let detail = "must be above 0 and at most 1";
+            let error = FieldError::invalid(path.child("ratio"), ratio.clone(), detail);
+            problems.add(Check::Options, error);
+        }
+        _ => {}
+    }
+}
+
+fn reduce(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+    if transform.option("starts_when").is_some() && transform.option("ends_when").is_some() {
+        let detail = "`reduce` takes one of `starts_when` and `ends_when`";
+        problems.add(Check::Options, FieldError::forbidden(path.child("ends_when"), detail));
+    }
+}
+
+fn throttle(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+    for option in ["threshold", "window_secs"] {
+        if let Some(value) = transform.option(option)
+            && value.as_f64() == Some(0.0)
+        {
+            let error = FieldError::invalid(path.child(option), value.clone(), "must be above 0");
+            problems.add(Check::Options, error);
+        }
+    }
+}
