@@ -66,6 +66,14 @@ pub(crate) fn stands(status: &Value, type_: &str, holds: bool) -> bool {
     find(status, type_).is_some_and(|condition| condition["status"] == word(holds))
 }
 
+/// Whether a condition holds and what it says, if it speaks of this generation.
+pub(crate) fn told<'a>(status: &'a Value, type_: &str, generation: i64) -> Option<(bool, &'a str)> {
+    let condition = find(status, type_)?;
+    let is_of_now = condition["observedGeneration"] == generation;
+    let message = condition["message"].as_str().filter(|_| is_of_now)?;
+    Some((condition["status"] == word(true), message))
+}
+
 fn find<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
     let mut conditions = status.get("conditions")?.as_array()?.iter();
     conditions.find(|condition| condition["type"] == type_)

@@ -33,6 +33,7 @@ pub struct Metrics {
     reconciles: Family<ResultLabels, Counter>,
     errors: Family<ControllerLabels, Counter>,
     panics: Family<ControllerLabels, Counter>,
+    judgements: Family<ControllerLabels, Counter>,
     active: Family<ControllerLabels, Gauge>,
     at_most: Family<ControllerLabels, Gauge>,
     duration: Family<ControllerLabels, Histogram>,
@@ -66,9 +67,14 @@ impl Standing {
             .iter()
             .chain(&verdict.warnings)
             .chain(&verdict.audited);
-        let labels = all.map(|violation| StandingLabels {
+        self.set_rules(kind, uid, all.map(|violation| violation.rule.clone()));
+    }
+
+    /// The same, by the names of the rules that it breaks.
+    pub(crate) fn set_rules(&self, kind: &str, uid: &str, rules: impl Iterator<Item = String>) {
+        let labels = rules.map(|rule| StandingLabels {
             kind: kind.to_owned(),
-            rule: violation.rule.clone(),
+            rule,
         });
         self.replace(uid, labels.collect());
     }
@@ -172,6 +178,12 @@ impl Metrics {
                 "Time that a reconcile takes",
                 Family::new_with_constructor(histogram as fn() -> Histogram),
             ),
+            judgements: registered(
+                registry,
+                "lockstep_controller_judgements",
+                "Objects judged; one whose status tells of it as it is may not be",
+                Family::default(),
+            ),
             violations: registered(
                 registry,
                 "lockstep_rule_violations",
@@ -215,6 +227,11 @@ impl Metrics {
         let active = self.active.get_or_create_owned(&labels_of(controller));
         active.inc();
         Active(active)
+    }
+
+    /// Counts a judgement.
+    pub(crate) fn judged(&self, controller: &str) {
+        self.judgements.get_or_create(&labels_of(controller)).inc();
     }
 
     /// Counts a round that panicked.

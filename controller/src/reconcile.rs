@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use shared_validation::{Accepted, FieldError, Kind};
+use shared_validation::{Accepted, FieldError, Kind, Verdict};
 
 use crate::children::ChildType;
 use crate::request::{Observation, SyncRequest};
@@ -54,6 +54,18 @@ pub trait Reconcile: Send + Sync + 'static {
     /// Status fields that say where to look for what the object stands for. They are written before
     /// [`reconcile`](Reconcile::reconcile) is first called.
     fn identity(&self, _object: &Self::Kind) -> Map<String, Value> {
+        Map::new()
+    }
+
+    /// Whether the status of an object tells of it as it is, and all that there is to tell: by a fingerprint of
+    /// what was judged, say. Then it is not judged again, after a restart either.
+    fn is_settled(&self, _object: &Value) -> bool {
+        false
+    }
+
+    /// Status fields that tell of the verdict on an object, beside the condition `Valid`; a null removes one.
+    /// They are written of objects that break a rule, too, of which no other step is asked.
+    fn judged(&self, _object: &Value, _verdict: &Verdict) -> Map<String, Value> {
         Map::new()
     }
 

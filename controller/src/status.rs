@@ -167,6 +167,16 @@ impl Status {
         Ok(Some(written))
     }
 
+    /// Whether there is nothing to write yet.
+    pub(crate) fn is_as_stored(&self) -> bool {
+        self.before == self.after
+    }
+
+    /// Whether a condition holds and what it says, if it tells of the object as it is.
+    pub(crate) fn is_told(&self, type_: &str) -> Option<(bool, &str)> {
+        conditions::told(&self.before, type_, self.generation)
+    }
+
     /// Whether a condition stood as it is said to when the object was last read or written.
     pub(crate) fn stood(&self, type_: &str, holds: bool) -> bool {
         conditions::stands(&self.before, type_, holds)

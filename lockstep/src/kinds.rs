@@ -13,6 +13,8 @@ use controller::{
 use kube::Client;
 use serde_json::Value;
 use shared_validation::{CurrentPolicy, Judge, Kind, Ruleset, Rulesets};
+use vector_reconciler::Pipelines;
+use vector_rules::{ClusterVectorPipeline, Pipeline, VectorPipeline};
 
 use crate::serving::duration;
 
@@ -21,6 +23,10 @@ fn kinds() -> Vec<Registered> {
     vec![
         kind::<CloudDatabase>(cloud_database_reconciler::access, Operators::databases),
         pure(echo::operator).only_when_named(),
+        // Their CRDs may be another installation's, which is not to be replaced unasked.
+        kind::<VectorPipeline>(Vec::new, Operators::pipelines::<VectorPipeline>).only_when_named(),
+        kind::<ClusterVectorPipeline>(Vec::new, Operators::pipelines::<ClusterVectorPipeline>)
+            .only_when_named(),
     ]
 }
 
@@ -308,6 +314,10 @@ impl Operators {
         let instances = self.instances.clone();
         let operator = CloudDatabaseReconciler::new(self.client.clone(), instances, self.timing);
         self.run(operator, ruleset, place)
+    }
+
+    fn pipelines<K: Pipeline>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
+        self.run(Pipelines::<K>::new(self.policy.clone()), ruleset, place)
     }
 
     fn run(

@@ -21,6 +21,7 @@ mod serving;
 mod shell;
 mod stdout;
 mod traces;
+mod vector;
 mod webhook;
 
 use std::process::ExitCode;
@@ -58,6 +59,8 @@ enum Command {
     /// Judge every object that a cluster holds, with your kubeconfig. Exit code 0: none would be
     /// refused; 1: some would; 2: the cluster cannot be read.
     Audit(audit::Args),
+    /// Judge configurations of Vector.
+    Vector(vector::Args),
     /// Write completions for a shell to standard output.
     Completions(shell::CompletionsArgs),
     /// Write manual pages.
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(args) => return check::run(&args),
         Command::Audit(args) => return audit::run(&args),
+        Command::Vector(args) => return vector::run(&args),
         Command::Manifests(args) => manifests::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -31,6 +31,7 @@ mod proxy;
 mod random;
 mod traces;
 mod unguarded;
+mod vector;
 mod waiting;
 mod wire;
 mod world;

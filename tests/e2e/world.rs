@@ -254,12 +254,14 @@ impl World {
     }
 }
 
-/// The kind of an object: a database's, unless it says that it is an echo.
+/// The kind of an object: a database's, unless it says that it is another.
 pub fn resource_of(object: &Value) -> ApiResource {
-    let (group, kind, plural) = if object["kind"] == "Echo" {
-        ("demo.example.com", "Echo", "echoes")
-    } else {
-        ("database.example.com", "CloudDatabase", "clouddatabases")
+    let vector = "observability.kaasops.io";
+    let (group, kind, plural) = match object["kind"].as_str() {
+        Some("Echo") => ("demo.example.com", "Echo", "echoes"),
+        Some("VectorPipeline") => (vector, "VectorPipeline", "vectorpipelines"),
+        Some("ClusterVectorPipeline") => (vector, "ClusterVectorPipeline", "clustervectorpipelines"),
+        _ => ("database.example.com", "CloudDatabase", "clouddatabases"),
     };
     let gvk = GroupVersionKind::gvk(group, "v1alpha1", kind);
     ApiResource::from_gvk_with_plural(&gvk, plural)

@@ -16,10 +16,21 @@ use crate::status::Status;
 impl<R: Reconcile> Round<'_, R> {
     /// Brings the world to what the object says.
     pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
+        let mut status = self.status();
+        if let Some(settled) = self.settled(&status) {
+            return match settled {
+                None => Ok(Next::OnChange),
+                Some(message) => {
+                    self.invalid(status, &message, Next::After(announce::RENEW_AFTER))
+                        .await
+                }
+            };
+        }
         let verdict = self.check();
+        self.cycle.metrics.judged(&self.cycle.name);
         let kind = self.cycle.ruleset.kind();
         self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
-        let mut status = self.status();
+        status.fields(self.cycle.reconciler.judged(&self.object, &verdict));
         if !verdict.is_valid() {
             return self
                 .invalid(
@@ -87,6 +98,22 @@ impl<R: Reconcile> Round<'_, R> {
             Ok(progress) => self.settle(status, progress).await,
             Err(error) => self.failed(status, error).await,
         }
+    }
+
+    /// What was found when the object was judged, where its status tells of it as it is: nothing, or what is
+    /// wrong.
+    fn settled(&self, status: &Status) -> Option<Option<String>> {
+        let is_settled = self.cycle.reconciler.is_settled(&self.object);
+        let is_settled = is_settled && status.is_as_stored();
+        let (is_valid, message) = status.is_told(VALID).filter(|_| is_settled)?;
+        // Each of the rules that are no schema's ends its message with its name.
+        let rules = self.cycle.ruleset.catalogue().into_iter();
+        let names = rules.map(|rule| rule.id);
+        let broken = names.filter(|id| !is_valid && message.contains(&format!("[{id}]")));
+        let kind = self.cycle.ruleset.kind();
+        let standing = &self.cycle.metrics.standing;
+        standing.set_rules(kind, &self.uid, broken);
+        Some((!is_valid).then(|| message.to_owned()))
     }
 
     /// Makes the children as they are to be, and reports how far all of it got.

@@ -1,8 +1,14 @@
 //! Vector's log pipelines: their types, and the complete check of a configuration. Pure.
 
+#![allow(
+    clippy::doc_markdown,
+    reason = "doc comments here become CRD descriptions, read by users"
+)]
+
 mod addresses;
 mod catalogue;
 mod component;
+mod crd;
 mod flow;
 mod functions;
 mod judge;
@@ -10,14 +16,23 @@ mod limits;
 mod option_errors;
 mod options;
 mod outputs;
+mod pipeline;
+mod pipeline_rules;
 mod problem;
 mod program;
 mod readable;
+mod role;
+mod tenants;
 mod topology;
 mod transforms;
+mod verdicts;
 
 pub use addresses::Address;
 pub use catalogue::Catalogue;
 pub use component::{Component, Family, components};
 pub use judge::judge;
+pub use pipeline::{
+    ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource, VectorPipeline,
+};
 pub use problem::{Check, Problem};
+pub use role::Role;

@@ -48,8 +48,4 @@ impl Problems {
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
         self.0.push(Problem { check, error });
     }
-
-    pub(crate) fn has_errors(&self) -> bool {
-        self.0.iter().any(|problem| !problem.check.is_advice())
-    }
 }

@@ -106,7 +106,7 @@ fn dangling(program: &Program, meanings: &Meanings) -> Option<String> {
 }
 
 /// A diagnostic with the place in the program, the line and what is under it.
-fn told(source: &str, mut diagnostic: Diagnostic) -> String {
+fn told(source: &str, diagnostic: Diagnostic) -> String {
     let at = diagnostic.labels.iter().find(|label| label.primary);
     let at = at.or(diagnostic.labels.first()).map(|label| label.span.start());
     let place = at.filter(|at| source.is_char_boundary(*at)).map(|at| {
@@ -115,9 +115,19 @@ fn told(source: &str, mut diagnostic: Diagnostic) -> String {
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         format!("line {line}, column {}: ", before[start..].chars().count() + 1)
     });
-    let message = diagnostic.message.clone();
-    diagnostic.notes.clear();
+    let mut message = diagnostic.message.clone();
+    if let Some(label) = diagnostic.labels.iter().find(|label| label.primary)
+        && !label.message.is_empty()
+        && label.message != message
+    {
+        message = format!("{message}: {}", label.message);
+    }
     let drawn = Formatter::new(source, diagnostic).to_string();
-    let drawn = drawn.trim_matches('\n').trim_end();
+    // Not the message again, nor where to read more in general.
+    let lines = drawn.lines().skip_while(|line| !line.contains('┌'));
+    let lines = lines.filter(|line| !line.trim_start().starts_with("= "));
+    let drawn: Vec<_> = lines.collect();
+    let drawn = drawn.join("\n");
+    let drawn = drawn.trim_end_matches(['│', ' ', '\n']);
     format!("{}{message}\n{drawn}", place.unwrap_or_default())
 }

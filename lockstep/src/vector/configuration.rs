@@ -1,0 +1,169 @@
+//! Files → one configuration, as Vector reads them.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use shared_validation::{FieldPath, ReadJson};
+use vector_rules::Family;
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Yaml,
+    Json,
+    Toml,
+}
+
+/// A file that holds a configuration or a part of one.
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) format: Format,
+}
+
+impl File {
+    /// A file whose name tells how it is written; without such a name it is taken for TOML, as Vector takes it.
+    pub(super) fn new(path: &Path) -> Self {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let format = match extension {
+            Some("yaml" | "yml") => Format::Yaml,
+            Some("json") => Format::Json,
+            None if path.as_os_str() == "-" => Format::Yaml,
+            _ => Format::Toml,
+        };
+        Self {
+            path: path.to_owned(),
+            format,
+        }
+    }
+
+    fn read(&self) -> Result<Map<String, Value>, String> {
+        let mut text = String::new();
+        let read = if self.path.as_os_str() == "-" {
+            std::io::stdin().lock().read_to_string(&mut text).map(drop)
+        } else {
+            fs::read_to_string(&self.path).map(|read| text = read)
+        };
+        read.map_err(|error| error.to_string())?;
+        parse(&text, self.format)
+    }
+}
+
+/// Reads a text. A name that stands twice is an error in every format.
+fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
+    let value = match format {
+        Format::Toml => toml::from_str(text).map_err(|error| error.to_string())?,
+        Format::Yaml => {
+            let options = serde_saphyr::options! { strict_booleans: true };
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?
+        }
+        Format::Json => {
+            let read = ReadJson::new(text).map_err(|error| error.to_string())?;
+            once(&read.duplicates)?;
+            read.value
+        }
+    };
+    match value {
+        Value::Object(fields) => Ok(fields),
+        // An empty file.
+        Value::Null => Ok(Map::new()),
+        _ => Err("a configuration is a mapping with `sources`, `transforms` and `sinks`".to_owned()),
+    }
+}
+
+/// Refuses names that stand twice.
+pub(super) fn once(duplicates: &[FieldPath]) -> Result<(), String> {
+    match duplicates.first() {
+        Some(path) => Err(format!("{path}: stands twice; leave one of them out")),
+        None => Ok(()),
+    }
+}
+
+/// Reads files that make one configuration together.
+pub(super) fn read(files: &[File]) -> Result<Value, Vec<String>> {
+    let mut whole = Map::new();
+    let mut problems = Vec::new();
+    for file in files {
+        let name = file.path.display();
+        match file.read() {
+            Err(problem) => problems.push(format!("{name}: {problem}")),
+            Ok(part) => {
+                let found = add(&mut whole, part);
+                problems.extend(found.into_iter().map(|problem| format!("{name}: {problem}")));
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(whole.into())
+    } else {
+        Err(problems)
+    }
+}
+
+/// Adds what another file holds: components beside those that there are, and other options that are not told
+/// otherwise yet.
+fn add(whole: &mut Map<String, Value>, part: Map<String, Value>) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, value) in part {
+        let is_block = Family::ALL.iter().any(|family| family.block() == name);
+        match (whole.get_mut(&name), value) {
+            (None, value) => drop(whole.insert(name, value)),
+            (Some(Value::Object(block)), Value::Object(more)) if is_block => {
+                for (id, component) in more {
+                    if block.contains_key(&id) {
+                        problems.push(format!("{name}[{id}]: another file has this name already"));
+                    } else {
+                        block.insert(id, component);
+                    }
+                }
+            }
+            (Some(before), value) if *before == value => {}
+            (Some(_), _) => problems.push(format!("{name}: another file says otherwise")),
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_format_says_the_same() {
+        let expected = json!({"sources": {"in": {"type": "stdin", "max_length": 10}}});
+        for (text, format) in [
+            ("sources:\n  in:\n    type: stdin\n    max_length: 10\n", Format::Yaml),
+            (r#"{"sources": {"in": {"type": "stdin", "max_length": 10}}}"#, Format::Json),
+            ("[sources.in]\ntype = \"stdin\"\nmax_length = 10\n", Format::Toml),
+        ] {
+            let read = parse(text, format).map(Value::Object);
+            assert_eq!(read, Ok(expected.clone()), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn what_stands_twice_is_refused() {
+        for (text, format) in [
+            ("a: 1\na: 2\n", Format::Yaml),
+            (r#"{"a": 1, "a": 2}"#, Format::Json),
+            ("a = 1\na = 2\n", Format::Toml),
+        ] {
+            assert!(parse(text, format).is_err(), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn files_add_up_and_do_not_contradict() {
+        let object = |value: Value| value.as_object().cloned().expect("an object");
+        let mut whole = object(json!({"sources": {"a": {}}, "data_dir": "/a"}));
+        let more = object(json!({"sources": {"b": {}}, "data_dir": "/a"}));
+        assert_eq!(add(&mut whole, more), Vec::<String>::new());
+        assert_eq!(Value::from(whole.clone()), json!({"sources": {"a": {}, "b": {}}, "data_dir": "/a"}));
+        let other = object(json!({"sources": {"b": {}}, "data_dir": "/b"}));
+        assert_eq!(add(&mut whole, other).len(), 2);
+    }
+}

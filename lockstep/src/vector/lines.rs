@@ -1,0 +1,61 @@
+//! Configurations a line, verdicts a line.
+
+use std::io::{self, BufRead, Write};
+
+use serde_json::{Value, json};
+use shared_validation::{FieldError, ReadJson};
+use vector_rules::{Catalogue, judge};
+
+use super::configuration;
+
+/// Judges every line and writes its verdict, in the order of the lines. Tells whether all would be taken.
+pub(super) fn run(input: impl BufRead, out: &mut impl Write) -> io::Result<bool> {
+    let mut is_valid = true;
+    for line in input.split(b'\n') {
+        let line = line?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let verdict = verdict(&line);
+        is_valid &= verdict["valid"] == true;
+        writeln!(out, "{verdict}")?;
+    }
+    Ok(is_valid)
+}
+
+fn verdict(line: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(line);
+    let mut read = match ReadJson::new(&text) {
+        Ok(read) => read,
+        Err(error) => return unreadable(&Value::Null, &format!("the line is not JSON: {error}")),
+    };
+    let id = read.value["id"].take();
+    if let Err(problem) = configuration::once(&read.duplicates) {
+        return unreadable(&id, &problem);
+    }
+    let problems = judge(Catalogue::shipped(), &read.value["config"]);
+    let (warnings, errors): (Vec<_>, Vec<_>) =
+        problems.iter().partition(|problem| problem.check.is_advice());
+    let told = |problems: &[&vector_rules::Problem]| -> Vec<Value> {
+        problems.iter().map(|problem| told(&problem.error)).collect()
+    };
+    json!({
+        "id": id,
+        "valid": errors.is_empty(),
+        "errors": told(&errors),
+        "warnings": told(&warnings),
+    })
+}
+
+fn told(error: &FieldError) -> Value {
+    json!({
+        "type": error.error_type.as_str(),
+        "field": error.path.to_string(),
+        "message": error.body(),
+    })
+}
+
+fn unreadable(id: &Value, problem: &str) -> Value {
+    let error = json!({"type": "InternalError", "field": "<nil>", "message": problem});
+    json!({"id": id, "valid": false, "errors": [error], "warnings": []})
+}

@@ -1,0 +1,121 @@
+//! `lockstep vector validate`.
+
+use std::io::{self, BufReader, ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use vector_rules::{Catalogue, judge};
+
+use super::configuration::{self, File, Format};
+use super::{REFUSED, lines};
+use crate::desk::judge::on_one_line;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Files that make one configuration together; YAML, JSON or TOML by their names, `-` for YAML on standard
+    /// input.
+    files: Vec<PathBuf>,
+    /// A file in YAML, whatever its name.
+    #[arg(long, value_name = "FILE")]
+    config_yaml: Vec<PathBuf>,
+    /// A file in JSON, whatever its name.
+    #[arg(long, value_name = "FILE")]
+    config_json: Vec<PathBuf>,
+    /// A file in TOML, whatever its name.
+    #[arg(long, value_name = "FILE")]
+    config_toml: Vec<PathBuf>,
+    /// Counts warnings as errors.
+    #[arg(short, long)]
+    deny_warnings: bool,
+    /// Taken and passed over: nothing outside the configuration is ever looked at.
+    #[arg(long)]
+    no_environment: bool,
+    /// Reads `{"id":…,"config":…}` a line and writes a verdict a line. Without files it reads standard input.
+    #[arg(long, conflicts_with_all = ["config_yaml", "config_json", "config_toml", "deny_warnings"])]
+    jsonl: bool,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let done = if args.jsonl {
+        jsonl(&args.files)
+    } else {
+        validate(args)
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(REFUSED),
+        // Whoever read has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(REFUSED),
+        Err(error) => {
+            eprintln!("lockstep: {error}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+/// Whether Vector would start with the configuration.
+fn validate(args: &Args) -> io::Result<bool> {
+    let mut files: Vec<_> = args.files.iter().map(|path| File::new(path)).collect();
+    for (paths, format) in [
+        (&args.config_yaml, Format::Yaml),
+        (&args.config_json, Format::Json),
+        (&args.config_toml, Format::Toml),
+    ] {
+        let path = |path: &PathBuf| File {
+            path: path.clone(),
+            format,
+        };
+        files.extend(paths.iter().map(path));
+    }
+    if files.is_empty() {
+        return Err(io::Error::other("name the files of a configuration"));
+    }
+    let out = &mut io::stdout().lock();
+    let config = match configuration::read(&files) {
+        Ok(config) => config,
+        Err(problems) => {
+            for problem in problems {
+                writeln!(out, "error: {problem}")?;
+            }
+            return Ok(false);
+        }
+    };
+    let catalogue = Catalogue::shipped();
+    let (mut errors, mut warnings) = (0, 0);
+    for problem in judge(catalogue, &config) {
+        let level = if problem.check.is_advice() {
+            warnings += 1;
+            "warning"
+        } else {
+            errors += 1;
+            "error"
+        };
+        // What is drawn of a program keeps its lines.
+        let mut text = problem.error.to_string();
+        if !text.contains('\n') {
+            text = on_one_line(&text);
+        }
+        writeln!(out, "{level}: {text}")?;
+    }
+    let is_refused = errors > 0 || args.deny_warnings && warnings > 0;
+    let verdict = if is_refused { "refused" } else { "valid" };
+    writeln!(
+        out,
+        "{verdict}, as Vector {} judges: {errors} errors, {warnings} warnings",
+        catalogue.version
+    )?;
+    Ok(!is_refused)
+}
+
+fn jsonl(files: &[PathBuf]) -> io::Result<bool> {
+    let out = &mut io::BufWriter::new(io::stdout().lock());
+    let is_valid = match files {
+        [file] if file.as_os_str() != "-" => {
+            lines::run(BufReader::new(std::fs::File::open(file)?), out)?
+        }
+        [] | [_] => lines::run(io::stdin().lock(), out)?,
+        _ => return Err(io::Error::other("--jsonl takes one file, or standard input")),
+    };
+    out.flush()?;
+    Ok(is_valid)
+}

@@ -1,0 +1,51 @@
+//! What was judged, as one number.
+
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
+use serde_json::Value;
+use vector_rules::Catalogue;
+
+/// A fingerprint of everything that a verdict depends on: what the pipeline says, where it is, and by which rules
+/// it was judged. Of 64 bits, as a status holds it.
+pub(crate) fn of(object: &Value, rules: &str) -> i64 {
+    let mut hasher = FnvHasher::default();
+    let mut add = |text: &str| {
+        hasher.write(text.as_bytes());
+        hasher.write_u8(0xff);
+    };
+    add(&object["spec"].to_string());
+    add(object["metadata"]["namespace"].as_str().unwrap_or_default());
+    add(&Catalogue::shipped().version);
+    add(env!("CARGO_PKG_VERSION"));
+    add(rules);
+    hasher.finish().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn it_changes_with_all_that_a_verdict_depends_on_and_with_nothing_else() {
+        let object = |namespace: &str, kind: &str| {
+            json!({
+                "metadata": {"namespace": namespace, "resourceVersion": "1"},
+                "spec": {"sources": {"in": {"type": kind}}},
+            })
+        };
+        let first = of(&object("a", "file"), "");
+        let mut touched = object("a", "file");
+        touched["metadata"]["resourceVersion"] = "2".into();
+        assert_eq!(first, of(&touched, ""));
+        for (other, rules) in [
+            (object("b", "file"), ""),
+            (object("a", "exec"), ""),
+            (object("a", "file"), "another policy"),
+        ] {
+            assert_ne!(first, of(&other, rules));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The kinds that hold a log pipeline: VectorPipeline in a namespace, ClusterVectorPipeline in none.
+
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, CustomResourceExt, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use shared_validation::{Kind, Rule, completed};
+
+use crate::crd;
+use crate::pipeline_rules;
+
+/// A log pipeline: where events come from, what becomes of them, and where they go.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "observability.kaasops.io",
+    version = "v1alpha1",
+    kind = "VectorPipeline",
+    shortname = "vp",
+    category = "all",
+    namespaced,
+    status = "PipelineStatus",
+    derive = "PartialEq",
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Valid","type":"boolean","jsonPath":".status.configCheckResult"}"#,
+    printcolumn = r#"{"name":"Role","type":"string","jsonPath":".status.role"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PipelineSpec {
+    /// Where events come from: components of Vector by name, each with its `type` and the options of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::crd::components")]
+    pub sources: Option<Map<String, Value>>,
+
+    /// What becomes of events on their way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::crd::components")]
+    pub transforms: Option<Map<String, Value>>,
+
+    /// Where events go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::crd::components")]
+    pub sinks: Option<Map<String, Value>>,
+
+    /// Secrets that components name as `SECRET[name.key]`, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub secret: BTreeMap<String, SecretSource>,
+
+    /// Whether the names of the components stay as they are, without the pipeline's before them.
+    #[serde(default)]
+    pub skip_prefix: bool,
+}
+
+/// A Secret that components may name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SecretSource {
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: SecretKind,
+    /// The Secret's name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Its namespace; only where the pipeline is in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: Option<String>,
+}
+
+/// What a secret is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretKind {
+    /// A Secret of Kubernetes.
+    KubernetesSecret,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PipelineStatus {
+    /// Who runs it: `agent` or `aggregator`, by its sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub role: Option<String>,
+
+    /// Whether it is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_check_result: Option<bool>,
+
+    /// What is wrong with it, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32768))]
+    pub reason: Option<String>,
+
+    /// A fingerprint of what was judged, and by which rules.
+    #[serde(default, rename = "LastAppliedPipelineHash", skip_serializing_if = "Option::is_none")]
+    pub last_applied_pipeline_hash: Option<i64>,
+
+    /// A fingerprint of the Secrets that it names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub related_secrets_hash: Option<i64>,
+}
+
+/// A pipeline that is in no namespace: an administrator's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClusterVectorPipeline(pub VectorPipeline);
+
+/// A kind that holds a pipeline.
+pub trait Pipeline: Kind {
+    /// What it says.
+    fn spec(&self) -> &PipelineSpec;
+    /// Whether it is a tenant's, and may do what tenants may.
+    const IS_TENANTS: bool;
+    /// Its namespace.
+    fn namespace(&self) -> Option<&str>;
+}
+
+impl Pipeline for VectorPipeline {
+    const IS_TENANTS: bool = true;
+
+    fn spec(&self) -> &PipelineSpec {
+        &self.spec
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.metadata.namespace.as_deref()
+    }
+}
+
+impl Pipeline for ClusterVectorPipeline {
+    const IS_TENANTS: bool = false;
+
+    fn spec(&self) -> &PipelineSpec {
+        &self.0.spec
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Kind for VectorPipeline {
+    const GROUP: &'static str = crd::GROUP;
+    const VERSION: &'static str = crd::VERSION;
+    const KIND: &'static str = "VectorPipeline";
+
+    fn crd() -> Value {
+        let crd = <Self as CustomResourceExt>::crd();
+        completed(serde_json::to_value(crd).expect("a CRD is JSON"))
+    }
+
+    fn example() -> Value {
+        example()
+    }
+
+    fn rules() -> Vec<Rule<Self>> {
+        pipeline_rules::all()
+    }
+}
+
+impl Kind for ClusterVectorPipeline {
+    const GROUP: &'static str = crd::GROUP;
+    const VERSION: &'static str = crd::VERSION;
+    const KIND: &'static str = "ClusterVectorPipeline";
+
+    /// That of the kind in namespaces, under names of its own.
+    fn crd() -> Value {
+        let mut crd = <VectorPipeline as Kind>::crd();
+        let plural = "clustervectorpipelines";
+        crd["metadata"]["name"] = format!("{plural}.{}", crd::GROUP).into();
+        crd["spec"]["names"] = json!({
+            "kind": Self::KIND, "plural": plural, "singular": "clustervectorpipeline",
+            "shortNames": ["cvp"], "categories": ["all"],
+        });
+        crd["spec"]["scope"] = "Cluster".into();
+        crd
+    }
+
+    fn example() -> Value {
+        example()
+    }
+
+    fn rules() -> Vec<Rule<Self>> {
+        pipeline_rules::all()
+    }
+}
+
+fn example() -> Value {
+    json!({"spec": {
+        "sources": {"in": {"type": "kubernetes_logs"}},
+        "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+    }})
+}
+
+impl PipelineSpec {
+    /// The pipeline as a configuration of Vector.
+    ///
+    /// Numbers are as the API server stores them: `1.0` is 1.
+    #[must_use]
+    pub fn configuration(&self) -> Value {
+        let mut config = Map::new();
+        for (name, block) in [
+            ("sources", &self.sources),
+            ("transforms", &self.transforms),
+            ("sinks", &self.sinks),
+        ] {
+            if let Some(block) = block {
+                let mut block = Value::Object(block.clone());
+                whole_numbers(&mut block);
+                config.insert(name.to_owned(), block);
+            }
+        }
+        config.into()
+    }
+}
+
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            #[expect(clippy::cast_possible_truncation, reason = "bounded by 2^53")]
+            if float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_991.0 {
+                *value = (float as i64).into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}

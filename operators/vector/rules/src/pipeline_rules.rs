@@ -1,0 +1,139 @@
+//! The rules of pipelines, of tenants' and of administrators'.
+
+use serde_json::Value;
+use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+
+use crate::catalogue::Catalogue;
+use crate::component::Family;
+use crate::pipeline::Pipeline;
+use crate::problem::Check;
+use crate::role::{KUBERNETES_EVENTS, Role};
+use crate::{tenants, verdicts};
+
+const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
+const LANGUAGE: &str = "https://vector.dev/docs/reference/vrl/";
+const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
+
+const PIPELINE: &[&str] = &["spec.sources", "spec.transforms", "spec.sinks"];
+
+pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
+    let rule = |id, sentence, severity, source, check| Rule {
+        id,
+        sentence,
+        severity,
+        source,
+        reads: PIPELINE,
+        check,
+    };
+    let (error, warning) = (Severity::Error, Severity::Warning);
+    let mut rules = vec![
+        rule(
+            "values-readable",
+            "Every value is one that Vector can read: there is no null in it and no number beyond 64 bits.",
+            error,
+            CONFIGURATION,
+            |subject, findings| found(Check::Readable, subject, findings),
+        ),
+        rule(
+            "options-accepted",
+            "Every component has a type that Vector has, and options that it takes.",
+            error,
+            CONFIGURATION,
+            |subject, findings| found(Check::Options, subject, findings),
+        ),
+        rule(
+            "options-ignored",
+            "No option is there that Vector silently ignores.",
+            warning,
+            CONFIGURATION,
+            |subject, findings| found(Check::Ignored, subject, findings),
+        ),
+        rule(
+            "events-flow",
+            "Events can flow from sources to sinks: every input is there, takes what it gets, and leads in no circle.",
+            error,
+            CONFIGURATION,
+            |subject, findings| found(Check::Topology, subject, findings),
+        ),
+        rule(
+            "outputs-used",
+            "What a component gives is taken by another.",
+            warning,
+            CONFIGURATION,
+            |subject, findings| found(Check::Unused, subject, findings),
+        ),
+        rule(
+            "programs-compile",
+            "Every program compiles, and every condition is a boolean that changes nothing.",
+            error,
+            LANGUAGE,
+            |subject, findings| found(Check::Programs, subject, findings),
+        ),
+        rule(
+            "programs-sound",
+            "The compiler has nothing to advise.",
+            warning,
+            LANGUAGE,
+            |subject, findings| found(Check::ProgramAdvice, subject, findings),
+        ),
+        rule(
+            "programs-bounded",
+            "No program is longer, deeper nested or assigns more than can be judged in a review.",
+            error,
+            LANGUAGE,
+            |subject, findings| found(Check::Limits, subject, findings),
+        ),
+        rule(
+            "one-role",
+            "One role can run all sources: those that belong on every node, or those that others send to.",
+            error,
+            OPERATOR,
+            one_role,
+        ),
+    ];
+    rules.extend(tenants::rules());
+    rules
+}
+
+fn found<K: Pipeline>(check: Check, subject: &Subject<'_, K>, findings: &mut Findings) {
+    let mut config = subject.object.spec().configuration();
+    stand_in(&mut config);
+    for problem in verdicts::of(&config).iter() {
+        if problem.check == check {
+            let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
+            findings.push(FieldError { path, ..problem.error.clone() });
+        }
+    }
+}
+
+/// The operator's own type of source is judged as what becomes of it.
+fn stand_in(config: &mut Value) {
+    let sources = config.get_mut("sources").and_then(Value::as_object_mut);
+    for source in sources.into_iter().flat_map(serde_json::Map::values_mut) {
+        if source["type"] == KUBERNETES_EVENTS {
+            *source = serde_json::json!({"type": "vector", "address": "0.0.0.0:42000"});
+        }
+    }
+}
+
+fn one_role<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let Some(sources) = &subject.object.spec().sources else { return };
+    if sources.is_empty() || Role::of(sources).is_some() {
+        return;
+    }
+    let kinds = || sources.iter().filter_map(|(id, source)| Some((id, source["type"].as_str()?)));
+    let mut is_told = false;
+    for (id, kind) in kinds() {
+        let is_known = Catalogue::shipped().entry(Family::Source, kind).is_some();
+        if is_known && !Role::can_be_run(kind) {
+            let path = format!("spec.sources[{id}].type");
+            findings.invalid(&path, kind, "neither agents nor aggregators run sources of this type");
+            is_told = true;
+        }
+    }
+    let all_known = kinds().count() == sources.len() && kinds().all(|(_, kind)| Role::can_be_run(kind));
+    if all_known && !is_told {
+        let detail = "some of the sources belong on every node and others in one place; divide the pipeline";
+        findings.push(FieldError::invalid_hidden(FieldPath::new("spec.sources"), detail));
+    }
+}

@@ -1,0 +1,62 @@
+//! Who runs a pipeline, by the types of its sources.
+
+use serde_json::{Map, Value};
+
+/// Who runs a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Every node, beside what it reads.
+    Agent,
+    /// A deployment of its own, to which others send.
+    Aggregator,
+}
+
+/// Types of sources that run on every node.
+const AGENT: &[&str] = &[
+    "apache_metrics", "demo_logs", "dnstap", "docker_logs", "eventstoredb_metrics", "file",
+    "host_metrics", "http_client", "internal_logs", "internal_metrics", "journald",
+    "kubernetes_logs", "mongodb_metrics", "nginx_metrics", "opentelemetry", "postgresql_metrics",
+    "prometheus_pushgateway", "prometheus_remote_write", "prometheus_scrape",
+];
+
+/// Types of sources that run in one place, and that others send to or that fetch from elsewhere.
+const AGGREGATOR: &[&str] = &[
+    "amqp", "aws_kinesis_firehose", "aws_s3", "aws_sqs", "datadog_agent", "fluent", "gcp_pubsub",
+    "heroku_logs", "http_client", "http_server", "internal_logs", "internal_metrics", "kafka",
+    KUBERNETES_EVENTS, "logstash", "nats", "opentelemetry", "pulsar", "redis", "socket",
+    "splunk_hec", "statsd", "syslog", "vector",
+];
+
+/// No type of Vector's: the operator's own, which it turns into one that its event collector sends to.
+pub(crate) const KUBERNETES_EVENTS: &str = "kubernetes_events";
+
+impl Role {
+    /// The name in a status.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Aggregator => "aggregator",
+        }
+    }
+
+    /// The role of a pipeline with these sources, if one can run them all.
+    #[must_use]
+    pub fn of(sources: &Map<String, Value>) -> Option<Self> {
+        if sources.is_empty() {
+            return None;
+        }
+        let all = |types: &[&str]| {
+            let mut kinds = sources.values().map(|source| source["type"].as_str());
+            kinds.all(|kind| kind.is_some_and(|kind| types.contains(&kind)))
+        };
+        [(AGENT, Self::Agent), (AGGREGATOR, Self::Aggregator)]
+            .into_iter()
+            .find_map(|(types, role)| all(types).then_some(role))
+    }
+
+    /// Whether any role can run a source of this type.
+    pub(crate) fn can_be_run(kind: &str) -> bool {
+        AGENT.contains(&kind) || AGGREGATOR.contains(&kind)
+    }
+}

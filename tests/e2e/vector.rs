@@ -1,0 +1,147 @@
+//! Pipelines of Vector: refused at once with everything that is wrong, and told of by the loop where there is
+//! no gate.
+
+use control_plane::{Cluster, Moto, eventually};
+use kube::api::{Api, DynamicObject, PostParams};
+use serde_json::{Value, json};
+
+use crate::world::{Detours, NAMESPACE, World};
+
+struct Vector {
+    world: World,
+}
+
+impl Vector {
+    async fn start() -> Self {
+        let cluster = Cluster::start().await.expect("a cluster");
+        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let detours = Detours {
+            kinds: Some("VectorPipeline,ClusterVectorPipeline"),
+            ..Detours::default()
+        };
+        let world = World::install(cluster, moto, detours).await;
+        Self { world }
+    }
+
+    fn pipelines(&self) -> Api<DynamicObject> {
+        self.world.objects(&pipeline("any", &json!({})))
+    }
+
+    async fn make(&self, name: &str, spec: &Value) {
+        let object = serde_json::from_value(pipeline(name, spec)).expect("an object");
+        let made = self.pipelines().create(&PostParams::default(), &object).await;
+        made.expect("stored");
+    }
+
+    /// The status of a pipeline, once it is told of as it is.
+    async fn status(&self, name: &str) -> Value {
+        let api = self.pipelines();
+        let told = eventually("a status", async || {
+            let object = api.get(name).await.ok()?;
+            let status = &object.data["status"];
+            let is_of_now = status["observedGeneration"].as_i64() == object.metadata.generation;
+            (is_of_now && !status["configCheckResult"].is_null()).then(|| status.clone())
+        });
+        told.await
+            .unwrap_or_else(|error| self.world.fail(&error.to_string()))
+    }
+}
+
+fn pipeline(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "observability.kaasops.io/v1alpha1",
+        "kind": "VectorPipeline",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    })
+}
+
+fn remapping(program: &str) -> Value {
+    json!({
+        "sources": {"in": {"type": "kubernetes_logs"}},
+        "transforms": {"parse": {"type": "remap", "inputs": ["in"], "source": program}},
+        "sinks": {"out": {"type": "blackhole", "inputs": ["parse"]}},
+    })
+}
+
+/// The example by which the authors of the operator show what Kubernetes lets pass.
+fn rubbish() -> Value {
+    json!({
+        "sources": {"source-test": {"lol": "kek"}},
+        "transforms": {"transform-test": {"kek": "lol"}},
+        "sinks": {"sink-test": {"cheburek": "wow"}},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rubbish_is_refused_with_an_error_for_each_component_and_a_program_with_its_line() {
+    let vector = Vector::start().await;
+    let refused = |spec: &Value| {
+        let answer = vector.world.kubectl_apply(&pipeline("example", spec));
+        answer.expect_err("it is refused")
+    };
+    let said = refused(&rubbish());
+    for path in [
+        "spec.sources[source-test].type: Required value",
+        "spec.transforms[transform-test].type: Required value",
+        "spec.sinks[sink-test].type: Required value",
+    ] {
+        assert!(said.contains(path), "{said}");
+    }
+    let said = refused(&remapping(".a = 1\n.b = to_int(.message)\n"));
+    for part in [
+        "spec.transforms[parse].source",
+        "line 2, column 6: unhandled fallible assignment",
+        "2 │ .b = to_int(.message)",
+        "│ ---- ^^^^^^^^^^^^^^^^ ",
+        "[programs-compile]",
+    ] {
+        assert!(said.contains(part), "no `{part}`: {said}");
+    }
+    let applied = vector.world.kubectl_apply(&pipeline("example", &remapping(".a = 1")));
+    applied.expect("it is taken");
+    let status = vector.status("example").await;
+    assert_eq!(status["configCheckResult"], true, "{status}");
+    assert_eq!(status["role"], "agent", "{status}");
+    assert_eq!(status["reason"], Value::Null, "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_gate_the_status_tells_the_same_and_nothing_is_judged_twice() {
+    let mut vector = Vector::start().await;
+    let removed = vector.world.installation.remove_gate(&vector.world.cluster);
+    removed.expect("the gate is gone");
+    vector.make("rubbish", &rubbish()).await;
+    vector.make("program", &remapping(".b = to_int(.message)")).await;
+    vector.make("good", &remapping(".a = 1")).await;
+    let mut before = Vec::new();
+    for (name, reasons) in [
+        ("rubbish", &["spec.sources[source-test].type", "spec.sinks[sink-test].type"][..]),
+        ("program", &["line 1, column 6", "^^^"]),
+        ("good", &[]),
+    ] {
+        let status = vector.status(name).await;
+        assert_eq!(status["configCheckResult"], reasons.is_empty(), "{status}");
+        let reason = status["reason"].as_str().unwrap_or_default();
+        assert!(reasons.iter().all(|part| reason.contains(part)), "{reason}");
+        assert!(status["LastAppliedPipelineHash"].is_i64(), "{status}");
+        let object = vector.pipelines().get(name).await.expect("it is there");
+        before.push((name, object.metadata.resource_version));
+    }
+    vector
+        .world
+        .installation
+        .restart_controller_with(&[])
+        .expect("it starts");
+    // Once one that came later has been judged, all others have been seen.
+    vector.make("later", &remapping(".a = 2")).await;
+    vector.status("later").await;
+    for (name, version) in before {
+        let object = vector.pipelines().get(name).await.expect("it is there");
+        assert_eq!(object.metadata.resource_version, version, "{name}");
+    }
+    let url = vector.world.installation.controller_health_url();
+    let metrics = vector.world.metrics(&url).await;
+    let judged = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} 1\n";
+    assert!(metrics.contains(judged), "{metrics}");
+}
