@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::conversion::OtherVersion;
 use crate::defaults::DynamicDefault;
 use crate::rule::Rule;
+use crate::settings::Settings;
 
 /// A custom resource type and everything demanded of it.
 ///
@@ -30,6 +31,11 @@ pub trait Kind: DeserializeOwned + Send + Sync + 'static {
     /// The rules of the Rust layer: what neither the schema nor CEL can say.
     fn rules() -> Vec<Rule<Self>> {
         Vec::new()
+    }
+
+    /// What a policy may tell the rules of the kind, beside what a violation does.
+    fn settings() -> Option<Settings> {
+        None
     }
 
     /// Defaults that depend on other fields.

@@ -1,6 +1,6 @@
 //! What a violation of a Rust rule does, as the users of an installation decide.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 
 use serde::Deserialize;
@@ -40,6 +40,8 @@ impl Action {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     rules: BTreeMap<String, BTreeMap<String, Action>>,
+    /// What rules may need to know, by section.
+    settings: BTreeMap<String, Value>,
 }
 
 /// Why a policy is not taken. The one before it stays.
@@ -47,7 +49,7 @@ pub struct Policy {
 pub enum PolicyError {
     /// The file has another shape.
     #[error(
-        "{0}; a policy is `rules:`, under it kinds, and under each the ids of rules with `deny`, `warn` or `audit`"
+        "{0}; a policy is `rules:`, under it kinds, and under each the ids of rules with `deny`, `warn` or `audit`; and `settings:`, under it sections"
     )]
     Shape(String),
     /// There is no such kind.
@@ -57,6 +59,14 @@ pub enum PolicyError {
         kind: String,
         /// The kinds that there are.
         known: String,
+    },
+    /// A section of the settings is unknown or cannot be read.
+    #[error("settings.{section}: {problem}")]
+    Settings {
+        /// The section.
+        section: String,
+        /// What is wrong with it.
+        problem: String,
     },
     /// There is no such rule.
     #[error("rules.{kind}.{id}: no such rule; `lockstep rules --kind {kind}` lists them")]
@@ -95,6 +105,8 @@ pub enum PolicyError {
 struct File {
     #[serde(default)]
     rules: Option<BTreeMap<String, Option<BTreeMap<String, Action>>>>,
+    #[serde(default)]
+    settings: Option<BTreeMap<String, Value>>,
 }
 
 impl Policy {
@@ -154,7 +166,26 @@ impl Policy {
             }
             policy.rules.insert(kind, rules.unwrap_or_default());
         }
+        for (section, value) in file.settings.into_iter().flatten() {
+            let all = || rulesets.iter().filter_map(|ruleset| ruleset.settings());
+            let Some(settings) = all().find(|settings| settings.section == section) else {
+                let known: BTreeSet<_> = all().map(|settings| settings.section).collect();
+                let known: Vec<_> = known.into_iter().collect();
+                let problem = format!("no such section; the sections are {}", known.join(", "));
+                return Err(PolicyError::Settings { section, problem });
+            };
+            if let Err(problem) = (settings.check)(&value) {
+                return Err(PolicyError::Settings { section, problem });
+            }
+            policy.settings.insert(section, value);
+        }
         Ok(policy)
+    }
+
+    /// What the policy tells in a section.
+    #[must_use]
+    pub fn settings(&self, section: &str) -> Option<&Value> {
+        self.settings.get(section)
     }
 
     /// What a violation of a rule does, if the policy says.

@@ -63,6 +63,8 @@ pub struct Subject<'a, K> {
     pub object: &'a K,
     /// What the object was, for rules about transitions; absent when it is new.
     pub old: Option<&'a K>,
+    /// The section of the policy that is for the kind, if there is one.
+    pub settings: Option<&'a Value>,
 }
 
 /// What a Rust rule found.

@@ -19,6 +19,7 @@ use crate::passing;
 use crate::policy::Policy;
 use crate::rule::Layer;
 use crate::schema::Schema;
+use crate::settings::Settings;
 use crate::sighting::ClusterCrd;
 use crate::structural::Scale;
 use crate::typed::Typed;
@@ -192,6 +193,10 @@ pub trait Judge: Send + Sync {
     fn crd(&self) -> &Value;
     /// Every rule, sorted by layer and id.
     fn catalogue(&self) -> Vec<RuleEntry>;
+    /// What a policy may tell its rules.
+    fn settings(&self) -> Option<Settings> {
+        None
+    }
     /// The fields to remember of an accepted object.
     fn transition_fields(&self) -> &BTreeSet<String>;
     /// Judges a candidate.
@@ -328,6 +333,10 @@ impl<K: Kind> Judge for Ruleset<K> {
 
     fn catalogue(&self) -> Vec<RuleEntry> {
         self.catalogue.clone()
+    }
+
+    fn settings(&self) -> Option<Settings> {
+        K::settings()
     }
 
     fn transition_fields(&self) -> &BTreeSet<String> {

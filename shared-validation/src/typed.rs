@@ -22,8 +22,12 @@ pub(crate) struct Typed<K: Kind> {
 }
 
 impl<K: Kind> Typed<K> {
-    /// Whether no rule has anything to say of an object that replaces another one, and both can be read.
+    /// Whether no rule has anything to say of an object that replaces another one, and both can be read. Not where
+    /// a policy may tell the rules more than is known here.
     pub(crate) fn is_silent(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
+        if K::settings().is_some() {
+            return false;
+        }
         let Ok(object) = K::deserialize(object) else {
             return false;
         };
@@ -37,6 +41,7 @@ impl<K: Kind> Typed<K> {
             },
             object: &object,
             old: old.as_ref(),
+            settings: None,
         };
         self.rules.iter().all(|rule| run(rule, &subject).is_empty())
     }
@@ -76,6 +81,8 @@ impl<K: Kind> LayerJudge for Typed<K> {
         };
         let remembered = if is_stored { None } else { read(case.before) };
         let before = if is_stored { &old } else { &remembered };
+        let settings = case.policy.zip(K::settings());
+        let settings = settings.and_then(|(policy, own)| policy.settings(own.section));
         for rule in &self.rules {
             let found = run(
                 rule,
@@ -83,6 +90,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     operation: case.operation,
                     object: &object,
                     old: before.as_ref(),
+                    settings,
                 },
             );
             if found.is_empty() {
@@ -101,6 +109,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                         operation: case.operation,
                         object: old,
                         old: None,
+                        settings,
                     },
                 ),
                 _ => Vec::new(),

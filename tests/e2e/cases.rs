@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::crd_in_sync;
 use crate::gate::Gate;
-use crate::world::{Detours, World, check, root};
+use crate::world::{Detours, NAMESPACE, World, check, is_in_no_namespace, root};
 
 /// One file of the corpus.
 #[derive(Deserialize)]
@@ -77,7 +77,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    fn is_structural(&self) -> bool {
+    pub fn is_structural(&self) -> bool {
         self.rule.contains('/')
     }
 }
@@ -405,7 +405,10 @@ pub async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
 pub fn named(object: &Value, name: &str) -> DynamicObject {
     let mut object = object.clone();
     let annotations = object["metadata"]["annotations"].take();
-    object["metadata"] = json!({"name": name, "namespace": crate::world::NAMESPACE});
+    object["metadata"] = json!({"name": name, "namespace": NAMESPACE});
+    if is_in_no_namespace(&object) {
+        object["metadata"] = json!({"name": name});
+    }
     if annotations.is_object() {
         object["metadata"]["annotations"] = annotations;
     }
@@ -417,12 +420,14 @@ async fn every_case_gets_the_same_verdict_everywhere() {
     let cases: Vec<_> = corpus()
         .into_iter()
         .chain(corpus_of("echo"))
+        .chain(corpus_of("vector-pipeline"))
+        .chain(corpus_of("cluster-vector-pipeline"))
         .map(|case| (at_the_desk(&case), case))
         .collect();
     // Hundreds of instances, looked at all the time, would keep the controller from the next case.
     let seldom = Detours {
         controller_args: vec!["--rds-resync=1h".to_owned()],
-        kinds: Some("*,Echo"),
+        kinds: Some("*,Echo,VectorPipeline,ClusterVectorPipeline"),
         ..Detours::default()
     };
     let mut world = World::start_with(seldom).await;
@@ -465,6 +470,19 @@ async fn every_case_gets_the_same_verdict_everywhere() {
     let mut echo = corpus_of("echo").remove(0).object;
     echo["spec"]["replicas"] = json!("no number");
     world.empty_crd_of("echoes.demo.example.com", &echo).await;
+    for (kind, plural) in [
+        ("VectorPipeline", "vectorpipelines"),
+        ("ClusterVectorPipeline", "clustervectorpipelines"),
+    ] {
+        let probe = json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": kind,
+            "metadata": {},
+            "spec": {"skipPrefix": "no boolean"},
+        });
+        let name = format!("{plural}.observability.kaasops.io");
+        world.empty_crd_of(&name, &probe).await;
+    }
     each(&others, async |(verdict, case)| {
         in_the_loop(&world, case, verdict).await;
     })

@@ -29,7 +29,10 @@ impl Vector {
 
     async fn make(&self, name: &str, spec: &Value) {
         let object = serde_json::from_value(pipeline(name, spec)).expect("an object");
-        let made = self.pipelines().create(&PostParams::default(), &object).await;
+        let made = self
+            .pipelines()
+            .create(&PostParams::default(), &object)
+            .await;
         made.expect("stored");
     }
 
@@ -98,7 +101,9 @@ async fn rubbish_is_refused_with_an_error_for_each_component_and_a_program_with_
     ] {
         assert!(said.contains(part), "no `{part}`: {said}");
     }
-    let applied = vector.world.kubectl_apply(&pipeline("example", &remapping(".a = 1")));
+    let applied = vector
+        .world
+        .kubectl_apply(&pipeline("example", &remapping(".a = 1")));
     applied.expect("it is taken");
     let status = vector.status("example").await;
     assert_eq!(status["configCheckResult"], true, "{status}");
@@ -112,11 +117,19 @@ async fn without_the_gate_the_status_tells_the_same_and_nothing_is_judged_twice(
     let removed = vector.world.installation.remove_gate(&vector.world.cluster);
     removed.expect("the gate is gone");
     vector.make("rubbish", &rubbish()).await;
-    vector.make("program", &remapping(".b = to_int(.message)")).await;
+    vector
+        .make("program", &remapping(".b = to_int(.message)"))
+        .await;
     vector.make("good", &remapping(".a = 1")).await;
     let mut before = Vec::new();
     for (name, reasons) in [
-        ("rubbish", &["spec.sources[source-test].type", "spec.sinks[sink-test].type"][..]),
+        (
+            "rubbish",
+            &[
+                "spec.sources[source-test].type",
+                "spec.sinks[sink-test].type",
+            ][..],
+        ),
         ("program", &["line 1, column 6", "^^^"]),
         ("good", &[]),
     ] {

@@ -120,7 +120,11 @@ impl World {
 
     /// The objects of the kind that one of them says.
     pub fn objects(&self, like: &Value) -> Api<DynamicObject> {
-        Api::namespaced_with(self.cluster.client(), NAMESPACE, &resource_of(like))
+        let resource = resource_of(like);
+        if is_in_no_namespace(like) {
+            return Api::all_with(self.cluster.client(), &resource);
+        }
+        Api::namespaced_with(self.cluster.client(), NAMESPACE, &resource)
     }
 
     pub async fn make_secret(&self, name: &str, data: &Value) {
@@ -260,11 +264,18 @@ pub fn resource_of(object: &Value) -> ApiResource {
     let (group, kind, plural) = match object["kind"].as_str() {
         Some("Echo") => ("demo.example.com", "Echo", "echoes"),
         Some("VectorPipeline") => (vector, "VectorPipeline", "vectorpipelines"),
-        Some("ClusterVectorPipeline") => (vector, "ClusterVectorPipeline", "clustervectorpipelines"),
+        Some("ClusterVectorPipeline") => {
+            (vector, "ClusterVectorPipeline", "clustervectorpipelines")
+        }
         _ => ("database.example.com", "CloudDatabase", "clouddatabases"),
     };
     let gvk = GroupVersionKind::gvk(group, "v1alpha1", kind);
     ApiResource::from_gvk_with_plural(&gvk, plural)
+}
+
+/// Whether an object's kind is the cluster's.
+pub fn is_in_no_namespace(object: &Value) -> bool {
+    object["kind"] == "ClusterVectorPipeline"
 }
 
 /// Writes the manifests of other kinds than those that are installed by default.

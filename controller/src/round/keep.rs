@@ -17,14 +17,14 @@ impl<R: Reconcile> Round<'_, R> {
     /// Brings the world to what the object says.
     pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
         let mut status = self.status();
-        if let Some(settled) = self.settled(&status) {
-            return match settled {
-                None => Ok(Next::OnChange),
-                Some(message) => {
-                    self.invalid(status, &message, Next::After(announce::RENEW_AFTER))
-                        .await
-                }
-            };
+        match self.settled(&status) {
+            Some(Settled::Valid) => return Ok(Next::OnChange),
+            Some(Settled::Invalid(message)) => {
+                return self
+                    .invalid(status, &message, Next::After(announce::RENEW_AFTER))
+                    .await;
+            }
+            None => {}
         }
         let verdict = self.check();
         self.cycle.metrics.judged(&self.cycle.name);
@@ -100,12 +100,12 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    /// What was found when the object was judged, where its status tells of it as it is: nothing, or what is
-    /// wrong.
-    fn settled(&self, status: &Status) -> Option<Option<String>> {
-        let is_settled = self.cycle.reconciler.is_settled(&self.object);
-        let is_settled = is_settled && status.is_as_stored();
-        let (is_valid, message) = status.is_told(VALID).filter(|_| is_settled)?;
+    /// What was found when the object was judged, where its status tells of it as it is.
+    fn settled(&self, status: &Status) -> Option<Settled> {
+        if !status.is_as_stored() || !self.cycle.reconciler.is_settled(&self.object) {
+            return None;
+        }
+        let (is_valid, message) = status.is_told(VALID)?;
         // Each of the rules that are no schema's ends its message with its name.
         let rules = self.cycle.ruleset.catalogue().into_iter();
         let names = rules.map(|rule| rule.id);
@@ -113,7 +113,11 @@ impl<R: Reconcile> Round<'_, R> {
         let kind = self.cycle.ruleset.kind();
         let standing = &self.cycle.metrics.standing;
         standing.set_rules(kind, &self.uid, broken);
-        Some((!is_valid).then(|| message.to_owned()))
+        Some(if is_valid {
+            Settled::Valid
+        } else {
+            Settled::Invalid(message.to_owned())
+        })
     }
 
     /// Makes the children as they are to be, and reports how far all of it got.
@@ -145,6 +149,13 @@ impl<R: Reconcile> Round<'_, R> {
         let version = self.object.pointer("/metadata/resourceVersion");
         version.and_then(Value::as_str).map(String::from)
     }
+}
+
+/// A verdict that stands in the status.
+enum Settled {
+    Valid,
+    /// With what is wrong.
+    Invalid(String),
 }
 
 /// Whether the API server will say the same again, however often it is asked.

@@ -69,7 +69,9 @@ fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
         Value::Object(fields) => Ok(fields),
         // An empty file.
         Value::Null => Ok(Map::new()),
-        _ => Err("a configuration is a mapping with `sources`, `transforms` and `sinks`".to_owned()),
+        _ => {
+            Err("a configuration is a mapping with `sources`, `transforms` and `sinks`".to_owned())
+        }
     }
 }
 
@@ -91,7 +93,11 @@ pub(super) fn read(files: &[File]) -> Result<Value, Vec<String>> {
             Err(problem) => problems.push(format!("{name}: {problem}")),
             Ok(part) => {
                 let found = add(&mut whole, part);
-                problems.extend(found.into_iter().map(|problem| format!("{name}: {problem}")));
+                problems.extend(
+                    found
+                        .into_iter()
+                        .map(|problem| format!("{name}: {problem}")),
+                );
             }
         }
     }
@@ -136,9 +142,18 @@ mod tests {
     fn every_format_says_the_same() {
         let expected = json!({"sources": {"in": {"type": "stdin", "max_length": 10}}});
         for (text, format) in [
-            ("sources:\n  in:\n    type: stdin\n    max_length: 10\n", Format::Yaml),
-            (r#"{"sources": {"in": {"type": "stdin", "max_length": 10}}}"#, Format::Json),
-            ("[sources.in]\ntype = \"stdin\"\nmax_length = 10\n", Format::Toml),
+            (
+                "sources:\n  in:\n    type: stdin\n    max_length: 10\n",
+                Format::Yaml,
+            ),
+            (
+                r#"{"sources": {"in": {"type": "stdin", "max_length": 10}}}"#,
+                Format::Json,
+            ),
+            (
+                "[sources.in]\ntype = \"stdin\"\nmax_length = 10\n",
+                Format::Toml,
+            ),
         ] {
             let read = parse(text, format).map(Value::Object);
             assert_eq!(read, Ok(expected.clone()), "{format:?}");
@@ -162,7 +177,10 @@ mod tests {
         let mut whole = object(json!({"sources": {"a": {}}, "data_dir": "/a"}));
         let more = object(json!({"sources": {"b": {}}, "data_dir": "/a"}));
         assert_eq!(add(&mut whole, more), Vec::<String>::new());
-        assert_eq!(Value::from(whole.clone()), json!({"sources": {"a": {}, "b": {}}, "data_dir": "/a"}));
+        assert_eq!(
+            Value::from(whole.clone()),
+            json!({"sources": {"a": {}, "b": {}}, "data_dir": "/a"})
+        );
         let other = object(json!({"sources": {"b": {}}, "data_dir": "/b"}));
         assert_eq!(add(&mut whole, other).len(), 2);
     }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 use serde_json::{Value, json};
 use shared_validation::{FieldError, ReadJson};
-use vector_rules::{Catalogue, judge};
+use vector_rules::{Catalogue, Language, judge};
 
 use super::configuration;
 
@@ -33,11 +33,19 @@ fn verdict(line: &[u8]) -> Value {
     if let Err(problem) = configuration::once(&read.duplicates) {
         return unreadable(&id, &problem);
     }
-    let problems = judge(Catalogue::shipped(), &read.value["config"]);
-    let (warnings, errors): (Vec<_>, Vec<_>) =
-        problems.iter().partition(|problem| problem.check.is_advice());
+    let problems = judge(
+        Catalogue::shipped(),
+        &read.value["config"],
+        &Language::default(),
+    );
+    let (warnings, errors): (Vec<_>, Vec<_>) = problems
+        .iter()
+        .partition(|problem| problem.check.is_advice());
     let told = |problems: &[&vector_rules::Problem]| -> Vec<Value> {
-        problems.iter().map(|problem| told(&problem.error)).collect()
+        problems
+            .iter()
+            .map(|problem| told(&problem.error))
+            .collect()
     };
     json!({
         "id": id,

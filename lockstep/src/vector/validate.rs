@@ -4,7 +4,7 @@ use std::io::{self, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use vector_rules::{Catalogue, judge};
+use vector_rules::{Catalogue, Language, judge};
 
 use super::configuration::{self, File, Format};
 use super::{REFUSED, lines};
@@ -82,7 +82,7 @@ fn validate(args: &Args) -> io::Result<bool> {
     };
     let catalogue = Catalogue::shipped();
     let (mut errors, mut warnings) = (0, 0);
-    for problem in judge(catalogue, &config) {
+    for problem in judge(catalogue, &config, &Language::default()) {
         let level = if problem.check.is_advice() {
             warnings += 1;
             "warning"
@@ -114,7 +114,11 @@ fn jsonl(files: &[PathBuf]) -> io::Result<bool> {
             lines::run(BufReader::new(std::fs::File::open(file)?), out)?
         }
         [] | [_] => lines::run(io::stdin().lock(), out)?,
-        _ => return Err(io::Error::other("--jsonl takes one file, or standard input")),
+        _ => {
+            return Err(io::Error::other(
+                "--jsonl takes one file, or standard input",
+            ));
+        }
     };
     out.flush()?;
     Ok(is_valid)

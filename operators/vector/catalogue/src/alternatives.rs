@@ -30,7 +30,8 @@ impl Object {
         self.properties.extend(other.properties.clone());
         self.required.extend(other.required.iter().cloned());
         self.others = self.others.or_else(|| other.others.clone());
-        self.optional_parts.extend(other.optional_parts.iter().cloned());
+        self.optional_parts
+            .extend(other.optional_parts.iter().cloned());
         self
     }
 
@@ -95,14 +96,17 @@ pub(crate) fn both(
 /// A structure that is flattened into another and may be absent. It is absent, too, where it cannot be read; but
 /// then those of its names are known that come before what cannot be read, and this itself.
 pub(crate) fn optional_part(alternatives: &[Alternative]) -> Object {
-    let objects = alternatives.iter().filter_map(|alternative| match alternative {
-        Alternative::Object(object) => Some(object),
-        Alternative::Other(_) => None,
-    });
+    let objects = alternatives
+        .iter()
+        .filter_map(|alternative| match alternative {
+            Alternative::Object(object) => Some(object),
+            Alternative::Other(_) => None,
+        });
     let mut out = Object::default();
     for object in objects {
         let names = object.properties.keys();
-        out.properties.extend(names.map(|name| (name.clone(), json!({}))));
+        out.properties
+            .extend(names.map(|name| (name.clone(), json!({}))));
         out.optional_parts.push(object.properties.clone());
     }
     out
@@ -144,7 +148,11 @@ pub(crate) fn any(
 
 /// Objects that differ by the value of one field are judged by that; others in turn.
 fn any_object(objects: &[&Object], is_closed: &dyn Fn(Option<&str>) -> bool) -> Vec<Value> {
-    let plain = || objects.iter().map(|object| object.to_value(is_closed(None)));
+    let plain = || {
+        objects
+            .iter()
+            .map(|object| object.to_value(is_closed(None)))
+    };
     let [first, _, ..] = objects else {
         return plain().collect();
     };

@@ -32,6 +32,8 @@ pub(crate) struct Traits {
     closed: BTreeSet<String>,
     /// Names that Vector takes besides those in the schema, by definition.
     added: BTreeMap<String, Map<String, Value>>,
+    /// Options that name a file, though the schema has them as any text.
+    files: BTreeSet<String>,
     /// What stands in place of what the schema says, where that is not so.
     replaced: BTreeMap<String, Value>,
 }
@@ -74,6 +76,7 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
         Corrections {
             closed: &traits.closed,
             added: &traits.added,
+            files: &traits.files,
             replaced: &traits.replaced,
         },
     );
@@ -99,7 +102,10 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
     }
     out.insert("globals".to_owned(), globals.into());
     let unmet = normal.unmet();
-    ensure!(unmet.is_empty(), "the traits name what is nowhere: {unmet:?}");
+    ensure!(
+        unmet.is_empty(),
+        "the traits name what is nowhere: {unmet:?}"
+    );
     out.insert("definitions".to_owned(), definitions(normal.definitions));
     Ok(out.into())
 }
@@ -117,23 +123,34 @@ fn components(
     typed.properties.insert("type".to_owned(), json!({}));
     let shared = alternatives::both(&shared, &[Alternative::Object(typed)])?;
     let mut components = Map::new();
-    let types = schema.types(family)?.into_iter();
-    for (name, node) in types.filter(|(name, _)| !internal.contains(*name)) {
+    let offered = schema.types(family)?.into_iter();
+    for (name, node) in offered.filter(|(name, _)| !internal.contains(*name)) {
         let traits = traits.get(name);
         let traits = traits.with_context(|| format!("no traits of `{name}`"))?;
         let own = normal.alternatives(node, name, true)?;
         let all = alternatives::both(&own, &shared).with_context(|| name.to_owned())?;
         let mut component = traits.to_map();
-        component.insert("options".to_owned(), alternatives::any(&all, &|_| traits.closed)?);
+        component.insert(
+            "options".to_owned(),
+            alternatives::any(&all, &|_| traits.closed)?,
+        );
         components.insert(name.to_owned(), component.into());
     }
-    let unknown: Vec<_> = traits.keys().filter(|name| !components.contains_key(*name)).collect();
-    ensure!(unknown.is_empty(), "traits of what is not there: {unknown:?}");
+    let unknown: Vec<_> = traits
+        .keys()
+        .filter(|name| !components.contains_key(*name))
+        .collect();
+    ensure!(
+        unknown.is_empty(),
+        "traits of what is not there: {unknown:?}"
+    );
     Ok(components.into())
 }
 
 /// Without those that only lead to others.
 fn definitions(all: BTreeMap<String, Value>) -> Value {
-    let own = all.into_iter().filter(|(_, node)| !node["$ref"].is_string());
+    let own = all
+        .into_iter()
+        .filter(|(_, node)| !node["$ref"].is_string());
     own.collect::<Map<_, _>>().into()
 }

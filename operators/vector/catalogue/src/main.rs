@@ -42,10 +42,28 @@ fn text_of(folder: &Path) -> anyhow::Result<String> {
     let traits: Value = read(&folder.join("traits.json"))?;
     let traits = serde_json::from_value(traits).context("traits.json")?;
     let catalogue = catalogue::of(&schema, &traits)?;
-    // A line each: a new version shows in a difference what has changed.
-    let mut text = serde_json::to_string_pretty(&catalogue)?;
-    text.push('\n');
-    Ok(text)
+    Ok(printed(&catalogue))
+}
+
+/// The catalogue with a line for each component and definition: a new version shows in a difference what has
+/// changed.
+fn printed(catalogue: &Value) -> String {
+    let mut sections = Vec::new();
+    for (name, section) in catalogue.as_object().into_iter().flatten() {
+        let name = Value::from(name.as_str());
+        let section = match section.as_object() {
+            Some(entries) => {
+                let entries = entries.iter();
+                let lines =
+                    entries.map(|(name, entry)| format!("{}:{entry}", Value::from(name.as_str())));
+                let lines: Vec<_> = lines.collect();
+                format!("{{\n{}\n}}", lines.join(",\n"))
+            }
+            None => section.to_string(),
+        };
+        sections.push(format!("{name}:{section}"));
+    }
+    format!("{{\n{}\n}}\n", sections.join(",\n"))
 }
 
 /// Reads JSON, packed if there is no other.

@@ -9,8 +9,19 @@ use serde_json::{Map, Value, json};
 use crate::alternatives::{self, Alternative, Object};
 use crate::schema::{Schema, target};
 
-/// The bounds that the schema gives to whatever has none: what a double can count.
-const COUNTABLE: f64 = 9_007_199_254_740_991.0;
+/// The bounds that a number has by its Rust type. Others in the schema are advice: nothing checks them when a
+/// configuration is read.
+const OF_TYPES: [f64; 9] = [
+    0.0,
+    1.0,
+    255.0,
+    65_535.0,
+    4_294_967_295.0,
+    -32_768.0,
+    32_767.0,
+    -2_147_483_648.0,
+    2_147_483_647.0,
+];
 
 /// What is kept of a value that is no object.
 const KEPT: [&str; 2] = ["minLength", "maxLength"];
@@ -33,6 +44,8 @@ pub(crate) struct Corrections<'a> {
     pub(crate) closed: &'a BTreeSet<String>,
     /// Options that the schema does not name.
     pub(crate) added: &'a BTreeMap<String, Map<String, Value>>,
+    /// Options that name a file, though the schema has them as any text.
+    pub(crate) files: &'a BTreeSet<String>,
     /// What stands in place of what the schema says.
     pub(crate) replaced: &'a BTreeMap<String, Value>,
 }
@@ -49,7 +62,12 @@ impl<'a> Normal<'a> {
 
     /// The places of corrections that are nowhere in the schema.
     pub(crate) fn unmet(&self) -> Vec<&'a String> {
-        let Corrections { closed, added, replaced } = self.corrections;
+        let Corrections {
+            closed,
+            added,
+            replaced,
+            ..
+        } = self.corrections;
         let places = closed.iter().chain(added.keys()).chain(replaced.keys());
         let met = self.met.borrow();
         places.filter(|place| !met.contains(*place)).collect()
@@ -121,7 +139,10 @@ impl<'a> Normal<'a> {
         if is_map && is_part {
             let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
             let others = Some(others);
-            let object = Object { others, ..Object::default() };
+            let object = Object {
+                others,
+                ..Object::default()
+            };
             return Ok(vec![Alternative::Object(object)]);
         }
         Ok(vec![Alternative::Other(self.plain(node, place)?)])
@@ -131,7 +152,10 @@ impl<'a> Normal<'a> {
         let mut object = Object::default();
         for (name, property) in node["properties"].as_object().into_iter().flatten() {
             let joint = if place.contains('#') { '.' } else { '#' };
-            let property = self.node(property, &format!("{place}{joint}{name}"))?;
+            let mut property = self.node(property, &format!("{place}{joint}{name}"))?;
+            if self.corrections.files.contains(name) && property["type"] == "string" {
+                property["file"] = true.into();
+            }
             object.properties.insert(name.clone(), property);
         }
         if let Some(added) = self.corrections.added.get(place) {
@@ -169,9 +193,12 @@ impl<'a> Normal<'a> {
             [one] => drop(out.insert("type".to_owned(), (*one).clone())),
             many => drop(out.insert("type".to_owned(), json!(many))),
         }
+        let is_integer = out.get("type").is_some_and(|kind| kind == "integer");
         for bound in ["minimum", "maximum"] {
-            if let Some(limit) = node[bound].as_f64().filter(|limit| limit.abs() < COUNTABLE) {
-                out.insert(bound.to_owned(), number(limit));
+            let limit = node[bound].as_f64();
+            if let Some(limit) = limit.filter(|limit| is_integer && OF_TYPES.contains(limit)) {
+                #[expect(clippy::cast_possible_truncation, reason = "whole and small")]
+                out.insert(bound.to_owned(), (limit as i64).into());
             }
         }
         for name in KEPT {
@@ -219,15 +246,7 @@ fn inner(name: &str) -> &str {
 /// A name that can stand in a reference.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
-    name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect()
-}
-
-fn number(limit: f64) -> Value {
-    #[expect(clippy::cast_possible_truncation, reason = "below what a double can count")]
-    let whole = limit as i64;
-    if limit.fract() == 0.0 {
-        whole.into()
-    } else {
-        limit.into()
-    }
+    name.chars()
+        .map(|c| if is_plain(c) { c } else { '-' })
+        .collect()
 }

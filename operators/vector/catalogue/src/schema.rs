@@ -63,7 +63,8 @@ impl Schema {
         for one in all {
             let name = one.pointer("/allOf/1/properties/type/const");
             let name = name.and_then(Value::as_str);
-            let name = name.with_context(|| format!("`{}` lists one without a type", family.all))?;
+            let name =
+                name.with_context(|| format!("`{}` lists one without a type", family.all))?;
             types.push((name, &one["allOf"][0]));
         }
         Ok(types)

@@ -4,9 +4,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use controller::{
-    Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, SyncRequest,
-};
+use controller::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, SyncRequest};
 use serde_json::{Map, Value, json};
 use shared_validation::{CurrentPolicy, Verdict};
 use vector_rules::{Pipeline, Role};

@@ -35,7 +35,8 @@ pub(crate) fn judge(config: &Map<String, Value>, problems: &mut Problems) {
                         other.family.noun(),
                         other.id
                     );
-                    let error = FieldError::invalid(below(&path, address.option), address.place, detail);
+                    let error =
+                        FieldError::invalid(below(&path, address.option), address.place, detail);
                     problems.add(Check::Topology, error);
                 }
                 None => drop(claimed.insert(key, component)),
@@ -45,7 +46,9 @@ pub(crate) fn judge(config: &Map<String, Value>, problems: &mut Problems) {
 }
 
 fn below(path: &FieldPath, option: &str) -> FieldPath {
-    option.split('.').fold(path.clone(), |path, name| path.child(name))
+    option
+        .split('.')
+        .fold(path.clone(), |path, name| path.child(name))
 }
 
 /// Where a component listens.
@@ -54,38 +57,64 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
     let text = |option: &str| {
         let mut names = option.split('.');
         let first = component.option(names.next()?)?;
-        names.try_fold(first, |value, name| value.get(name))?.as_str()
+        names
+            .try_fold(first, |value, name| value.get(name))?
+            .as_str()
     };
     let at = |protocol: &'static str, option: &'static str, default: Option<&str>| {
         let place = text(option).or(default)?.to_owned();
-        Some(Address { protocol, place, option })
+        Some(Address {
+            protocol,
+            place,
+            option,
+        })
     };
     let kind = component.kind().unwrap_or_default();
     let mode = text("mode").unwrap_or_default();
     let claims = match (component.family, kind, mode) {
-        (Family::Source, "socket" | "syslog" | "statsd", "tcp") => vec![at("tcp", "address", None)],
         (Family::Source, "socket" | "syslog" | "statsd", "udp") => vec![at("udp", "address", None)],
-        (Family::Source, "socket" | "syslog" | "statsd", _) => vec![at("unix", "path", None)],
+        (
+            Family::Source,
+            "socket" | "syslog" | "statsd",
+            "unix" | "unix_datagram" | "unix_stream",
+        ) => {
+            vec![at("unix", "path", None)]
+        }
         (Family::Source, "fluent", _) => match mode {
             "unix" => vec![at("unix", "path", None)],
             _ => vec![at("tcp", "address", None)],
         },
         (Family::Source, "opentelemetry", _) => {
-            vec![at("tcp", "grpc.address", None), at("tcp", "http.address", None)]
+            vec![
+                at("tcp", "grpc.address", None),
+                at("tcp", "http.address", None),
+            ]
         }
         (Family::Source, "splunk_hec", _) => vec![at("tcp", "address", Some("0.0.0.0:8088"))],
         (
             Family::Source,
-            "aws_kinesis_firehose" | "datadog_agent" | "heroku_logs" | "http" | "http_server"
-            | "logstash" | "prometheus_pushgateway" | "prometheus_remote_write" | "vector",
+            "aws_kinesis_firehose"
+            | "datadog_agent"
+            | "heroku_logs"
+            | "http"
+            | "http_server"
+            | "logstash"
+            | "prometheus_pushgateway"
+            | "prometheus_remote_write"
+            | "socket"
+            | "statsd"
+            | "syslog"
+            | "vector",
             _,
-        ) => vec![at("tcp", "address", None)],
+        )
+        | (Family::Sink, "websocket_server", _) => vec![at("tcp", "address", None)],
         (Family::Source, "dnstap", _) => match mode {
             "tcp" => vec![at("tcp", "address", None)],
             _ => vec![at("unix", "socket_path", None)],
         },
-        (Family::Sink, "prometheus_exporter", _) => vec![at("tcp", "address", Some("0.0.0.0:9598"))],
-        (Family::Sink, "websocket_server", _) => vec![at("tcp", "address", None)],
+        (Family::Sink, "prometheus_exporter", _) => {
+            vec![at("tcp", "address", Some("0.0.0.0:9598"))]
+        }
         (Family::Source, "stdin", _) => vec![Some(Address {
             protocol: "fd",
             place: "0".to_owned(),
@@ -94,7 +123,11 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
         (Family::Source, "file_descriptor", _) => {
             let fd = component.option("fd").and_then(Value::as_u64);
             let place = fd.map(|fd| fd.to_string());
-            vec![place.map(|place| Address { protocol: "fd", place, option: "fd" })]
+            vec![place.map(|place| Address {
+                protocol: "fd",
+                place,
+                option: "fd",
+            })]
         }
         _ => Vec::new(),
     };

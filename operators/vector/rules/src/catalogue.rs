@@ -153,7 +153,8 @@ impl Catalogue {
         self.globals.compiled.get_or_init(|| {
             let properties: Value =
                 serde_json::from_str(self.globals.options.get()).expect("a generated catalogue");
-            let node = serde_json::json!({"type": "object", "closed": true, "properties": properties});
+            let node =
+                serde_json::json!({"type": "object", "closed": true, "properties": properties});
             Options::compile(&node, |name| self.definition(name))
         })
     }

@@ -31,7 +31,9 @@ impl Types {
             (Self::METRIC, "metrics"),
             (Self::TRACE, "traces"),
         ];
-        let own = all.into_iter().filter(|(one, _)| !self.and(*one).is_empty());
+        let own = all
+            .into_iter()
+            .filter(|(one, _)| !self.and(*one).is_empty());
         let own: Vec<_> = own.map(|(_, word)| word).collect();
         match own.as_slice() {
             [] => "nothing".to_owned(),

@@ -5,14 +5,14 @@ use shared_validation::{FieldError, FieldPath};
 
 use crate::catalogue::Catalogue;
 use crate::component::{Family, components};
-use crate::functions::Tables;
+use crate::language::Language;
 use crate::problem::{Check, Problem, Problems};
-use crate::{addresses, option_errors, readable, topology, transforms};
+use crate::{addresses, limits, option_errors, readable, topology, transforms};
 
 /// Judges a configuration as Vector would, without its environment: what is wrong with it, and what its author
 /// should know.
 #[must_use]
-pub fn judge(catalogue: &Catalogue, config: &Value) -> Vec<Problem> {
+pub fn judge(catalogue: &Catalogue, config: &Value, language: &Language) -> Vec<Problem> {
     let mut problems = Problems::default();
     let Value::Object(fields) = config else {
         let detail = "a configuration is a mapping with `sources`, `transforms` and `sinks`";
@@ -20,6 +20,10 @@ pub fn judge(catalogue: &Catalogue, config: &Value) -> Vec<Problem> {
         problems.add(Check::Readable, error);
         return problems.0;
     };
+    if let Some(error) = limits::exceeded_together(fields) {
+        problems.add(Check::Limits, error);
+        return problems.0;
+    }
     for family in Family::ALL {
         if let Some(block) = fields.get(family.block())
             && !block.is_object()
@@ -31,13 +35,17 @@ pub fn judge(catalogue: &Catalogue, config: &Value) -> Vec<Problem> {
         }
     }
     globals(catalogue, fields, &mut problems);
-    let tables = tables(fields);
+    let tables = fields.get("enrichment_tables").and_then(Value::as_object);
+    let language = Language {
+        tables: tables.into_iter().flat_map(Map::keys).cloned().collect(),
+        ..language.clone()
+    };
     for component in components(fields) {
         let path = FieldPath::new(component.path());
         readable::judge(component.value, &path, &mut problems);
         option_errors::judge(catalogue, &component, &mut problems);
         if component.family == Family::Transform {
-            transforms::judge(&component, &tables, &mut problems);
+            transforms::judge(&component, &language, &mut problems);
         }
     }
     topology::judge(catalogue, fields, &mut problems);
@@ -47,18 +55,35 @@ pub fn judge(catalogue: &Catalogue, config: &Value) -> Vec<Problem> {
 
 fn globals(catalogue: &Catalogue, fields: &Map<String, Value>, problems: &mut Problems) {
     let blocks = Family::ALL.map(Family::block);
-    let beside = fields.iter().filter(|(name, _)| !blocks.contains(&name.as_str()));
-    let beside: Map<String, Value> =
-        beside.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let beside = fields
+        .iter()
+        .filter(|(name, _)| !blocks.contains(&name.as_str()));
+    let beside: Map<String, Value> = beside
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     if beside.is_empty() {
         return;
     }
+    averages(&beside, problems);
     let beside = Value::Object(beside);
     readable::judge(&beside, &FieldPath::root(), problems);
     option_errors::judge_globals(catalogue, &beside, problems);
 }
 
-fn tables(fields: &Map<String, Value>) -> Tables {
-    let tables = fields.get("enrichment_tables").and_then(Value::as_object);
-    Tables(tables.into_iter().flat_map(Map::keys).cloned().collect())
+/// The parameters of moving averages.
+fn averages(fields: &Map<String, Value>, problems: &mut Problems) {
+    for (name, below, detail) in [
+        ("latency_ewma_alpha", 1.0, "must be above 0 and below 1"),
+        (
+            "buffer_utilization_ewma_half_life_seconds",
+            f64::INFINITY,
+            "must be above 0",
+        ),
+    ] {
+        let number = fields.get(name).and_then(Value::as_f64);
+        if let Some(number) = number.filter(|number| *number <= 0.0 || *number >= below) {
+            let error = FieldError::invalid(FieldPath::new(name), number, detail);
+            problems.add(Check::Options, error);
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod crd;
 mod flow;
 mod functions;
 mod judge;
+mod language;
 mod limits;
 mod option_errors;
 mod options;
@@ -22,6 +23,7 @@ mod problem;
 mod program;
 mod readable;
 mod role;
+mod tenant_policy;
 mod tenants;
 mod topology;
 mod transforms;
@@ -31,8 +33,10 @@ pub use addresses::Address;
 pub use catalogue::Catalogue;
 pub use component::{Component, Family, components};
 pub use judge::judge;
+pub use language::Language;
 pub use pipeline::{
-    ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource, VectorPipeline,
+    ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,
+    VectorPipeline,
 };
 pub use problem::{Check, Problem};
 pub use role::Role;

@@ -1,6 +1,11 @@
 //! How large a program may be: a verdict must never depend on how fast the machine is, nor a program take more
 //! of it than a review can give.
 
+use serde_json::{Map, Value};
+use shared_validation::{FieldError, FieldPath};
+
+use crate::component::{Component, Family, components};
+
 /// The longest program, in bytes.
 const LONGEST: usize = 64 << 10;
 
@@ -13,6 +18,24 @@ const MOST_OPERATORS: usize = 400;
 /// How many fields a program may assign. The compiler knows the type of each after every statement, so that its
 /// time grows with the square of them.
 const MOST_FIELDS: usize = 150;
+
+/// How many fields all programs of a configuration may assign together.
+const MOST_FIELDS_TOGETHER: usize = 1500;
+
+/// How many components a configuration may have.
+const MOST_COMPONENTS: usize = 1000;
+
+/// The longest name of a component, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// How many inputs all components may have together.
+const MOST_INPUTS: usize = 10_000;
+
+/// How many of them may be patterns: each is compared with every output.
+const MOST_PATTERNS: usize = 100;
+
+/// How many routes all components may have together.
+const MOST_ROUTES: usize = 10_000;
 
 /// What the deepest tree within these limits takes of the stack, where nothing is optimized, several times over.
 const STACK_BYTES: usize = 256 << 20;
@@ -45,6 +68,85 @@ pub(crate) fn exceeded(source: &str) -> Option<String> {
         ));
     }
     None
+}
+
+/// What a whole configuration has too much of, if anything, and where.
+pub(crate) fn exceeded_together(config: &Map<String, Value>) -> Option<FieldError> {
+    let all: Vec<_> = components(config).collect();
+    let wrong =
+        |path: &str, detail: String| Some(FieldError::invalid_hidden(FieldPath::new(path), detail));
+    if all.len() > MOST_COMPONENTS {
+        let detail = format!(
+            "there are {} components, more than the {MOST_COMPONENTS} that are judged; divide the pipeline",
+            all.len()
+        );
+        return wrong(most(config).block(), detail);
+    }
+    let routes = all.iter().filter_map(|component| {
+        let routes = component.option("route")?.as_object()?;
+        Some((component, routes))
+    });
+    let names = all.iter().map(|component| (component, component.id));
+    let of_routes = routes.clone().flat_map(|(component, routes)| {
+        let names = routes.keys();
+        names.map(move |name| (component, name.as_str()))
+    });
+    let mut names = names.chain(of_routes);
+    if let Some((component, name)) = names.find(|(_, name)| name.len() > LONGEST_NAME) {
+        let detail = format!(
+            "a name has {} bytes, more than the {LONGEST_NAME} that are judged",
+            name.len()
+        );
+        return wrong(component.family.block(), detail);
+    }
+    let routes: usize = routes.map(|(_, routes)| routes.len()).sum();
+    if routes > MOST_ROUTES {
+        let detail = format!(
+            "there are {routes} routes, more than the {MOST_ROUTES} that are judged; divide the pipeline"
+        );
+        return wrong(Family::Transform.block(), detail);
+    }
+    let inputs: usize = all.iter().map(|component| component.inputs().count()).sum();
+    if inputs > MOST_INPUTS {
+        let detail = format!(
+            "the components have {inputs} inputs together, more than the {MOST_INPUTS} that are judged; divide the pipeline"
+        );
+        return wrong(most(config).block(), detail);
+    }
+    let patterns = all.iter().flat_map(Component::inputs);
+    let patterns = patterns.filter(|input| input.contains(['*', '?', '[']));
+    let patterns = patterns.count();
+    if patterns > MOST_PATTERNS {
+        let detail = format!(
+            "{patterns} inputs are patterns, more than the {MOST_PATTERNS} that are judged; name the components"
+        );
+        return wrong(most(config).block(), detail);
+    }
+    let sources = all
+        .iter()
+        .filter_map(|component| component.option("source")?.as_str());
+    let fields: usize = sources.map(|source| measure(source).assignments).sum();
+    if fields > MOST_FIELDS_TOGETHER {
+        let detail = format!(
+            "the programs have {fields} assignments together, more than the {MOST_FIELDS_TOGETHER} that are judged; divide the pipeline"
+        );
+        return wrong(Family::Transform.block(), detail);
+    }
+    None
+}
+
+/// The family that has most components.
+fn most(config: &Map<String, Value>) -> Family {
+    let count = |family: &Family| {
+        config
+            .get(family.block())
+            .and_then(Value::as_object)
+            .map_or(0, Map::len)
+    };
+    Family::ALL
+        .into_iter()
+        .max_by_key(count)
+        .unwrap_or(Family::Source)
 }
 
 /// Runs what may go deep.
@@ -142,7 +244,12 @@ fn is_between_statements(bytes: &[u8], at: usize) -> bool {
     if bytes[at] == b';' {
         return true;
     }
-    let goes_on = |byte: Option<&u8>| matches!(byte, Some(b'+' | b'-' | b'*' | b'/' | b'?' | b'&' | b'|' | b'<' | b'>' | b'=' | b'!'));
+    let goes_on = |byte: Option<&u8>| {
+        matches!(
+            byte,
+            Some(b'+' | b'-' | b'*' | b'/' | b'?' | b'&' | b'|' | b'<' | b'>' | b'=' | b'!')
+        )
+    };
     let before = bytes[..at].iter().rfind(|byte| !byte.is_ascii_whitespace());
     let after = bytes[at..].iter().find(|byte| !byte.is_ascii_whitespace());
     !goes_on(before) && !goes_on(after.filter(|byte| **byte != b'!'))
@@ -161,7 +268,14 @@ mod tests {
     #[test]
     fn what_is_in_strings_and_comments_does_not_count() {
         let size = measure("a = \"((((\" # [[[[\nb = r'\\'{{{' + s'((' == 1");
-        assert_eq!(size, Size { depth: 0, operators: 4, assignments: 2 });
+        assert_eq!(
+            size,
+            Size {
+                depth: 0,
+                operators: 4,
+                assignments: 2
+            }
+        );
     }
 
     #[test]

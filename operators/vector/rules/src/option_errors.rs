@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
-use jsonschema::ValidationError;
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, nearest};
 
@@ -15,7 +15,13 @@ use crate::problem::{Check, Problems};
 
 /// Names of options whose values are not shown.
 const SECRET: [&str; 7] = [
-    "password", "passphrase", "secret", "token", "key", "credential", "auth",
+    "password",
+    "passphrase",
+    "secret",
+    "token",
+    "key",
+    "credential",
+    "auth",
 ];
 
 /// Judges the options of a component.
@@ -30,11 +36,18 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
     let kind = match component.option("type") {
         Some(Value::String(kind)) => kind,
         None => {
-            let detail = format!("name the type of the {noun}, such as `{}`", example(component));
-            return problems.add(Check::Options, FieldError::required(path.child("type"), detail));
+            let detail = format!(
+                "name the type of the {noun}, such as `{}`",
+                example(component)
+            );
+            return problems.add(
+                Check::Options,
+                FieldError::required(path.child("type"), detail),
+            );
         }
         Some(other) => {
-            let error = FieldError::type_invalid(path.child("type"), other.clone(), "must be a string");
+            let error =
+                FieldError::type_invalid(path.child("type"), other.clone(), "must be a string");
             return problems.add(Check::Options, error);
         }
     };
@@ -43,17 +56,30 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
         let detail = format!(
             "Vector {} has no such {noun}{}",
             catalogue.version,
-            nearest(kind, known.into_iter()).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+            nearest(kind, known.into_iter())
+                .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
         );
         let error = FieldError::invalid(path.child("type"), kind.as_str(), detail);
         return problems.add(Check::Options, error);
     };
-    judge_value(catalogue.options(entry), component.value, &path, kind, problems);
+    judge_value(
+        catalogue.options(entry),
+        component.value,
+        &path,
+        kind,
+        problems,
+    );
 }
 
 /// Judges everything beside the components.
 pub(crate) fn judge_globals(catalogue: &Catalogue, config: &Value, problems: &mut Problems) {
-    judge_value(catalogue.globals(), config, &FieldPath::root(), "Vector", problems);
+    judge_value(
+        catalogue.globals(),
+        config,
+        &FieldPath::root(),
+        "Vector",
+        problems,
+    );
 }
 
 fn example(component: &Component<'_>) -> &'static str {
@@ -74,7 +100,12 @@ fn judge_value(
     if options.is_silent(value) {
         return;
     }
-    let say = Say { options, value, path, owner };
+    let say = Say {
+        options,
+        value,
+        path,
+        owner,
+    };
     let mut refused = Vec::new();
     for error in options.refused(value) {
         say.all(&error, &mut refused);
@@ -86,7 +117,9 @@ fn judge_value(
     let refused: Vec<_> = unique(refused.into_iter().map(|found| found.error));
     let at: BTreeSet<_> = refused.iter().map(|error| error.path.clone()).collect();
     let ignored = ignored.into_iter().filter(|found| found.is_unknown_name);
-    let ignored = ignored.map(|found| found.error).filter(|error| !at.contains(&error.path));
+    let ignored = ignored
+        .map(|found| found.error)
+        .filter(|error| !at.contains(&error.path));
     for mut error in unique(ignored) {
         error.detail.push_str("; Vector ignores it");
         problems.add(Check::Ignored, error);
@@ -126,7 +159,10 @@ impl Say<'_> {
         let path = self.path_of(error.instance_path());
         let instance: &Value = error.instance();
         let mut add = |error: FieldError| {
-            out.push(Found { error, is_unknown_name: false });
+            out.push(Found {
+                error,
+                is_unknown_name: false,
+            });
         };
         let invalid = |detail: String| {
             if is_secret(&place) || !is_scalar(instance) {
@@ -138,17 +174,24 @@ impl Say<'_> {
         match error.kind() {
             ValidationErrorKind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
-                add(FieldError::required(below(&path, name), format!("`{}` needs it", self.owner)));
+                add(FieldError::required(
+                    below(&path, name),
+                    format!("`{}` needs it", self.owner),
+                ));
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 let known = self.options.names(self.value, &place);
                 for name in unexpected {
                     let others = known.iter().filter(|other| *other != name);
                     let meant = nearest(name, others.map(String::as_str));
-                    let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+                    let meant =
+                        meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
                     let detail = format!("`{}` has no such option{meant}", self.owner);
                     let error = FieldError::forbidden(below(&path, name), detail);
-                    out.push(Found { error, is_unknown_name: true });
+                    out.push(Found {
+                        error,
+                        is_unknown_name: true,
+                    });
                 }
             }
             ValidationErrorKind::Type { kind } => {
@@ -157,7 +200,11 @@ impl Say<'_> {
                     let found = type_of(instance);
                     add(invalid(format!("{detail}, not {found}")));
                 } else {
-                    add(FieldError::type_invalid(path.clone(), instance.clone(), detail));
+                    add(FieldError::type_invalid(
+                        path.clone(),
+                        instance.clone(),
+                        detail,
+                    ));
                 }
             }
             ValidationErrorKind::Enum { options } => {
@@ -167,17 +214,28 @@ impl Say<'_> {
                     other => other.to_string(),
                 });
                 let names: Vec<_> = names.collect();
-                add(FieldError::not_supported(path.clone(), instance.clone(), &names));
+                add(FieldError::not_supported(
+                    path.clone(),
+                    instance.clone(),
+                    &names,
+                ));
             }
-            ValidationErrorKind::Minimum { limit } => add(invalid(format!("must be at least {limit}"))),
-            ValidationErrorKind::Maximum { limit } => add(invalid(format!("must be at most {limit}"))),
+            ValidationErrorKind::Minimum { limit } => {
+                add(invalid(format!("must be at least {limit}")));
+            }
+            ValidationErrorKind::Maximum { limit } => {
+                add(invalid(format!("must be at most {limit}")));
+            }
             ValidationErrorKind::FalseSchema => {
                 let detail = "is not read, since an option before it has a value of another type";
                 add(FieldError::forbidden(path.clone(), detail));
             }
             ValidationErrorKind::Custom { message } => add(invalid(message.clone())),
             ValidationErrorKind::AnyOf { context } => self.any_of(error, context, out),
-            other => add(invalid(format!("is not what `{}` takes here: {other:?}", self.owner))),
+            other => add(invalid(format!(
+                "is not what `{}` takes here: {other:?}",
+                self.owner
+            ))),
         }
     }
 
@@ -212,12 +270,15 @@ impl Say<'_> {
         let path = self.path_of(error.instance_path());
         let found = type_of(error.instance());
         let error = FieldError::invalid_hidden(path, format!("{detail}, not {found}"));
-        out.push(Found { error, is_unknown_name: false });
+        out.push(Found {
+            error,
+            is_unknown_name: false,
+        });
     }
 
     fn path_of(&self, location: &Location) -> FieldPath {
         let mut path = self.path.clone();
-        for segment in location.iter() {
+        for segment in location {
             path = match segment {
                 LocationSegment::Property(name) => below(&path, &name),
                 LocationSegment::Index(index) => path.index(index),
@@ -252,7 +313,10 @@ fn words(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(kind) => article(&kind.to_string()),
         TypeKind::Multiple(kinds) => {
-            let kinds: Vec<_> = kinds.iter().map(|kind| article(&kind.to_string())).collect();
+            let kinds: Vec<_> = kinds
+                .iter()
+                .map(|kind| article(&kind.to_string()))
+                .collect();
             kinds.join(" or ")
         }
     }

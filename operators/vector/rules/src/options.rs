@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 use jsonschema::paths::{LazyLocation, Location, LocationSegment};
 use jsonschema::{Draft, Keyword, ValidationError, Validator};
 use serde_json::{Map, Value, json};
+use shared_validation::FieldPath;
+
+use crate::option_errors::below as path_below;
 
 /// What a value must be.
 pub(crate) struct Options {
@@ -62,23 +65,76 @@ impl Options {
         let mut here = value;
         let mut rest = place.iter();
         loop {
-            nodes = nodes.into_iter().flat_map(|node| self.plain(node, here)).collect();
+            nodes = nodes
+                .into_iter()
+                .flat_map(|node| self.plain(node, here))
+                .collect();
             let Some(segment) = rest.next() else { break };
-            nodes = nodes.into_iter().filter_map(|node| below(node, segment)).collect();
+            nodes = nodes
+                .into_iter()
+                .filter_map(|node| below(node, segment))
+                .collect();
             here = match segment {
                 LocationSegment::Property(name) => &here[&**name],
                 LocationSegment::Index(index) => &here[*index],
             };
         }
-        let properties = nodes.iter().filter_map(|node| node["properties"].as_object());
+        let properties = nodes
+            .iter()
+            .filter_map(|node| node["properties"].as_object());
         properties.flat_map(Map::keys).cloned().collect()
+    }
+
+    /// Every option of a value that names a file, by its path.
+    pub(crate) fn files<'a>(
+        &'a self,
+        value: &'a Value,
+        path: &FieldPath,
+    ) -> Vec<(FieldPath, &'a str)> {
+        let mut found = Vec::new();
+        self.files_below(&self.node, value, path, &mut found);
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    fn files_below<'a>(
+        &'a self,
+        node: &'a Value,
+        value: &'a Value,
+        path: &FieldPath,
+        found: &mut Vec<(FieldPath, &'a str)>,
+    ) {
+        for node in self.plain(node, value) {
+            match value {
+                Value::String(text) if node["file"] == true => found.push((path.clone(), text)),
+                Value::Object(fields) => {
+                    for (name, value) in fields {
+                        let segment = LocationSegment::from(name.as_str());
+                        if let Some(node) = below(node, &segment) {
+                            self.files_below(node, value, &path_below(path, name), found);
+                        }
+                    }
+                }
+                Value::Array(items) => {
+                    let items = items.iter().enumerate();
+                    for (index, value) in items.filter_map(|item| node.get("items").map(|_| item)) {
+                        self.files_below(&node["items"], value, &path.index(index), found);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// What judges a value, once references and alternatives are resolved.
     fn plain<'a>(&'a self, node: &'a Value, value: &Value) -> Vec<&'a Value> {
         if let Some(name) = node["$ref"].as_str() {
             let name = name.trim_start_matches("#/definitions/");
-            return self.definitions.get(name).map_or(Vec::new(), |node| self.plain(node, value));
+            return self
+                .definitions
+                .get(name)
+                .map_or(Vec::new(), |node| self.plain(node, value));
         }
         if let Some(tag) = node["tag"].as_str() {
             let variant = value[tag].as_str().or(node["without"].as_str());
@@ -86,7 +142,10 @@ impl Options {
             return variant.map_or(Vec::new(), |node| self.plain(node, value));
         }
         match node["anyOf"].as_array() {
-            Some(choices) => choices.iter().flat_map(|node| self.plain(node, value)).collect(),
+            Some(choices) => choices
+                .iter()
+                .flat_map(|node| self.plain(node, value))
+                .collect(),
             None => vec![node],
         }
     }
@@ -95,9 +154,9 @@ impl Options {
 /// What judges a part of a value.
 fn below<'a>(node: &'a Value, segment: &LocationSegment<'_>) -> Option<&'a Value> {
     match segment {
-        LocationSegment::Property(name) => {
-            node["properties"].get(&**name).or(node.get("additionalProperties"))
-        }
+        LocationSegment::Property(name) => node["properties"]
+            .get(&**name)
+            .or(node.get("additionalProperties")),
         LocationSegment::Index(_) => node.get("items"),
     }
 }
@@ -109,11 +168,7 @@ enum Closed {
 }
 
 /// Everything that a node refers to, directly or not.
-fn collect(
-    node: &Value,
-    definition: &impl Fn(&str) -> Value,
-    all: &mut BTreeMap<String, Value>,
-) {
+fn collect(node: &Value, definition: &impl Fn(&str) -> Value, all: &mut BTreeMap<String, Value>) {
     match node {
         Value::Object(fields) => {
             if let Some(name) = fields.get("$ref").and_then(Value::as_str)
@@ -124,7 +179,9 @@ fn collect(
                 all.insert(name.to_owned(), found.clone());
                 collect(&found, definition, all);
             }
-            fields.values().for_each(|value| collect(value, definition, all));
+            fields
+                .values()
+                .for_each(|value| collect(value, definition, all));
         }
         Value::Array(items) => items.iter().for_each(|item| collect(item, definition, all)),
         _ => {}
@@ -151,7 +208,7 @@ fn json_schema(node: &Value, closed: Closed) -> Value {
     let mut out = Map::new();
     for (name, value) in node.as_object().into_iter().flatten() {
         let value = match name.as_str() {
-            "closed" | "optionalParts" => continue,
+            "closed" | "file" | "optionalParts" => continue,
             "properties" => {
                 let properties = value.as_object().into_iter().flatten();
                 let properties =
@@ -187,7 +244,9 @@ fn unread(part: &Value, closed: Closed) -> Vec<Value> {
     let fields: Vec<_> = part.as_object().into_iter().flatten().collect();
     let breaks = fields.iter().enumerate().map(|(index, (name, node))| {
         let after = fields[index + 1..].iter();
-        let after: Map<_, _> = after.map(|(name, _)| ((*name).clone(), false.into())).collect();
+        let after: Map<_, _> = after
+            .map(|(name, _)| ((*name).clone(), false.into()))
+            .collect();
         json!({
             "if": {"properties": {*name: json_schema(node, closed)}},
             "else": {"properties": after},
@@ -227,11 +286,17 @@ impl Keyword for Whole {
         if self.is_valid(value) {
             return Ok(());
         }
-        let message = "must be a whole number, without a point";
-        Err(ValidationError::custom(Location::new(), location.into(), value, message))
+        let message = "must be a whole number of at most 9223372036854775807, without a point";
+        Err(ValidationError::custom(
+            Location::new(),
+            location.into(),
+            value,
+            message,
+        ))
     }
 
     fn is_valid(&self, value: &Value) -> bool {
-        !value.is_f64()
+        // A fraction is told of as what it is.
+        !value.is_f64() || value.as_f64().is_some_and(|number| number.fract() != 0.0)
     }
 }

@@ -41,8 +41,12 @@ pub(crate) fn of(
             let routes = component.option("routes").and_then(Value::as_array);
             let mut outputs: Vec<(String, Types)> = Vec::new();
             for (index, route) in routes.into_iter().flatten().enumerate() {
-                let Some(name) = route["name"].as_str() else { continue };
-                let path = FieldPath::new(component.path()).child("routes").index(index);
+                let Some(name) = route["name"].as_str() else {
+                    continue;
+                };
+                let path = FieldPath::new(component.path())
+                    .child("routes")
+                    .index(index);
                 reserved(name, path.child("name"), problems);
                 if outputs.iter().any(|(other, _)| *other == named(name)) {
                     let error = FieldError::duplicate(path.child("name"), name);
@@ -107,13 +111,20 @@ fn has_several(component: &Component<'_>) -> bool {
 
 /// What a source gives: a codec may read more than logs.
 fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: Types) -> Types {
-    let codec = component.option("decoding").and_then(|decoding| decoding["codec"].as_str());
-    codec.and_then(|codec| catalogue.decoders.get(codec)).copied().unwrap_or(gives)
+    let codec = component
+        .option("decoding")
+        .and_then(|decoding| decoding["codec"].as_str());
+    codec
+        .and_then(|codec| catalogue.decoders.get(codec))
+        .copied()
+        .unwrap_or(gives)
 }
 
 /// What a sink takes: where its type takes everything, a codec may write less.
 fn encoded(catalogue: &Catalogue, component: &Component<'_>, accepts: Types) -> Types {
-    let codec = component.option("encoding").and_then(|encoding| encoding["codec"].as_str());
+    let codec = component
+        .option("encoding")
+        .and_then(|encoding| encoding["codec"].as_str());
     let Some(codec) = codec else { return accepts };
     let writes = catalogue.encoders.get(codec).copied().unwrap_or(Types::LOG);
     accepts.and(writes)

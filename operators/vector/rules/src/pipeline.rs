@@ -6,10 +6,10 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use shared_validation::{Kind, Rule, completed};
+use shared_validation::{Kind, Settings, completed};
 
 use crate::crd;
-use crate::pipeline_rules;
+use crate::{pipeline_rules, tenant_policy};
 
 /// A log pipeline: where events come from, what becomes of them, and where they go.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,8 @@ pub struct PipelineSpec {
     /// Secrets that components name as `SECRET[name.key]`, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
+    #[x_kube(validation = Rule::new("self.all(k, k.matches('^[A-Za-z0-9_]+$'))")
+        .message("a name must have letters, digits and '_' only: it stands in `SECRET[name.key]` [secret-name]"))]
     pub secret: BTreeMap<String, SecretSource>,
 
     /// Whether the names of the components stay as they are, without the pipeline's before them.
@@ -95,7 +97,11 @@ pub struct PipelineStatus {
     pub reason: Option<String>,
 
     /// A fingerprint of what was judged, and by which rules.
-    #[serde(default, rename = "LastAppliedPipelineHash", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "LastAppliedPipelineHash",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub last_applied_pipeline_hash: Option<i64>,
 
     /// A fingerprint of the Secrets that it names.
@@ -156,8 +162,12 @@ impl Kind for VectorPipeline {
         example()
     }
 
-    fn rules() -> Vec<Rule<Self>> {
+    fn rules() -> Vec<shared_validation::Rule<Self>> {
         pipeline_rules::all()
+    }
+
+    fn settings() -> Option<Settings> {
+        Some(tenant_policy::SETTINGS)
     }
 }
 
@@ -173,7 +183,7 @@ impl Kind for ClusterVectorPipeline {
         crd["metadata"]["name"] = format!("{plural}.{}", crd::GROUP).into();
         crd["spec"]["names"] = json!({
             "kind": Self::KIND, "plural": plural, "singular": "clustervectorpipeline",
-            "shortNames": ["cvp"], "categories": ["all"],
+            "shortNames": ["cvp"],
         });
         crd["spec"]["scope"] = "Cluster".into();
         crd
@@ -183,8 +193,12 @@ impl Kind for ClusterVectorPipeline {
         example()
     }
 
-    fn rules() -> Vec<Rule<Self>> {
+    fn rules() -> Vec<shared_validation::Rule<Self>> {
         pipeline_rules::all()
+    }
+
+    fn settings() -> Option<Settings> {
+        Some(tenant_policy::SETTINGS)
     }
 }
 
@@ -219,6 +233,10 @@ impl PipelineSpec {
 
 fn whole_numbers(value: &mut Value) {
     match value {
+        // Beyond 64 bits with a sign, the API server has numbers as doubles.
+        Value::Number(number) if number.as_i64().is_none() && number.is_u64() => {
+            *value = number.as_f64().into();
+        }
         Value::Number(number) if number.is_f64() => {
             let float = number.as_f64().unwrap_or_default();
             #[expect(clippy::cast_possible_truncation, reason = "bounded by 2^53")]

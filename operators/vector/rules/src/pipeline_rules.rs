@@ -1,13 +1,17 @@
 //! The rules of pipelines, of tenants' and of administrators'.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
 use crate::catalogue::Catalogue;
 use crate::component::Family;
+use crate::language::Language;
 use crate::pipeline::Pipeline;
 use crate::problem::Check;
 use crate::role::{KUBERNETES_EVENTS, Role};
+use crate::tenant_policy::TenantPolicy;
 use crate::{tenants, verdicts};
 
 const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
@@ -98,10 +102,21 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
 fn found<K: Pipeline>(check: Check, subject: &Subject<'_, K>, findings: &mut Findings) {
     let mut config = subject.object.spec().configuration();
     stand_in(&mut config);
-    for problem in verdicts::of(&config).iter() {
+    let language = Language {
+        denied: if K::IS_TENANTS {
+            TenantPolicy::of(subject.settings).denied_functions
+        } else {
+            BTreeSet::new()
+        },
+        ..Language::default()
+    };
+    for problem in verdicts::of(&config, &language).iter() {
         if problem.check == check {
             let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
-            findings.push(FieldError { path, ..problem.error.clone() });
+            findings.push(FieldError {
+                path,
+                ..problem.error.clone()
+            });
         }
     }
 }
@@ -117,23 +132,38 @@ fn stand_in(config: &mut Value) {
 }
 
 fn one_role<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let Some(sources) = &subject.object.spec().sources else { return };
+    let Some(sources) = &subject.object.spec().sources else {
+        return;
+    };
     if sources.is_empty() || Role::of(sources).is_some() {
         return;
     }
-    let kinds = || sources.iter().filter_map(|(id, source)| Some((id, source["type"].as_str()?)));
+    let kinds = || {
+        sources
+            .iter()
+            .filter_map(|(id, source)| Some((id, source["type"].as_str()?)))
+    };
     let mut is_told = false;
     for (id, kind) in kinds() {
         let is_known = Catalogue::shipped().entry(Family::Source, kind).is_some();
         if is_known && !Role::can_be_run(kind) {
             let path = format!("spec.sources[{id}].type");
-            findings.invalid(&path, kind, "neither agents nor aggregators run sources of this type");
+            findings.invalid(
+                &path,
+                kind,
+                "neither agents nor aggregators run sources of this type",
+            );
             is_told = true;
         }
     }
-    let all_known = kinds().count() == sources.len() && kinds().all(|(_, kind)| Role::can_be_run(kind));
+    let all_known =
+        kinds().count() == sources.len() && kinds().all(|(_, kind)| Role::can_be_run(kind));
     if all_known && !is_told {
-        let detail = "some of the sources belong on every node and others in one place; divide the pipeline";
-        findings.push(FieldError::invalid_hidden(FieldPath::new("spec.sources"), detail));
+        let detail =
+            "some of the sources belong on every node and others in one place; divide the pipeline";
+        findings.push(FieldError::invalid_hidden(
+            FieldPath::new("spec.sources"),
+            detail,
+        ));
     }
 }

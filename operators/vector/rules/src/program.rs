@@ -8,8 +8,15 @@ use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
 use vrl::path::PathPrefix;
 
 use crate::functions::{self, Meanings, Tables};
+use crate::language::Language;
 use crate::limits;
 use crate::problem::{Check, Problems};
+
+/// How many of the compiler's findings in one program are told.
+const MOST_TOLD: usize = 10;
+
+/// The longest line that is drawn, in bytes.
+const LONGEST_DRAWN: usize = 400;
 
 /// What a program is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,27 +31,36 @@ pub(crate) enum Purpose {
 pub(crate) fn judge(
     source: &str,
     purpose: Purpose,
-    tables: &Tables,
+    language: &Language,
     path: &FieldPath,
     problems: &mut Problems,
 ) {
     if let Some(detail) = limits::exceeded(source) {
-        return problems.add(Check::Limits, FieldError::invalid_hidden(path.clone(), detail));
+        return problems.add(
+            Check::Limits,
+            FieldError::invalid_hidden(path.clone(), detail),
+        );
     }
-    let compiled = limits::on_a_large_stack(|| compile(source, purpose, tables));
+    let compiled = limits::on_a_large_stack(|| compile(source, purpose, language));
     let wrong = |detail: String| FieldError::invalid_hidden(path.clone(), detail);
     match compiled {
         Err(diagnostics) => {
-            for diagnostic in diagnostics {
-                problems.add(Check::Programs, wrong(told(source, diagnostic)));
+            let mut diagnostics = diagnostics.into_iter();
+            for diagnostic in diagnostics.by_ref().take(MOST_TOLD) {
+                problems.add(Check::Programs, wrong(told(source, diagnostic, true)));
+            }
+            let more = diagnostics.count();
+            if more > 0 {
+                let detail = format!("and {more} more, which may come of those before");
+                problems.add(Check::Programs, wrong(detail));
             }
         }
         Ok(Compiled { warnings, problem }) => {
             if let Some(problem) = problem {
                 problems.add(Check::Programs, wrong(problem));
             }
-            for diagnostic in warnings {
-                problems.add(Check::ProgramAdvice, wrong(told(source, diagnostic)));
+            for diagnostic in warnings.into_iter().take(MOST_TOLD) {
+                problems.add(Check::ProgramAdvice, wrong(told(source, diagnostic, false)));
             }
         }
     }
@@ -53,11 +69,17 @@ pub(crate) fn judge(
 /// Judges a query in Datadog's search syntax.
 pub(crate) fn judge_search(source: &str, path: &FieldPath, problems: &mut Problems) {
     if let Some(detail) = limits::exceeded(source) {
-        return problems.add(Check::Limits, FieldError::invalid_hidden(path.clone(), detail));
+        return problems.add(
+            Check::Limits,
+            FieldError::invalid_hidden(path.clone(), detail),
+        );
     }
     if let Err(error) = limits::on_a_large_stack(|| source.parse::<QueryNode>()) {
         let detail = format!("is no search query: {error}");
-        problems.add(Check::Programs, FieldError::invalid(path.clone(), source, detail));
+        problems.add(
+            Check::Programs,
+            FieldError::invalid(path.clone(), source, detail),
+        );
     }
 }
 
@@ -67,26 +89,45 @@ struct Compiled {
     problem: Option<String>,
 }
 
-fn compile(source: &str, purpose: Purpose, tables: &Tables) -> Result<Compiled, DiagnosticList> {
+fn compile(
+    source: &str,
+    purpose: Purpose,
+    language: &Language,
+) -> Result<Compiled, DiagnosticList> {
     let mut config = CompileConfig::default();
-    config.set_custom(tables.clone());
+    config.set_custom(Tables(language.tables.clone()));
     config.set_custom(Meanings::default());
     if purpose == Purpose::Condition {
         config.set_read_only();
     }
     let environment = ExternalEnv::default();
-    let CompilationResult { program, warnings, config } =
-        compile_with_external(source, functions::all(), &environment, config)?;
+    let CompilationResult {
+        program,
+        warnings,
+        config,
+    } = compile_with_external(
+        source,
+        &functions::but(&language.denied),
+        &environment,
+        config,
+    )?;
     let problem = match purpose {
         Purpose::Condition => not_boolean(&program),
-        Purpose::Remap => config.get_custom().and_then(|meanings| dangling(&program, meanings)),
+        Purpose::Remap => config
+            .get_custom()
+            .and_then(|meanings| dangling(&program, meanings)),
     };
     Ok(Compiled { warnings, problem })
 }
 
 fn not_boolean(program: &Program) -> Option<String> {
     let result = program.final_type_info().result;
-    let detail = || format!("a condition must be a boolean, and this is {}", result.kind());
+    let detail = || {
+        format!(
+            "a condition must be a boolean, and this is {}",
+            result.kind()
+        )
+    };
     (!result.is_boolean()).then(detail)
 }
 
@@ -105,15 +146,20 @@ fn dangling(program: &Program, meanings: &Meanings) -> Option<String> {
     })
 }
 
-/// A diagnostic with the place in the program, the line and what is under it.
-fn told(source: &str, diagnostic: Diagnostic) -> String {
+/// A diagnostic with the place in the program; drawn, with the line and what is under it as well.
+fn told(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
     let at = diagnostic.labels.iter().find(|label| label.primary);
-    let at = at.or(diagnostic.labels.first()).map(|label| label.span.start());
+    let at = at
+        .or(diagnostic.labels.first())
+        .map(|label| label.span.start());
     let place = at.filter(|at| source.is_char_boundary(*at)).map(|at| {
         let before = &source[..at];
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        format!("line {line}, column {}: ", before[start..].chars().count() + 1)
+        format!(
+            "line {line}, column {}: ",
+            before[start..].chars().count() + 1
+        )
     });
     let mut message = diagnostic.message.clone();
     if let Some(label) = diagnostic.labels.iter().find(|label| label.primary)
@@ -121,6 +167,9 @@ fn told(source: &str, diagnostic: Diagnostic) -> String {
         && label.message != message
     {
         message = format!("{message}: {}", label.message);
+    }
+    if !is_drawn || source.lines().any(|line| line.len() > LONGEST_DRAWN) {
+        return format!("{}{message}", place.unwrap_or_default());
     }
     let drawn = Formatter::new(source, diagnostic).to_string();
     // Not the message again, nor where to read more in general.

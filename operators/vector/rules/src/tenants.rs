@@ -1,75 +1,287 @@
 //! What a tenant's pipeline may do: it runs beside those of others, in a process that has more rights than its
 //! author.
 
-use serde_json::{Map, Value};
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
+use crate::catalogue::Catalogue;
+use crate::component::{Component, Family, components};
+use crate::option_errors::below;
 use crate::pipeline::Pipeline;
-use crate::role::Role;
+use crate::role::{KUBERNETES_EVENTS, Role};
+use crate::tenant_policy::TenantPolicy;
 
 const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
-const LABELS: &str = "https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name";
+const LABELS: &str =
+    "https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name";
+const OWN: &str = "Lockstep's own: who runs a pipeline may do more than who writes it";
+const VARIABLES: &str =
+    "https://vector.dev/docs/reference/environment_variables/#environment-variable-interpolation";
+
+const PIPELINE: &[&str] = &["spec.sources", "spec.transforms", "spec.sinks"];
 
 pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
     if !K::IS_TENANTS {
-        return Vec::new();
+        return vec![secret_rule(
+            "A Secret is named with its namespace.",
+            administrators_secret,
+        )];
     }
+    let rule = |id, sentence, source, check| Rule {
+        id,
+        sentence,
+        severity: Severity::Error,
+        source,
+        reads: PIPELINE,
+        check,
+    };
     vec![
+        rule(
+            "tenant-components",
+            "A pipeline in a namespace has components that are for tenants: on the nodes, it reads the logs of Pods and nothing else.",
+            OPERATOR,
+            kinds,
+        ),
+        rule(
+            "tenant-namespace",
+            "A pipeline in a namespace reads the logs and events of its own namespace only.",
+            LABELS,
+            namespace,
+        ),
+        rule(
+            "tenant-files",
+            "A pipeline in a namespace names no file of the agent's but those that the policy allows.",
+            OWN,
+            files,
+        ),
+        rule(
+            "tenant-environment",
+            "A pipeline in a namespace names no variable of the agent's environment, and no secret but its own.",
+            VARIABLES,
+            environment,
+        ),
+        rule(
+            "tenant-inputs",
+            "An input names a component of its own pipeline, without a pattern that others could match.",
+            OWN,
+            inputs,
+        ),
         Rule {
-            id: "tenant-sources",
-            sentence: "On the nodes, a pipeline in a namespace reads the logs of Pods and nothing else.",
+            id: "tenant-prefix",
+            sentence: "The names of a tenant's components carry the pipeline's: they cannot be others'.",
             severity: Severity::Error,
-            source: OPERATOR,
-            reads: &["spec.sources"],
-            check: sources,
+            source: OWN,
+            reads: &["spec.skipPrefix"],
+            check: prefix,
         },
-        Rule {
-            id: "tenant-namespace",
-            sentence: "A pipeline in a namespace reads the logs of its own namespace only.",
-            severity: Severity::Error,
-            source: LABELS,
-            reads: &["spec.sources"],
-            check: namespace,
-        },
+        secret_rule(
+            "A Secret is of the pipeline's own namespace, which is not named.",
+            tenants_secret,
+        ),
     ]
 }
 
-fn each<'a, K: Pipeline>(
-    subject: &'a Subject<'_, K>,
-) -> impl Iterator<Item = (String, &'a Value)> {
-    let sources = subject.object.spec().sources.iter().flat_map(Map::iter);
-    sources.map(|(id, source)| (format!("spec.sources[{id}]"), source))
+fn secret_rule<K: Pipeline>(
+    sentence: &'static str,
+    check: fn(&Subject<'_, K>, &mut Findings),
+) -> Rule<K> {
+    Rule {
+        id: "secret-namespace",
+        sentence,
+        severity: Severity::Error,
+        source: OPERATOR,
+        reads: &["spec.secret"],
+        check,
+    }
 }
 
-fn sources<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+/// Calls with every component of a pipeline, its path and the policy.
+fn each<K: Pipeline>(
+    subject: &Subject<'_, K>,
+    mut judge: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
+) {
+    let policy = TenantPolicy::of(subject.settings);
+    let config = subject.object.spec().configuration();
+    for component in config.as_object().into_iter().flat_map(components) {
+        let path = FieldPath::new(format!("spec.{}", component.path()));
+        judge(&component, &path, &policy);
+    }
+}
+
+fn kinds<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     let sources = subject.object.spec().sources.as_ref();
-    if sources.and_then(Role::of) != Some(Role::Agent) {
-        return;
-    }
-    for (path, source) in each(subject) {
-        let kind = source["type"].as_str().unwrap_or_default();
-        if kind != "kubernetes_logs" {
-            let detail = "a VectorPipeline reads `kubernetes_logs` only; what reads the node itself is for a ClusterVectorPipeline";
-            findings.invalid(&format!("{path}.type"), kind, detail);
-        }
-    }
+    let role = sources.and_then(Role::of);
+    each(subject, |component, path, policy| {
+        let Some(kind) = component.kind() else { return };
+        let is_agents = component.family == Family::Source && role == Some(Role::Agent);
+        let detail = if policy.denied(component.family).contains(kind) {
+            format!(
+                "{}s of this type are not for tenants; an administrator can have one in a ClusterVectorPipeline, or allow it in the policy",
+                component.family.noun()
+            )
+        } else if is_agents && kind != "kubernetes_logs" {
+            "a VectorPipeline reads `kubernetes_logs` on the nodes and nothing else; what reads the node itself is for a ClusterVectorPipeline".to_owned()
+        } else {
+            return;
+        };
+        findings.push(FieldError::invalid(path.child("type"), kind, detail));
+    });
 }
 
 fn namespace<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let namespace = subject.object.namespace().unwrap_or_default();
-    for (path, source) in each(subject) {
-        if source["type"] != "kubernetes_logs" {
-            continue;
-        }
-        let own = format!("kubernetes.io/metadata.name={namespace}");
-        match source.get("extra_namespace_label_selector") {
-            None => {}
-            Some(Value::String(selector)) if selector.is_empty() || *selector == own => {}
-            Some(other) => {
-                let path = FieldPath::new(format!("{path}.extra_namespace_label_selector"));
-                let detail = format!("leave it out, or set it to `{own}`: other namespaces are others'");
-                findings.push(FieldError::invalid(path, other.clone(), detail));
+    // At a desk, it may be the command's to tell.
+    let namespace = subject.object.namespace();
+    let mut events = 0;
+    each(subject, |component, path, _| match component.kind() {
+        Some("kubernetes_logs") => {
+            let option = "extra_namespace_label_selector";
+            let selector = component.option(option);
+            let name = selector.and_then(Value::as_str);
+            let name =
+                name.and_then(|selector| selector.strip_prefix("kubernetes.io/metadata.name="));
+            let is_one = name.is_some_and(|name| !name.contains([',', ' ', '=', '!']));
+            let is_own = selector.is_none_or(|selector| selector == "")
+                || is_one && namespace.is_none_or(|own| name == Some(own));
+            if let Some(selector) = selector.filter(|_| !is_own) {
+                let own = namespace.unwrap_or("<namespace>");
+                let detail = format!(
+                    "leave it out, or set it to `kubernetes.io/metadata.name={own}`: other namespaces are others'"
+                );
+                findings.push(FieldError::invalid(
+                    path.child(option),
+                    selector.clone(),
+                    detail,
+                ));
             }
+        }
+        Some(KUBERNETES_EVENTS) if component.family == Family::Source => {
+            events += 1;
+            if events > 1 {
+                let detail = "a pipeline has one source of events";
+                findings.push(FieldError::invalid(
+                    path.child("type"),
+                    KUBERNETES_EVENTS,
+                    detail,
+                ));
+            }
+        }
+        _ => {}
+    });
+}
+
+fn files<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let catalogue = Catalogue::shipped();
+    each(subject, |component, path, policy| {
+        let kind = component.kind().unwrap_or_default();
+        let Some(entry) = catalogue.entry(component.family, kind) else {
+            return;
+        };
+        for (path, name) in catalogue.options(entry).files(component.value, path) {
+            // Some take the text of a certificate in place of its file's name.
+            let is_text = name.trim_start().starts_with("-----BEGIN ");
+            if !is_text && !policy.allows_file(name) {
+                let allowed = policy.files.join("`, `");
+                let detail =
+                    format!("a tenant's pipeline names no files of the agent's but `{allowed}`");
+                findings.push(FieldError::invalid(path, name, detail));
+            }
+        }
+    });
+}
+
+/// As Vector reads them in the text of a configuration, wherever they stand.
+static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\$\$|\$(?P<plain>[[:word:].]+)|\$\{(?P<braced>[[:word:].]+)|SECRET\[(?P<secret>[[:word:]]+)\.")
+        .expect("a pattern")
+});
+
+fn environment<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let secrets = &subject.object.spec().secret;
+    each(subject, |component, path, policy| {
+        let id = Value::from(component.id);
+        let mut judge = |text: &str, path: &FieldPath| {
+            for named in NAMED.captures_iter(text) {
+                let name = |group: &str| named.name(group).map(|name| name.as_str());
+                if let Some(name) = name("plain").or(name("braced"))
+                    && !policy.environment.contains(name)
+                {
+                    let detail = format!(
+                        "Vector replaces `${name}` by a variable of the agent's environment, which is not the tenant's; write `$$` for a `$`"
+                    );
+                    findings.push(FieldError::invalid_hidden(path.clone(), detail));
+                }
+                if let Some(name) = name("secret")
+                    && !secrets.contains_key(name)
+                {
+                    let detail =
+                        format!("`spec.secret` has no `{name}`; name one of its own secrets");
+                    findings.push(FieldError::invalid_hidden(path.clone(), detail));
+                }
+            }
+        };
+        texts(&id, path, &mut judge);
+        texts(component.value, path, &mut judge);
+    });
+}
+
+/// Calls with every text in a value, names of fields included.
+fn texts(value: &Value, path: &FieldPath, judge: &mut impl FnMut(&str, &FieldPath)) {
+    match value {
+        Value::String(text) => judge(text, path),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                texts(item, &path.index(index), judge);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = below(path, name);
+                judge(name, &path);
+                texts(value, &path, judge);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn inputs<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    each(subject, |component, path, _| {
+        for (index, input) in component.inputs().enumerate() {
+            if input.contains(['*', '?', '[']) {
+                let path = path.child("inputs").index(index);
+                let detail = "name the components one by one: a pattern would match those of other pipelines";
+                findings.push(FieldError::invalid(path, input, detail));
+            }
+        }
+    });
+}
+
+fn prefix<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    if subject.object.spec().skip_prefix {
+        let detail = "names without the pipeline's could be those of other tenants; leave it out";
+        findings.invalid("spec.skipPrefix", true, detail);
+    }
+}
+
+fn tenants_secret<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    for (name, secret) in &subject.object.spec().secret {
+        if let Some(namespace) = &secret.namespace {
+            let path = FieldPath::new("spec.secret").key(name).child("namespace");
+            let detail = "a VectorPipeline names Secrets of its own namespace; leave this out";
+            findings.push(FieldError::invalid(path, namespace.as_str(), detail));
+        }
+    }
+}
+
+fn administrators_secret<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    for (name, secret) in &subject.object.spec().secret {
+        if secret.namespace.is_none() {
+            let path = FieldPath::new("spec.secret").key(name).child("namespace");
+            let detail = "a ClusterVectorPipeline is in no namespace: name that of the Secret";
+            findings.push(FieldError::required(path, detail));
         }
     }
 }

@@ -11,6 +11,9 @@ use crate::flow::Types;
 use crate::outputs;
 use crate::problem::{Check, Problems};
 
+/// For how many problems it is guessed what was meant: each is compared with every output.
+const MOST_GUESSED: usize = 20;
+
 /// Everything that flows, by the name of the output.
 struct Outputs<'a> {
     /// The types that it carries, and whose it is.
@@ -31,15 +34,22 @@ pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems
     let all: Vec<_> = components(config).collect();
     presence(config, problems);
     names(&all, problems);
-    let mut outputs = Outputs { by_name: BTreeMap::new() };
+    let mut outputs = Outputs {
+        by_name: BTreeMap::new(),
+    };
     for component in &all {
         for (name, types) in outputs::of(catalogue, component, problems) {
             outputs.by_name.insert(name, (types, *component));
         }
     }
-    let is_relaxed = config.get("wildcard_matching").is_some_and(|value| value == "relaxed");
+    let is_relaxed = config
+        .get("wildcard_matching")
+        .is_some_and(|value| value == "relaxed");
     let mut edges = Vec::new();
-    for component in all.iter().filter(|component| component.family != Family::Source) {
+    for component in all
+        .iter()
+        .filter(|component| component.family != Family::Source)
+    {
         edges.append(&mut inputs(component, &all, &outputs, is_relaxed, problems));
     }
     types(catalogue, &outputs, &edges, problems);
@@ -49,8 +59,14 @@ pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems
 
 fn presence(config: &Map<String, Value>, problems: &mut Problems) {
     for (family, detail) in [
-        (Family::Source, "a pipeline needs a source: without one no events come in"),
-        (Family::Sink, "a pipeline needs a sink: without one no events go out"),
+        (
+            Family::Source,
+            "a pipeline needs a source: without one no events come in",
+        ),
+        (
+            Family::Sink,
+            "a pipeline needs a sink: without one no events go out",
+        ),
     ] {
         let block = config.get(family.block());
         let is_empty = block.is_none_or(|block| block.as_object().is_some_and(Map::is_empty));
@@ -67,12 +83,18 @@ fn names(all: &[Component<'_>], problems: &mut Problems) {
         let path = FieldPath::new(component.path());
         if component.id.contains('.') {
             let detail = "a component's name must not have a `.`: it stands between a component and its output";
-            problems.add(Check::Topology, FieldError::invalid(path.clone(), component.id, detail));
+            problems.add(
+                Check::Topology,
+                FieldError::invalid(path.clone(), component.id, detail),
+            );
         }
         match seen.get(component.id) {
             Some(other) => {
                 let detail = format!("a {} has this name already; names are unique", other.noun());
-                problems.add(Check::Topology, FieldError::invalid(path, component.id, detail));
+                problems.add(
+                    Check::Topology,
+                    FieldError::invalid(path, component.id, detail),
+                );
             }
             None => drop(seen.insert(component.id, component.family)),
         }
@@ -97,20 +119,29 @@ fn inputs<'a>(
         return Vec::new();
     }
     let mut edges: Vec<Edge<'a>> = Vec::new();
+    let mut taken = BTreeSet::new();
     for (index, input) in written.iter().enumerate() {
-        let Some(input) = input.as_str() else { continue };
+        let Some(input) = input.as_str() else {
+            continue;
+        };
         let path = path.index(index);
         let found = matching(input, to, outputs);
         if found.is_empty() && !(is_relaxed && input.contains('*')) {
-            let error = FieldError::invalid(path.clone(), input, unknown(input, to, all, outputs));
+            let detail = unknown(input, to, all, outputs, problems.0.len() < MOST_GUESSED);
+            let error = FieldError::invalid(path.clone(), input, detail);
             problems.add(Check::Topology, error);
         }
         for from in found {
-            if edges.iter().any(|edge| edge.from == from) {
-                let detail = format!("`{from}` is an input already; leave one of them out");
-                problems.add(Check::Topology, FieldError::invalid(path.clone(), input, detail));
+            if taken.insert(from.clone()) {
+                edges.push(Edge {
+                    to: *to,
+                    index,
+                    from,
+                });
             } else {
-                edges.push(Edge { to: *to, index, from });
+                let detail = format!("`{from}` is an input already; leave one of them out");
+                let error = FieldError::invalid(path.clone(), input, detail);
+                problems.add(Check::Topology, error);
             }
         }
     }
@@ -120,7 +151,12 @@ fn inputs<'a>(
 /// The outputs that an input means: it is a pattern, and never means the component itself.
 fn matching(input: &str, to: &Component<'_>, outputs: &Outputs<'_>) -> Vec<String> {
     let is_pattern = input.contains(['*', '?', '[']);
-    let exact = || outputs.by_name.contains_key(input).then(|| input.to_owned());
+    let exact = || {
+        outputs
+            .by_name
+            .contains_key(input)
+            .then(|| input.to_owned())
+    };
     if !is_pattern {
         return exact().into_iter().collect();
     }
@@ -138,6 +174,7 @@ fn unknown(
     to: &Component<'_>,
     all: &[Component<'_>],
     outputs: &Outputs<'_>,
+    is_guessed: bool,
 ) -> String {
     let named = all.iter().find(|component| component.id == input);
     if let Some(named) = named {
@@ -148,32 +185,50 @@ fn unknown(
         let own = own.filter(|(_, (_, owner))| owner.id == named.id);
         let own: Vec<_> = own.map(|(name, _)| format!("`{name}`")).collect();
         if !own.is_empty() {
-            return format!("has no output by its own name; name one of {}", own.join(", "));
+            return format!(
+                "has no output by its own name; name one of {}",
+                own.join(", ")
+            );
         }
     }
     if input.contains('*') {
         return "matches no component; `wildcard_matching: relaxed` would allow that".to_owned();
     }
     let others = outputs.by_name.keys().map(String::as_str);
-    match nearest(input, others.filter(|name| *name != to.id)) {
+    let others = others.filter(|name| is_guessed && *name != to.id);
+    match nearest(input, others) {
         Some(meant) => format!("no component has this output; did you mean `{meant}`?"),
         None => "no component has this output".to_owned(),
     }
 }
 
-fn types(catalogue: &Catalogue, outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut Problems) {
+fn types(
+    catalogue: &Catalogue,
+    outputs: &Outputs<'_>,
+    edges: &[Edge<'_>],
+    problems: &mut Problems,
+) {
     for edge in edges {
-        let Some((gives, _)) = outputs.by_name.get(&edge.from) else { continue };
-        let Some(accepts) = outputs::accepted(catalogue, &edge.to) else { continue };
+        let Some((gives, _)) = outputs.by_name.get(&edge.from) else {
+            continue;
+        };
+        let Some(accepts) = outputs::accepted(catalogue, &edge.to) else {
+            continue;
+        };
         if gives.and(accepts).is_empty() {
-            let path = FieldPath::new(edge.to.path()).child("inputs").index(edge.index);
+            let path = FieldPath::new(edge.to.path())
+                .child("inputs")
+                .index(edge.index);
             let detail = format!(
                 "gives {}, and this {} takes {}",
                 gives.words(),
                 edge.to.family.noun(),
                 accepts.words()
             );
-            problems.add(Check::Topology, FieldError::invalid(path, edge.from.as_str(), detail));
+            problems.add(
+                Check::Topology,
+                FieldError::invalid(path, edge.from.as_str(), detail),
+            );
         }
     }
 }
@@ -181,9 +236,15 @@ fn types(catalogue: &Catalogue, outputs: &Outputs<'_>, edges: &[Edge<'_>], probl
 /// Reports each way that leads back to its beginning, at the input that closes it.
 fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut Problems) {
     let mut before: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
-    for edge in edges.iter().filter(|edge| edge.to.family == Family::Transform) {
+    for edge in edges
+        .iter()
+        .filter(|edge| edge.to.family == Family::Transform)
+    {
         if let Some((_, owner)) = outputs.by_name.get(&edge.from) {
-            before.entry(edge.to.id).or_default().push((owner.id, edge.index));
+            before
+                .entry(edge.to.id)
+                .or_default()
+                .push((owner.id, edge.index));
         }
     }
     let mut done: BTreeSet<&str> = BTreeSet::new();
@@ -219,7 +280,11 @@ fn shown(way: &[&str]) -> String {
     if way.len() <= SHOWN {
         return way.join(" → ");
     }
-    format!("{} → … → {}", way[..SHOWN - 1].join(" → "), way[way.len() - 1])
+    format!(
+        "{} → … → {}",
+        way[..SHOWN - 1].join(" → "),
+        way[way.len() - 1]
+    )
 }
 
 fn unused(
@@ -228,10 +293,13 @@ fn unused(
     edges: &[Edge<'_>],
     problems: &mut Problems,
 ) {
-    let used: BTreeSet<&str> = edges.iter().filter_map(|edge| {
-        outputs.by_name.get(&edge.from).map(|(_, owner)| owner.id)
-    }).collect();
-    let makers = all.iter().filter(|component| component.family != Family::Sink);
+    let used: BTreeSet<&str> = edges
+        .iter()
+        .filter_map(|edge| outputs.by_name.get(&edge.from).map(|(_, owner)| owner.id))
+        .collect();
+    let makers = all
+        .iter()
+        .filter(|component| component.family != Family::Sink);
     for component in makers.filter(|component| !used.contains(component.id)) {
         let path = FieldPath::new(component.path());
         let detail = format!("nobody takes what this {} gives", component.family.noun());

@@ -4,16 +4,16 @@ use serde_json::Value;
 use shared_validation::{FieldError, FieldPath};
 
 use crate::component::Component;
-use crate::functions::Tables;
+use crate::language::Language;
 use crate::problem::{Check, Problems};
 use crate::program::{self, Purpose};
 
 /// Judges one transform.
-pub(crate) fn judge(transform: &Component<'_>, tables: &Tables, problems: &mut Problems) {
+pub(crate) fn judge(transform: &Component<'_>, language: &Language, problems: &mut Problems) {
     let path = FieldPath::new(transform.path());
     let mut condition = |option: &str| {
         if let Some(value) = transform.option(option) {
-            judge_condition(value, tables, &path.child(option), problems);
+            judge_condition(value, language, &path.child(option), problems);
         }
     };
     match transform.kind() {
@@ -30,21 +30,21 @@ pub(crate) fn judge(transform: &Component<'_>, tables: &Tables, problems: &mut P
         _ => {}
     }
     match transform.kind() {
-        Some("remap") => remap(transform, tables, &path, problems),
+        Some("remap") => remap(transform, language, &path, problems),
         Some("sample") => sample(transform, &path, problems),
         Some("reduce") => reduce(transform, &path, problems),
         Some("throttle") => throttle(transform, &path, problems),
         Some("route") => {
             let routes = transform.option("route").and_then(Value::as_object);
             for (name, value) in routes.into_iter().flatten() {
-                judge_condition(value, tables, &path.child("route").key(name), problems);
+                judge_condition(value, language, &path.child("route").key(name), problems);
             }
         }
         Some("exclusive_route") => {
             let routes = transform.option("routes").and_then(Value::as_array);
             for (index, route) in routes.into_iter().flatten().enumerate() {
                 let path = path.child("routes").index(index).child("condition");
-                judge_condition(&route["condition"], tables, &path, problems);
+                judge_condition(&route["condition"], language, &path, problems);
             }
         }
         _ => {}
@@ -52,17 +52,17 @@ pub(crate) fn judge(transform: &Component<'_>, tables: &Tables, problems: &mut P
 }
 
 /// A condition is a program, or names the language that it is written in.
-fn judge_condition(value: &Value, tables: &Tables, path: &FieldPath, problems: &mut Problems) {
+fn judge_condition(value: &Value, language: &Language, path: &FieldPath, problems: &mut Problems) {
     match value {
         Value::String(source) => {
-            program::judge(source, Purpose::Condition, tables, path, problems);
+            program::judge(source, Purpose::Condition, language, path, problems);
         }
         Value::Object(fields) => {
             let text = |name: &str| fields.get(name).and_then(Value::as_str);
             let path = path.child("source");
             match (text("type"), text("source")) {
                 (Some("vrl"), Some(source)) => {
-                    program::judge(source, Purpose::Condition, tables, &path, problems);
+                    program::judge(source, Purpose::Condition, language, &path, problems);
                 }
                 (Some("datadog_search"), Some(source)) => {
                     program::judge_search(source, &path, problems);
@@ -74,27 +74,44 @@ fn judge_condition(value: &Value, tables: &Tables, path: &FieldPath, problems: &
     }
 }
 
-fn remap(transform: &Component<'_>, tables: &Tables, path: &FieldPath, problems: &mut Problems) {
+fn remap(
+    transform: &Component<'_>,
+    language: &Language,
+    path: &FieldPath,
+    problems: &mut Problems,
+) {
     let given = ["source", "file", "files"];
-    let given: Vec<_> = given.into_iter().filter(|name| transform.option(name).is_some()).collect();
+    let given: Vec<_> = given
+        .into_iter()
+        .filter(|name| transform.option(name).is_some())
+        .collect();
     match given.as_slice() {
         [] => {
             let detail = "`remap` needs its program";
-            problems.add(Check::Options, FieldError::required(path.child("source"), detail));
+            problems.add(
+                Check::Options,
+                FieldError::required(path.child("source"), detail),
+            );
         }
         ["source"] => {
             if let Some(source) = transform.option("source").and_then(Value::as_str) {
                 let path = path.child("source");
-                program::judge(source, Purpose::Remap, tables, &path, problems);
+                program::judge(source, Purpose::Remap, language, &path, problems);
             }
         }
         [file] => {
             let detail = "the program lies in a file of the agent's host, which cannot be judged here; write it into `source`";
-            problems.add(Check::Programs, FieldError::forbidden(path.child(file), detail));
+            problems.add(
+                Check::Programs,
+                FieldError::forbidden(path.child(file), detail),
+            );
         }
         [_, more, ..] => {
             let detail = "`remap` takes one of `source`, `file` and `files`";
-            problems.add(Check::Options, FieldError::forbidden(path.child(more), detail));
+            problems.add(
+                Check::Options,
+                FieldError::forbidden(path.child(more), detail),
+            );
         }
     }
 }
@@ -103,17 +120,27 @@ fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) 
     match (transform.option("rate"), transform.option("ratio")) {
         (None, None) => {
             let detail = "`sample` needs one of `rate` and `ratio`";
-            problems.add(Check::Options, FieldError::required(path.child("rate"), detail));
+            problems.add(
+                Check::Options,
+                FieldError::required(path.child("rate"), detail),
+            );
         }
         (Some(_), Some(_)) => {
             let detail = "`sample` takes one of `rate` and `ratio`";
-            problems.add(Check::Options, FieldError::forbidden(path.child("ratio"), detail));
+            problems.add(
+                Check::Options,
+                FieldError::forbidden(path.child("ratio"), detail),
+            );
         }
         (Some(rate), None) if rate == 0 => {
             let error = FieldError::invalid(path.child("rate"), rate.clone(), "must be at least 1");
             problems.add(Check::Options, error);
         }
-        (None, Some(ratio)) if ratio.as_f64().is_some_and(|ratio| ratio <= 0.0 || ratio > 1.0) => {
+        (None, Some(ratio))
+            if ratio
+                .as_f64()
+                .is_some_and(|ratio| ratio <= 0.0 || ratio > 1.0) =>
+        {
             let detail = "must be above 0 and at most 1";
             let error = FieldError::invalid(path.child("ratio"), ratio.clone(), detail);
             problems.add(Check::Options, error);
@@ -125,7 +152,10 @@ fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) 
 fn reduce(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
     if transform.option("starts_when").is_some() && transform.option("ends_when").is_some() {
         let detail = "`reduce` takes one of `starts_when` and `ends_when`";
-        problems.add(Check::Options, FieldError::forbidden(path.child("ends_when"), detail));
+        problems.add(
+            Check::Options,
+            FieldError::forbidden(path.child("ends_when"), detail),
+        );
     }
 }
 

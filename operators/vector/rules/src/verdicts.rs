@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::catalogue::Catalogue;
 use crate::judge::judge;
+use crate::language::Language;
 use crate::problem::Problem;
 
 /// How many are kept.
@@ -28,16 +29,21 @@ static VERDICTS: LazyLock<Verdicts> = LazyLock::new(|| Verdicts {
 });
 
 /// What [`judge`] finds, found again where it was found before.
-pub(crate) fn of(config: &Value) -> Arc<Vec<Problem>> {
-    let text = config.to_string();
+pub(crate) fn of(config: &Value, language: &Language) -> Arc<Vec<Problem>> {
+    let text = (config.to_string(), &language.denied);
     let (first, second) = &VERDICTS.hashers;
     let fingerprint = (first.hash_one(&text), second.hash_one(&text));
-    let known = || VERDICTS.known.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || {
+        VERDICTS
+            .known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    };
     if let Some(found) = known().get(&fingerprint) {
         return Arc::clone(found);
     }
     // Not under the lock: one that takes long keeps nobody waiting.
-    let found = Arc::new(judge(Catalogue::shipped(), config));
+    let found = Arc::new(judge(Catalogue::shipped(), config, language));
     known().put(fingerprint, Arc::clone(&found));
     found
 }

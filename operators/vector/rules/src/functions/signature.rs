@@ -80,13 +80,13 @@ impl Function for &'static Signature {
         context: &mut FunctionCompileContext,
         arguments: ArgumentList,
     ) -> Compiled {
-        let gives = (self.gives)();
-        let gives = match self.demand {
-            Demand::Nothing => gives,
+        let result = (self.gives)();
+        let result = match self.demand {
+            Demand::Nothing => result,
             Demand::SafeWith(keyword, names) => match arguments.optional(keyword) {
-                None => gives.infallible(),
-                Some(given) if is_one_of(given.as_ref(), names, state) => gives.infallible(),
-                Some(_) => gives.fallible(),
+                None => result.infallible(),
+                Some(given) if is_one_of(given.as_ref(), names, state) => result.infallible(),
+                Some(_) => result.fallible(),
             },
             Demand::Known(keyword, names) => {
                 let given = arguments.required(keyword);
@@ -94,14 +94,19 @@ impl Function for &'static Signature {
                     && !is_one_of(given.as_ref(), names, state)
                 {
                     let error = "Invalid algorithm";
-                    return Err(Error::InvalidArgument { keyword, value, error }.into());
+                    return Err(Error::InvalidArgument {
+                        keyword,
+                        value,
+                        error,
+                    }
+                    .into());
                 }
-                gives
+                result
             }
             Demand::OneOf(keyword, names) => {
                 let names: Vec<Value> = names.iter().map(|name| Value::from(*name)).collect();
                 arguments.optional_enum(keyword, &names, state)?;
-                gives
+                result
             }
             Demand::Table(keyword) => {
                 let tables = context.get_external_context::<Tables>();
@@ -109,21 +114,26 @@ impl Function for &'static Signature {
                 let tables: Vec<Value> = tables.map(|name| Value::from(name.as_str())).collect();
                 arguments.required_enum(keyword, &tables, state)?;
                 arguments.required_object("condition")?;
-                gives
+                result
             }
             Demand::File(keyword) => {
                 if let Some(value) = arguments.optional_literal(keyword, state)? {
                     let error = "a file that is read when the program is compiled cannot be vouched for here";
-                    return Err(Error::InvalidArgument { keyword, value, error }.into());
+                    return Err(Error::InvalidArgument {
+                        keyword,
+                        value,
+                        error,
+                    }
+                    .into());
                 }
-                gives
+                result
             }
             Demand::Meaning => {
                 meaning(state, context, &arguments)?;
-                gives
+                result
             }
         };
-        Ok(Call { gives }.as_expr())
+        Ok(Call { gives: result }.as_expr())
     }
 }
 
@@ -148,9 +158,14 @@ fn meaning(
     };
     let query = arguments.required_query("target")?;
     let name = arguments.required_literal("meaning", state)?;
-    let name = name.as_str().map(|name| name.into_owned()).unwrap_or_default();
+    let name = name
+        .as_str()
+        .map(|name| name.into_owned())
+        .unwrap_or_default();
     let Some(path) = query.external_path() else {
-        return Err(wrong("only a field of the event or of its metadata can have a meaning"));
+        return Err(wrong(
+            "only a field of the event or of its metadata can have a meaning",
+        ));
     };
     let kind = match path.prefix {
         PathPrefix::Event => state.external.target_kind(),

@@ -10,13 +10,38 @@ use vrl::prelude::{Collection, Field, Kind, TypeDef, kind};
 use super::signature::{Demand, Signature};
 
 const CIPHERS: &[&str] = &[
-    "AES-256-CFB", "AES-192-CFB", "AES-128-CFB", "AES-256-OFB", "AES-192-OFB", "AES-128-OFB",
-    "AES-256-CTR", "AES-192-CTR", "AES-128-CTR", "AES-256-CTR-LE", "AES-192-CTR-LE",
-    "AES-128-CTR-LE", "AES-256-CTR-BE", "AES-192-CTR-BE", "AES-128-CTR-BE", "AES-256-CBC-PKCS7",
-    "AES-192-CBC-PKCS7", "AES-128-CBC-PKCS7", "AES-256-CBC-ANSIX923", "AES-192-CBC-ANSIX923",
-    "AES-128-CBC-ANSIX923", "AES-256-CBC-ISO7816", "AES-192-CBC-ISO7816", "AES-128-CBC-ISO7816",
-    "AES-256-CBC-ISO10126", "AES-192-CBC-ISO10126", "AES-128-CBC-ISO10126", "AES-128-SIV",
-    "AES-256-SIV", "CHACHA20-POLY1305", "XCHACHA20-POLY1305", "XSALSA20-POLY1305",
+    "AES-256-CFB",
+    "AES-192-CFB",
+    "AES-128-CFB",
+    "AES-256-OFB",
+    "AES-192-OFB",
+    "AES-128-OFB",
+    "AES-256-CTR",
+    "AES-192-CTR",
+    "AES-128-CTR",
+    "AES-256-CTR-LE",
+    "AES-192-CTR-LE",
+    "AES-128-CTR-LE",
+    "AES-256-CTR-BE",
+    "AES-192-CTR-BE",
+    "AES-128-CTR-BE",
+    "AES-256-CBC-PKCS7",
+    "AES-192-CBC-PKCS7",
+    "AES-128-CBC-PKCS7",
+    "AES-256-CBC-ANSIX923",
+    "AES-192-CBC-ANSIX923",
+    "AES-128-CBC-ANSIX923",
+    "AES-256-CBC-ISO7816",
+    "AES-192-CBC-ISO7816",
+    "AES-128-CBC-ISO7816",
+    "AES-256-CBC-ISO10126",
+    "AES-192-CBC-ISO10126",
+    "AES-128-CBC-ISO10126",
+    "AES-128-SIV",
+    "AES-256-SIV",
+    "CHACHA20-POLY1305",
+    "XCHACHA20-POLY1305",
+    "XSALSA20-POLY1305",
 ];
 
 const CHECKSUMS: &[&str] = &[
@@ -136,34 +161,72 @@ const CHECKSUMS: &[&str] = &[
 
 pub(super) const SIGNATURES: &[Signature] = &[
     // Checksums and cryptography.
-    of("crc", &[needs("value", kind::BYTES), may("algorithm", kind::BYTES)], text, kind::BYTES)
-        .with(Demand::SafeWith("algorithm", CHECKSUMS)),
+    of(
+        "crc",
+        &[needs("value", kind::BYTES), may("algorithm", kind::BYTES)],
+        text,
+        kind::BYTES,
+    )
+    .with(Demand::SafeWith("algorithm", CHECKSUMS)),
     of("md5", &[needs("value", kind::BYTES)], text, kind::BYTES),
     of("sha1", &[needs("value", kind::BYTES)], text, kind::BYTES),
-    of("sha2", &[needs("value", kind::BYTES), may("variant", kind::BYTES)], text, kind::BYTES).with(
-        Demand::OneOf(
-            "variant",
-            &["SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA-512/224", "SHA-512/256"],
-        ),
+    of(
+        "sha2",
+        &[needs("value", kind::BYTES), may("variant", kind::BYTES)],
+        text,
+        kind::BYTES,
+    )
+    .with(Demand::OneOf(
+        "variant",
+        &[
+            "SHA-224",
+            "SHA-256",
+            "SHA-384",
+            "SHA-512",
+            "SHA-512/224",
+            "SHA-512/256",
+        ],
+    )),
+    of(
+        "sha3",
+        &[needs("value", kind::BYTES), may("variant", kind::BYTES)],
+        text,
+        kind::BYTES,
+    )
+    .with(Demand::OneOf(
+        "variant",
+        &["SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512"],
+    )),
+    of(
+        "seahash",
+        &[needs("value", kind::BYTES)],
+        TypeDef::integer,
+        kind::INTEGER,
     ),
-    of("sha3", &[needs("value", kind::BYTES), may("variant", kind::BYTES)], text, kind::BYTES).with(
-        Demand::OneOf("variant", &["SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512"]),
-    ),
-    of("seahash", &[needs("value", kind::BYTES)], TypeDef::integer, kind::INTEGER),
     of(
         "xxhash",
         &[needs("value", kind::BYTES), may("variant", kind::BYTES)],
         text,
         kind::INTEGER | kind::BYTES,
     )
-    .with(Demand::SafeWith("variant", &["XXH32", "XXH64", "XXH3-64", "XXH3-128"])),
+    .with(Demand::SafeWith(
+        "variant",
+        &["XXH32", "XXH64", "XXH3-64", "XXH3-128"],
+    )),
     of(
         "hmac",
-        &[needs("value", kind::BYTES), needs("key", kind::BYTES), may("algorithm", kind::BYTES)],
+        &[
+            needs("value", kind::BYTES),
+            needs("key", kind::BYTES),
+            may("algorithm", kind::BYTES),
+        ],
         text,
         kind::BYTES,
     )
-    .with(Demand::SafeWith("algorithm", &["SHA1", "SHA-224", "SHA-256", "SHA-384", "SHA-512"])),
+    .with(Demand::SafeWith(
+        "algorithm",
+        &["SHA1", "SHA-224", "SHA-256", "SHA-384", "SHA-512"],
+    )),
     of(
         "encrypt",
         &[
@@ -190,18 +253,31 @@ pub(super) const SIGNATURES: &[Signature] = &[
     .with(Demand::Known("algorithm", CIPHERS)),
     of(
         "encrypt_ip",
-        &[needs("ip", kind::BYTES), needs("key", kind::BYTES), needs("mode", kind::BYTES)],
+        &[
+            needs("ip", kind::BYTES),
+            needs("key", kind::BYTES),
+            needs("mode", kind::BYTES),
+        ],
         uncertain_text,
         kind::BYTES,
     ),
     of(
         "decrypt_ip",
-        &[needs("ip", kind::BYTES), needs("key", kind::BYTES), needs("mode", kind::BYTES)],
+        &[
+            needs("ip", kind::BYTES),
+            needs("key", kind::BYTES),
+            needs("mode", kind::BYTES),
+        ],
         uncertain_text,
         kind::BYTES,
     ),
     // The host and the network.
-    of("get_env_var", &[needs("name", kind::BYTES)], uncertain_text, kind::BYTES),
+    of(
+        "get_env_var",
+        &[needs("name", kind::BYTES)],
+        uncertain_text,
+        kind::BYTES,
+    ),
     of("get_hostname", &[], uncertain_text, kind::BYTES),
     of("get_timezone_name", &[], uncertain_text, kind::BYTES),
     of(
@@ -215,7 +291,12 @@ pub(super) const SIGNATURES: &[Signature] = &[
         uncertain_object,
         kind::OBJECT,
     ),
-    of("reverse_dns", &[needs("value", kind::BYTES)], uncertain_text, kind::BYTES),
+    of(
+        "reverse_dns",
+        &[needs("value", kind::BYTES)],
+        uncertain_text,
+        kind::BYTES,
+    ),
     of(
         "http_request",
         &[
@@ -233,7 +314,11 @@ pub(super) const SIGNATURES: &[Signature] = &[
     // What reads files while it is compiled.
     of(
         "parse_etld",
-        &[needs("value", kind::BYTES), may("plus_parts", kind::INTEGER), may("psl", kind::BYTES)],
+        &[
+            needs("value", kind::BYTES),
+            may("plus_parts", kind::INTEGER),
+            may("psl", kind::BYTES),
+        ],
         etld,
         kind::OBJECT,
     )
@@ -272,11 +357,31 @@ pub(super) const SIGNATURES: &[Signature] = &[
         kind::BOOLEAN,
     ),
     // Vector's own.
-    of("get_secret", &[needs("key", kind::BYTES)], || TypeDef::bytes().add_null(), kind::BYTES | kind::NULL),
-    of("set_secret", &[needs("key", kind::BYTES), needs("secret", kind::BYTES)], effect, kind::NULL),
-    of("remove_secret", &[needs("key", kind::BYTES)], effect, kind::NULL),
-    of("set_semantic_meaning", &[needs("target", kind::ANY), needs("meaning", kind::BYTES)], effect, kind::NULL)
-        .with(Demand::Meaning),
+    of(
+        "get_secret",
+        &[needs("key", kind::BYTES)],
+        || TypeDef::bytes().add_null(),
+        kind::BYTES | kind::NULL,
+    ),
+    of(
+        "set_secret",
+        &[needs("key", kind::BYTES), needs("secret", kind::BYTES)],
+        effect,
+        kind::NULL,
+    ),
+    of(
+        "remove_secret",
+        &[needs("key", kind::BYTES)],
+        effect,
+        kind::NULL,
+    ),
+    of(
+        "set_semantic_meaning",
+        &[needs("target", kind::ANY), needs("meaning", kind::BYTES)],
+        effect,
+        kind::NULL,
+    )
+    .with(Demand::Meaning),
     of(
         "get_enrichment_table_record",
         &[
@@ -317,14 +422,21 @@ pub(super) const SIGNATURES: &[Signature] = &[
     ),
     of(
         "aggregate_vector_metrics",
-        &[needs("function", kind::BYTES), needs("key", kind::BYTES), may("tags", kind::OBJECT)],
+        &[
+            needs("function", kind::BYTES),
+            needs("key", kind::BYTES),
+            may("tags", kind::OBJECT),
+        ],
         || TypeDef::float().or_null(),
         kind::FLOAT | kind::NULL,
     )
     .with(Demand::OneOf("function", &["sum", "avg", "min", "max"])),
     of(
         "parse_dnstap",
-        &[needs("value", kind::BYTES), may("lowercase_hostnames", kind::BOOLEAN)],
+        &[
+            needs("value", kind::BYTES),
+            may("lowercase_hostnames", kind::BOOLEAN),
+        ],
         uncertain_object,
         kind::OBJECT,
     ),
@@ -336,7 +448,13 @@ const fn of(
     gives: fn() -> TypeDef,
     kind: u16,
 ) -> Signature {
-    Signature { name, parameters, gives, kind, demand: Demand::Nothing }
+    Signature {
+        name,
+        parameters,
+        gives,
+        kind,
+        demand: Demand::Nothing,
+    }
 }
 
 impl Signature {

@@ -1,0 +1,85 @@
+//! A function that may be forbidden, and that never reads a file of the machine that judges.
+
+use vrl::compiler::function::{Parameter, closure};
+use vrl::compiler::state::TypeState;
+use vrl::diagnostic::Label;
+use vrl::prelude::{
+    ArgumentList, Compiled, Example, ExpressionError, Function, FunctionCompileContext,
+};
+
+/// Arguments that name files which are read when the program is compiled.
+const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources")];
+
+/// A function as a program may call it.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    pub(super) function: &'static dyn Function,
+    pub(super) is_denied: bool,
+}
+
+impl Function for Guarded {
+    fn identifier(&self) -> &'static str {
+        self.function.identifier()
+    }
+
+    fn usage(&self) -> &'static str {
+        self.function.usage()
+    }
+
+    fn category(&self) -> &'static str {
+        self.function.category()
+    }
+
+    fn return_kind(&self) -> u16 {
+        self.function.return_kind()
+    }
+
+    fn pure(&self) -> bool {
+        self.function.pure()
+    }
+
+    fn examples(&self) -> &'static [Example] {
+        self.function.examples()
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        self.function.parameters()
+    }
+
+    fn closure(&self) -> Option<closure::Definition> {
+        self.function.closure()
+    }
+
+    fn compile(
+        &self,
+        state: &TypeState,
+        context: &mut FunctionCompileContext,
+        arguments: ArgumentList,
+    ) -> Compiled {
+        let name = self.identifier();
+        let span = context.span();
+        let wrong = |message: String, label: &str| {
+            let labels = vec![Label::primary(label, span)];
+            Err(Box::new(ExpressionError::Error {
+                message,
+                labels,
+                notes: Vec::new(),
+            }) as _)
+        };
+        if self.is_denied {
+            let message = format!("`{name}` is not for tenants: it reaches what is not theirs");
+            return wrong(
+                message,
+                "the policy's `settings.vector.tenants` tells what is",
+            );
+        }
+        let mut reading = READ_BY_THE_COMPILER.iter();
+        let read = reading
+            .find(|(function, keyword)| *function == name && arguments.optional(keyword).is_some());
+        if let Some((_, keyword)) = read {
+            let message = format!("`{keyword}` names files, which are not read here");
+            return wrong(message, "write out what they say");
+        }
+        self.function.compile(state, context, arguments)
+    }
+}

@@ -1,0 +1,184 @@
+//! What tenants may do, as an installation decides.
+
+use std::collections::BTreeSet;
+
+use glob::{MatchOptions, Pattern};
+use serde::Deserialize;
+use serde_json::Value;
+use shared_validation::{Settings, nearest};
+
+use crate::catalogue::Catalogue;
+use crate::component::Family;
+use crate::functions;
+
+/// The section of the policy.
+pub(crate) const SETTINGS: Settings = Settings {
+    section: "vector",
+    check,
+};
+
+/// The section `settings.vector` of a policy.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Section {
+    tenants: TenantPolicy,
+}
+
+/// What a VectorPipeline may do. Each list that is told takes the place of the one that holds without it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TenantPolicy {
+    /// Types of sources that tenants may not have.
+    pub(crate) denied_sources: BTreeSet<String>,
+    /// Types of transforms that they may not have.
+    pub(crate) denied_transforms: BTreeSet<String>,
+    /// Types of sinks that they may not have.
+    pub(crate) denied_sinks: BTreeSet<String>,
+    /// Functions that their programs may not call.
+    pub(crate) denied_functions: BTreeSet<String>,
+    /// Patterns of files that options may name.
+    pub(crate) files: Vec<String>,
+    /// Variables of the agent's environment that they may name.
+    pub(crate) environment: BTreeSet<String>,
+}
+
+impl Default for TenantPolicy {
+    fn default() -> Self {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Self {
+            // They tell of all pipelines that run in the same process.
+            denied_sources: set(&["internal_logs", "internal_metrics"]),
+            // Its programs can read and write files, and end the process.
+            denied_transforms: set(&["lua"]),
+            denied_sinks: set(&["file"]),
+            denied_functions: set(&[
+                "aggregate_vector_metrics",
+                "dns_lookup",
+                "encode_proto",
+                "find_vector_metrics",
+                "get_env_var",
+                "get_vector_metric",
+                "http_request",
+                "parse_proto",
+                "reverse_dns",
+                "validate_json_schema",
+            ]),
+            files: vec!["/etc/ssl/certs/**".to_owned()],
+            environment: set(&["VECTOR_SELF_NODE_NAME"]),
+        }
+    }
+}
+
+impl TenantPolicy {
+    /// That of an installation, or what holds without one.
+    pub(crate) fn of(settings: Option<&Value>) -> Self {
+        // It was checked when it was read.
+        let section = settings.and_then(|settings| Section::deserialize(settings).ok());
+        section.unwrap_or_default().tenants
+    }
+
+    pub(crate) fn denied(&self, family: Family) -> &BTreeSet<String> {
+        match family {
+            Family::Source => &self.denied_sources,
+            Family::Transform => &self.denied_transforms,
+            Family::Sink => &self.denied_sinks,
+        }
+    }
+
+    /// Whether an option may name a file.
+    pub(crate) fn allows_file(&self, name: &str) -> bool {
+        let leads_up = name.split('/').any(|part| part == "..");
+        let options = MatchOptions {
+            require_literal_separator: true,
+            ..MatchOptions::default()
+        };
+        let patterns = self
+            .files
+            .iter()
+            .filter_map(|pattern| Pattern::new(pattern).ok());
+        !leads_up
+            && patterns
+                .into_iter()
+                .any(|pattern| pattern.matches_with(name, options))
+    }
+}
+
+/// Whether a section can be read and names what there is.
+fn check(section: &Value) -> Result<(), String> {
+    let tenants = Section::deserialize(section)
+        .map_err(|error| error.to_string())?
+        .tenants;
+    for family in Family::ALL {
+        let known = Catalogue::shipped().kinds(family);
+        for kind in tenants.denied(family) {
+            if !known.contains(&kind.as_str()) {
+                let meant = nearest(kind, known.iter().copied());
+                let meant = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+                return Err(format!("there is no {} `{kind}`{meant}", family.noun()));
+            }
+        }
+    }
+    let unknown = tenants
+        .denied_functions
+        .iter()
+        .find(|name| !functions::is_known(name));
+    if let Some(name) = unknown {
+        return Err(format!("there is no function `{name}`"));
+    }
+    for pattern in &tenants.files {
+        Pattern::new(pattern).map_err(|error| format!("`{pattern}` is no pattern: {error}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_an_installation_tells_takes_the_place_of_what_holds_without() {
+        let own = TenantPolicy::of(Some(&json!({"tenants": {"deniedSinks": []}})));
+        let other = TenantPolicy::default();
+        assert!(own.denied_sinks.is_empty() && !other.denied_sinks.is_empty());
+        assert_eq!(own.denied_functions, other.denied_functions);
+        assert_eq!(TenantPolicy::of(None), other);
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_refused() {
+        for (section, problem) in [
+            (
+                json!({"tenants": {"deniedSinks": ["fil"]}}),
+                "did you mean `file`?",
+            ),
+            (
+                json!({"tenants": {"deniedFunctions": ["get_env"]}}),
+                "no function",
+            ),
+            (json!({"tenants": {"deniedSink": []}}), "unknown field"),
+            (json!({"tenant": {}}), "unknown field"),
+            (json!({"tenants": {"files": ["a**"]}}), "no pattern"),
+        ] {
+            let error = check(&section).expect_err("it is refused");
+            assert!(error.contains(problem), "{error}");
+        }
+        assert_eq!(check(&json!({})), Ok(()));
+    }
+
+    #[test]
+    fn a_file_is_allowed_by_where_it_is_and_not_by_where_it_seems_to_be() {
+        let policy = TenantPolicy::default();
+        assert!(policy.allows_file("/etc/ssl/certs/ca.crt"));
+        assert!(policy.allows_file("/etc/ssl/certs/own/ca.crt"));
+        for name in [
+            "/etc/ssl/certs/../../shadow",
+            "/etc/shadow",
+            "etc/ssl/certs/ca.crt",
+            "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        ] {
+            assert!(!policy.allows_file(name), "{name}");
+        }
+    }
+}

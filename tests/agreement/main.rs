@@ -1,0 +1,155 @@
+//! The verdicts of the real Vector on thousands of configurations, and ours beside them.
+//!
+//! `WRITE=1 cargo test -p lockstep --test agreement` writes the page that tells of the differences.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use flate2::read::GzDecoder;
+use serde_json::{Value, json};
+
+/// What of all verdicts must be equal.
+const LEAST: f64 = 0.995;
+
+/// One configuration with both verdicts.
+struct Compared {
+    id: String,
+    /// What it is about.
+    tag: String,
+    real: bool,
+    ours: bool,
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The configurations with the verdict of `vector validate --no-environment`.
+fn recorded() -> Vec<Value> {
+    let path = root().join("tests/agreement/vector-0.57.jsonl.gz");
+    let file = File::open(path).expect("the recorded verdicts");
+    let lines = BufReader::new(GzDecoder::new(file)).lines();
+    let read = |line: std::io::Result<String>| serde_json::from_str(&line.expect("a line"));
+    lines.map(read).collect::<Result<_, _>>().expect("JSON")
+}
+
+/// What `lockstep vector validate --jsonl` says of each, by its id.
+fn ours(recorded: &[Value]) -> BTreeMap<String, bool> {
+    let lines: Vec<_> = recorded
+        .iter()
+        .map(|line| json!({"id": line["id"], "config": line["config"]}).to_string())
+        .collect();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["vector", "validate", "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut input = program.stdin.take().expect("its input");
+    let writing = std::thread::spawn(move || input.write_all(lines.join("\n").as_bytes()));
+    let output = program.wait_with_output().expect("it ends");
+    writing.join().expect("a thread").expect("it reads all");
+    let said = String::from_utf8(output.stdout).expect("text");
+    let verdicts = said.lines().map(|line| {
+        let verdict: Value = serde_json::from_str(line).expect("a verdict");
+        let id = verdict["id"].as_str().expect("an id").to_owned();
+        (id, verdict["valid"].as_bool().expect("a verdict"))
+    });
+    verdicts.collect()
+}
+
+fn compared() -> Vec<Compared> {
+    let recorded = recorded();
+    let ours = ours(&recorded);
+    let compare = |line: &Value| {
+        let id = line["id"].as_str().expect("an id").to_owned();
+        Compared {
+            tag: line["tag"].as_str().unwrap_or_default().to_owned(),
+            real: line["valid"].as_bool().expect("a verdict"),
+            ours: ours[&id],
+            id,
+        }
+    };
+    recorded.iter().map(compare).collect()
+}
+
+/// The page that tells how well both agree.
+fn page(all: &[Compared]) -> String {
+    let mut by_subject: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for one in all {
+        let subject = one.tag.split(':').next().unwrap_or_default();
+        let (count, equal) = by_subject.entry(subject).or_default();
+        *count += 1;
+        *equal += usize::from(one.real == one.ours);
+    }
+    let equal = all.iter().filter(|one| one.real == one.ours).count();
+    let mut page = format!(
+        "# Agreement with Vector\n\n\
+         `lockstep vector validate` beside `vector validate --no-environment` of Vector 0.57, on {} recorded \
+         configurations: {equal} verdicts are equal.\n\n\
+         Written by `WRITE=1 cargo test -p lockstep --test agreement`; the same test fails when a verdict changes, \
+         when fewer than 99.5 % are equal, or when one is refused that Vector takes.\n\n\
+         | about | configurations | equal |\n|---|---|---|\n",
+        all.len()
+    );
+    for (subject, (count, equal)) in by_subject {
+        page.push_str(&format!("| {subject} | {count} | {equal} |\n"));
+    }
+    page.push_str("\n## Differences\n\n");
+    let different: Vec<_> = all.iter().filter(|one| one.real != one.ours).collect();
+    if different.is_empty() {
+        page.push_str("None.\n");
+    }
+    for one in different {
+        let word = |valid: bool| if valid { "takes" } else { "refuses" };
+        page.push_str(&format!(
+            "- `{}` ({}): Vector {} it, Lockstep {} it.\n",
+            one.id,
+            one.tag,
+            word(one.real),
+            word(one.ours)
+        ));
+    }
+    page.push_str(WHERE_IT_IS_STRICTER);
+    page
+}
+
+/// What no recorded configuration shows.
+const WHERE_IT_IS_STRICTER: &str = "
+## Where Lockstep is stricter, on purpose
+
+- A cycle that reaches no sink: Vector aborts on it, Lockstep names the way.
+- A program larger than can be judged in a review: more than 64 KiB, nested more than 48 deep, a statement of more
+  than 400 operators, or more than 150 assignments.
+- What is read from a file while a program is compiled (`file` and `files` of `remap`, `desc_file`, `psl`,
+  `alias_sources`): the file is the agent's, and nothing of it is known where a pipeline is judged. Vector takes it
+  where the file is there.
+";
+
+#[test]
+fn verdicts_are_those_of_the_real_vector() {
+    let all = compared();
+    assert!(all.len() > 2_000, "recorded verdicts are missing");
+    let path = root().join("docs/vector-agreement.md");
+    if std::env::var_os("WRITE").is_some() {
+        fs::write(&path, page(&all)).expect("the page");
+    }
+    let refused: Vec<_> = all
+        .iter()
+        .filter(|one| one.real && !one.ours)
+        .map(|one| &one.id)
+        .collect();
+    assert!(
+        refused.is_empty(),
+        "refused though Vector takes them: {refused:?}"
+    );
+    let equal = all.iter().filter(|one| one.real == one.ours).count();
+    #[expect(clippy::cast_precision_loss, reason = "thousands")]
+    let share = equal as f64 / all.len() as f64;
+    assert!(share >= LEAST, "{equal} of {} are equal", all.len());
+    let told = fs::read_to_string(&path).expect("the page");
+    assert_eq!(told, page(&all), "the page tells otherwise");
+}
