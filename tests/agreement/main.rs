@@ -122,8 +122,7 @@ const WHERE_IT_IS_STRICTER: &str = "
 ## Where Lockstep is stricter, on purpose
 
 - A cycle that reaches no sink: Vector aborts on it, Lockstep names the way.
-- A program larger than can be judged in a review: more than 64 KiB, nested more than 48 deep, a statement of more
-  than 400 operators, or more than 150 assignments.
+- A program larger than can be judged in a review, by the bounds that [vector.md](vector.md) lists.
 - What is read from a file while a program is compiled (`file` and `files` of `remap`, `desc_file`, `psl`,
   `alias_sources`): the file is the agent's, and nothing of it is known where a pipeline is judged. Vector takes it
   where the file is there.

@@ -17,6 +17,7 @@ mod limits;
 mod option_errors;
 mod options;
 mod outputs;
+mod patterns;
 mod pipeline;
 mod pipeline_rules;
 mod problem;

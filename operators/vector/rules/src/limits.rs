@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
 use crate::component::{Component, Family, components};
+use crate::patterns;
 
 /// The longest program, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -19,8 +20,21 @@ const MOST_OPERATORS: usize = 400;
 /// time grows with the square of them.
 const MOST_FIELDS: usize = 150;
 
+/// How much calls within calls may cost: one at depth `d` costs two to the power of `d`, since the compiler asks for
+/// the type of each argument at every level again.
+const MOST_CALLS: u64 = 20_000;
+
+/// How large all regular expressions of a program may be together, in states.
+const LARGEST_PATTERNS: u64 = 300_000;
+
 /// How many fields all programs of a configuration may assign together.
-const MOST_FIELDS_TOGETHER: usize = 1500;
+const MOST_FIELDS_TOGETHER: u64 = 1500;
+
+/// How much calls within calls may cost in all programs of a configuration together.
+const MOST_CALLS_TOGETHER: u64 = 100_000;
+
+/// How large the regular expressions of all programs of a configuration may be together, in states.
+const LARGEST_PATTERNS_TOGETHER: u64 = 1_000_000;
 
 /// How many components a configuration may have.
 const MOST_COMPONENTS: usize = 1000;
@@ -65,6 +79,18 @@ pub(crate) fn exceeded(source: &str) -> Option<String> {
         return Some(format!(
             "the program has {} assignments, more than the {MOST_FIELDS} that are judged; divide it among several transforms",
             size.assignments
+        ));
+    }
+    if size.calls > MOST_CALLS {
+        return Some(
+            "calls are nested deeper within calls than is judged; name results by variables"
+                .to_owned(),
+        );
+    }
+    if size.patterns > LARGEST_PATTERNS {
+        return Some(format!(
+            "the regular expressions have {} states, more than the {LARGEST_PATTERNS} that are judged; repeat less in them",
+            size.patterns
         ));
     }
     None
@@ -122,15 +148,32 @@ pub(crate) fn exceeded_together(config: &Map<String, Value>) -> Option<FieldErro
         );
         return wrong(most(config).block(), detail);
     }
-    let sources = all
+    let mut together = Size::default();
+    for component in all
         .iter()
-        .filter_map(|component| component.option("source")?.as_str());
-    let fields: usize = sources.map(|source| measure(source).assignments).sum();
-    if fields > MOST_FIELDS_TOGETHER {
-        let detail = format!(
-            "the programs have {fields} assignments together, more than the {MOST_FIELDS_TOGETHER} that are judged; divide the pipeline"
-        );
-        return wrong(Family::Transform.block(), detail);
+        .filter(|component| component.family == Family::Transform)
+    {
+        together.add(component.value);
+    }
+    for (what, size, most) in [
+        (
+            "assignments",
+            together.assignments as u64,
+            MOST_FIELDS_TOGETHER,
+        ),
+        ("calls within calls", together.calls, MOST_CALLS_TOGETHER),
+        (
+            "states of regular expressions",
+            together.patterns,
+            LARGEST_PATTERNS_TOGETHER,
+        ),
+    ] {
+        if size > most {
+            let detail = format!(
+                "the programs have {size} {what} together, more than the {most} that are judged; divide the pipeline"
+            );
+            return wrong(Family::Transform.block(), detail);
+        }
     }
     None
 }
@@ -160,13 +203,35 @@ struct Size {
     /// In the statement that has most.
     operators: usize,
     assignments: usize,
+    /// What calls within calls cost.
+    calls: u64,
+    /// The states of all regular expressions.
+    patterns: u64,
+}
+
+impl Size {
+    /// Adds every text of a component, any of which may be a program.
+    fn add(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => {
+                let size = measure(text);
+                self.assignments = self.assignments.saturating_add(size.assignments);
+                self.calls = self.calls.saturating_add(size.calls);
+                self.patterns = self.patterns.saturating_add(size.patterns);
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Object(fields) => fields.values().for_each(|value| self.add(value)),
+            _ => {}
+        }
+    }
 }
 
 /// Measures a text without parsing it. What stands in strings and comments does not count; where it is unclear
 /// what is a string, more is counted rather than less.
 fn measure(source: &str) -> Size {
     let mut size = Size::default();
-    let mut depth = 0usize;
+    // Of each open bracket, whether it is a call's.
+    let mut open: Vec<bool> = Vec::new();
     let mut operators = vec![0usize];
     let bytes = source.as_bytes();
     let mut at = 0;
@@ -178,7 +243,13 @@ fn measure(source: &str) -> Size {
                 continue;
             }
             b'\'' if at > 0 && matches!(bytes[at - 1], b's' | b'r' | b't') => {
-                at = after_string(bytes, at, b'\'');
+                let end = after_string(bytes, at, b'\'');
+                if bytes[at - 1] == b'r' {
+                    let literal = source.get(at + 1..end.saturating_sub(1));
+                    let states = literal.map_or(0, patterns::states);
+                    size.patterns = size.patterns.saturating_add(states);
+                }
+                at = end;
                 continue;
             }
             b'#' => {
@@ -188,12 +259,18 @@ fn measure(source: &str) -> Size {
                 continue;
             }
             b'(' | b'[' | b'{' => {
-                depth += 1;
-                size.depth = size.depth.max(depth);
+                let is_call = is_call(&bytes[..at], byte);
+                open.push(is_call);
+                size.depth = size.depth.max(open.len());
+                if is_call {
+                    let depth = open.iter().filter(|is_call| **is_call).count();
+                    let cost = 1u64.checked_shl(u32::try_from(depth).unwrap_or(u32::MAX));
+                    size.calls = size.calls.saturating_add(cost.unwrap_or(u64::MAX));
+                }
                 operators.push(0);
             }
             b')' | b']' | b'}' => {
-                depth = depth.saturating_sub(1);
+                open.pop();
                 if operators.len() > 1 {
                     operators.pop();
                 }
@@ -223,6 +300,20 @@ fn measure(source: &str) -> Size {
         at += 1;
     }
     size
+}
+
+/// Whether a bracket opens the arguments of a call, or the body of a closure.
+fn is_call(before: &[u8], bracket: u8) -> bool {
+    match bracket {
+        b'(' => {
+            let before = before.strip_suffix(b"!").unwrap_or(before);
+            before
+                .last()
+                .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        }
+        b'{' => before.trim_ascii_end().ends_with(b"|"),
+        _ => false,
+    }
 }
 
 /// Where a string ends that begins here.
@@ -273,7 +364,8 @@ mod tests {
             Size {
                 depth: 0,
                 operators: 4,
-                assignments: 2
+                assignments: 2,
+                ..Size::default()
             }
         );
     }
@@ -287,6 +379,14 @@ mod tests {
     }
 
     #[test]
+    fn calls_within_calls_cost_twice_as_much_at_each_level() {
+        assert_eq!(measure("f(1); f!(1)").calls, 4);
+        assert_eq!(measure("f(g(h(1)))").calls, 2 + 4 + 8);
+        assert_eq!(measure("f(1) -> |v| { g(v) }").calls, 2 + 2 + 4);
+        assert_eq!(measure("(((1)))").calls, 0);
+    }
+
+    #[test]
     fn who_has_too_much_is_told_of_what() {
         assert_eq!(exceeded(".a = 1"), None);
         for (source, what) in [
@@ -294,6 +394,11 @@ mod tests {
             ("(".repeat(DEEPEST + 1), "levels"),
             ("!".repeat(MOST_OPERATORS + 1), "operators"),
             (".a = 1\n".repeat(MOST_FIELDS + 1), "assignments"),
+            ("f(".repeat(15) + &")".repeat(15), "nested"),
+            (
+                r"r'\w{100}\w{100}\w{100}\w{100}\w{100}'".to_owned(),
+                "states",
+            ),
         ] {
             let detail = exceeded(&source).expect("too much");
             assert!(detail.contains(what), "{detail}");
