@@ -12,3 +12,4 @@ mod places;
 pub(crate) mod scalar;
 pub(crate) mod sources;
 pub(crate) mod stored;
+mod within;

@@ -21,12 +21,12 @@ use crate::serving::duration;
 /// Every kind, a line each.
 fn kinds() -> Vec<Registered> {
     vec![
-        kind::<CloudDatabase>(cloud_database_reconciler::access, Operators::databases),
-        pure(echo::operator).only_when_named(),
         // Their CRDs may be another installation's, which is not to be replaced unasked.
         kind::<VectorPipeline>(Vec::new, Operators::pipelines::<VectorPipeline>).only_when_named(),
         kind::<ClusterVectorPipeline>(Vec::new, Operators::pipelines::<ClusterVectorPipeline>)
             .only_when_named(),
+        kind::<CloudDatabase>(cloud_database_reconciler::access, Operators::databases),
+        pure(echo::operator).only_when_named(),
     ]
 }
 

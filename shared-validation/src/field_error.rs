@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 
 use serde_json::Value;
 
@@ -102,6 +103,9 @@ pub struct FieldError {
     pub bad_value: BadValue,
     /// What is allowed and what to do.
     pub detail: String,
+    /// Which bytes of the value it is about, where that is a text of several parts: a program. Where it is in the
+    /// program, the detail tells; this is for who shows the text.
+    pub within: Option<Range<usize>>,
 }
 
 impl FieldError {
@@ -116,6 +120,16 @@ impl FieldError {
             path,
             bad_value,
             detail: detail.into(),
+            within: None,
+        }
+    }
+
+    /// The same, about some bytes of the value only.
+    #[must_use]
+    pub fn within(self, bytes: Option<Range<usize>>) -> Self {
+        Self {
+            within: bytes,
+            ..self
         }
     }
 

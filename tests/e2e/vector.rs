@@ -5,7 +5,7 @@ use control_plane::{Cluster, Moto, eventually};
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::world::{Detours, NAMESPACE, World};
+use crate::world::{Detours, NAMESPACE, World, check};
 
 struct Vector {
     world: World,
@@ -157,4 +157,41 @@ async fn without_the_gate_the_status_tells_the_same_and_nothing_is_judged_twice(
     let metrics = vector.world.metrics(&url).await;
     let judged = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} 1\n";
     assert!(metrics.contains(judged), "{metrics}");
+}
+
+#[test]
+fn the_desk_points_at_the_very_characters_of_a_program() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("pipeline.yaml");
+    let text = "\
+apiVersion: observability.kaasops.io/v1alpha1
+kind: VectorPipeline
+metadata: {name: example, namespace: default}
+spec:
+  sources: {in: {type: kubernetes_logs}}
+  transforms:
+    parse:
+      type: remap
+      inputs: [in]
+      source: |
+        .a = 1
+        .b = to_int(.message)
+  sinks: {out: {type: blackhole, inputs: [parse]}}
+";
+    std::fs::write(&file, text).expect("a file");
+    let verdict = check(&[], &file);
+    let error = &verdict["errors"][0];
+    assert_eq!(
+        (&error["line"], &error["column"]),
+        (&json!(12), &json!(14)),
+        "{error}"
+    );
+    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .arg("check")
+        .arg(&file)
+        .output()
+        .expect("the desk runs");
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    let shown = "12 |         .b = to_int(.message)\n   |              ^^^^^^^^^^^^^^^^\n";
+    assert!(printed.contains(shown), "{printed}");
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 use std::rc::Rc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -12,8 +13,9 @@ use serde_saphyr::{Location, Spanned};
 use crate::desk::fields::Fields;
 use crate::desk::judge::{Place, Problem};
 use crate::desk::parts::{self, Part};
-use crate::desk::places::{locate, locate_entry, of_location, written};
+use crate::desk::places::{locate, locate_entry, of_location, value_at, written};
 use crate::desk::scalar;
+use crate::desk::within;
 
 const MAX_DOCUMENTS: usize = 100_000;
 const MAX_VALUES: usize = 2_000_000;
@@ -242,6 +244,15 @@ impl Document {
     /// is not there, its nearest ancestor.
     pub(crate) fn locate(&self, path: &str, text: &str) -> Place {
         self.place(locate(&self.root, self.root.referenced, path), text)
+    }
+
+    /// The same for some bytes of the text that stands there; for the whole of it, where the document writes it
+    /// otherwise than it is.
+    pub(crate) fn locate_within(&self, path: &str, bytes: &Range<usize>, text: &str) -> Place {
+        let place = self.locate(path, text);
+        let value = value_at(&self.root, path);
+        let part = value.and_then(|value| within::part(text, &place, value.as_str()?, bytes));
+        part.unwrap_or(place)
     }
 
     /// The same for a field whose name is what is wrong.

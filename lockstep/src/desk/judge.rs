@@ -250,10 +250,12 @@ fn findings(document: &Document, text: &str, verdict: &Verdict) -> Vec<Finding> 
         rule: violation.rule.clone(),
         layer: violation.layer,
         error: violation.error.clone(),
-        place: if violation.rule.ends_with("/unknown") {
-            document.locate_name(violation.at.as_str(), text)
-        } else {
-            document.locate(violation.at.as_str(), text)
+        place: match &violation.error.within {
+            _ if violation.rule.ends_with("/unknown") => {
+                document.locate_name(violation.at.as_str(), text)
+            }
+            Some(bytes) => document.locate_within(violation.at.as_str(), bytes, text),
+            None => document.locate(violation.at.as_str(), text),
         },
     };
     lists

@@ -1,5 +1,6 @@
 //! Where in a text a field stands.
 
+use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use crate::desk::document::Node;
@@ -51,6 +52,22 @@ pub(super) fn locate_entry(node: &Spanned<Node>, path: &str) -> Option<Location>
             locate_entry(items.get(index.parse::<usize>().ok()?)?, rest)
         }
         Node::Scalar(_) => None,
+    }
+}
+
+/// The scalar that a path leads to.
+pub(super) fn value_at<'a>(node: &'a Spanned<Node>, path: &str) -> Option<&'a Value> {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    match &node.value {
+        Node::Scalar(value) => path.is_empty().then_some(value),
+        Node::Map(fields) => {
+            let (_, child, rest) = fields.find(path)?;
+            value_at(child, rest)
+        }
+        Node::List(items) => {
+            let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+            value_at(items.get(index.parse::<usize>().ok()?)?, rest)
+        }
     }
 }
 

@@ -29,7 +29,7 @@ fn verdict(line: &[u8]) -> Value {
         Ok(read) => read,
         Err(error) => return unreadable(&Value::Null, &format!("the line is not JSON: {error}")),
     };
-    let id = read.value["id"].take();
+    let id = read.value.get_mut("id").map_or(Value::Null, Value::take);
     if let Err(problem) = configuration::once(&read.duplicates) {
         return unreadable(&id, &problem);
     }

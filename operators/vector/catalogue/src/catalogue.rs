@@ -52,12 +52,16 @@ struct ComponentTraits {
     /// Those of each output, where it has several.
     #[serde(default)]
     outputs: BTreeMap<String, Vec<String>>,
+    /// Other names of options, which the schema does not tell.
+    #[serde(default)]
+    aliases: BTreeMap<String, String>,
 }
 
 impl ComponentTraits {
     fn to_map(&self) -> Map<String, Value> {
         let flow = [
             ("accepts", json!(self.accepts)),
+            ("aliases", json!(self.aliases)),
             ("gives", json!(self.gives)),
             ("outputs", json!(self.outputs)),
         ];

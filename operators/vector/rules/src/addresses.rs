@@ -6,12 +6,13 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
 use crate::component::{Component, Family, components};
+use crate::forms::Listening;
 use crate::problem::{Check, Problems};
 
 /// Where a component listens: the protocol, and the address as Vector compares it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// `tcp`, `udp`, `unix`, or another thing that only one can have.
+    /// `tcp`, `udp`, `systemd` or `fd`: a socket or a descriptor that is handed over.
     pub protocol: &'static str,
     /// Such as `0.0.0.0:9000`.
     pub place: String,
@@ -26,6 +27,7 @@ pub(crate) fn judge(config: &Map<String, Value>, problems: &mut Problems) {
         for address in of(&component) {
             let key = (address.protocol, address.place.clone());
             match claimed.get(&key) {
+                Some(other) if other.id == component.id => {}
                 Some(other) => {
                     let path = FieldPath::new(component.path());
                     let detail = format!(
@@ -62,7 +64,10 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
             .as_str()
     };
     let at = |protocol: &'static str, option: &'static str, default: Option<&str>| {
-        let place = text(option).or(default)?.to_owned();
+        let (protocol, place) = match Listening::read(text(option).or(default)?)? {
+            Listening::At(address) => (protocol, address.to_string()),
+            Listening::Given(number) => ("systemd", number.to_string()),
+        };
         Some(Address {
             protocol,
             place,
@@ -73,17 +78,8 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
     let mode = text("mode").unwrap_or_default();
     let claims = match (component.family, kind, mode) {
         (Family::Source, "socket" | "syslog" | "statsd", "udp") => vec![at("udp", "address", None)],
-        (
-            Family::Source,
-            "socket" | "syslog" | "statsd",
-            "unix" | "unix_datagram" | "unix_stream",
-        ) => {
-            vec![at("unix", "path", None)]
-        }
-        (Family::Source, "fluent", _) => match mode {
-            "unix" => vec![at("unix", "path", None)],
-            _ => vec![at("tcp", "address", None)],
-        },
+        // Nobody looks whether two have one socket of the file system.
+        (Family::Source, _, "unix" | "unix_datagram" | "unix_stream") => Vec::new(),
         (Family::Source, "opentelemetry", _) => {
             vec![
                 at("tcp", "grpc.address", None),
@@ -95,6 +91,7 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
             Family::Source,
             "aws_kinesis_firehose"
             | "datadog_agent"
+            | "fluent"
             | "heroku_logs"
             | "http"
             | "http_server"
@@ -108,10 +105,7 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
             _,
         )
         | (Family::Sink, "websocket_server", _) => vec![at("tcp", "address", None)],
-        (Family::Source, "dnstap", _) => match mode {
-            "tcp" => vec![at("tcp", "address", None)],
-            _ => vec![at("unix", "socket_path", None)],
-        },
+        (Family::Source, "dnstap", "tcp") => vec![at("tcp", "address", None)],
         (Family::Sink, "prometheus_exporter", _) => {
             vec![at("tcp", "address", Some("0.0.0.0:9598"))]
         }

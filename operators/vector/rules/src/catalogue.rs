@@ -41,6 +41,8 @@ pub struct Entry {
     pub(crate) gives: Types,
     /// The events of each named output.
     pub(crate) outputs: BTreeMap<String, Types>,
+    /// Other names of its options.
+    pub(crate) aliases: BTreeMap<String, String>,
     options: &'static RawValue,
     compiled: OnceLock<Options>,
 }
@@ -71,6 +73,8 @@ struct EntryFile<'a> {
     gives: Types,
     #[serde(default)]
     outputs: BTreeMap<String, Types>,
+    #[serde(default)]
+    aliases: BTreeMap<String, String>,
     #[serde(borrow)]
     options: &'a RawValue,
 }
@@ -81,6 +85,7 @@ impl From<EntryFile<'static>> for Entry {
             accepts: file.accepts,
             gives: file.gives,
             outputs: file.outputs,
+            aliases: file.aliases,
             options: file.options,
             compiled: OnceLock::new(),
         }
@@ -102,6 +107,7 @@ impl Catalogue {
                 accepts: Types::default(),
                 gives: Types::default(),
                 outputs: BTreeMap::new(),
+                aliases: BTreeMap::new(),
                 options: file.globals,
             };
             Self {

@@ -7,7 +7,7 @@ use crate::catalogue::Catalogue;
 use crate::component::{Family, components};
 use crate::language::Language;
 use crate::problem::{Check, Problem, Problems};
-use crate::{addresses, limits, option_errors, readable, topology, transforms};
+use crate::{addresses, limits, option_errors, programs, readable, topology, transforms};
 
 /// Judges a configuration as Vector would, without its environment: what is wrong with it, and what its author
 /// should know.
@@ -46,6 +46,10 @@ pub fn judge(catalogue: &Catalogue, config: &Value, language: &Language) -> Vec<
         option_errors::judge(catalogue, &component, &mut problems);
         if component.family == Family::Transform {
             transforms::judge(&component, &language, &mut problems);
+        } else if !language.denied.is_empty() {
+            // Nobody compiles them before the component is built; but who may not call everything may not do
+            // so there.
+            programs::judge(&component, &language, &mut problems);
         }
     }
     topology::judge(catalogue, fields, &mut problems);

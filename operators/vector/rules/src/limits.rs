@@ -132,7 +132,11 @@ pub(crate) fn exceeded_together(config: &Map<String, Value>) -> Option<FieldErro
         );
         return wrong(Family::Transform.block(), detail);
     }
-    let inputs: usize = all.iter().map(|component| component.inputs().count()).sum();
+    let inputs = all.iter().filter_map(|component| {
+        let inputs = component.option("inputs")?.as_array()?;
+        Some(inputs.len())
+    });
+    let inputs: usize = inputs.sum();
     if inputs > MOST_INPUTS {
         let detail = format!(
             "the components have {inputs} inputs together, more than the {MOST_INPUTS} that are judged; divide the pipeline"
@@ -213,7 +217,8 @@ impl Size {
     /// Adds every text of a component, any of which may be a program.
     fn add(&mut self, value: &Value) {
         match value {
-            Value::String(text) => {
+            // What is longer is refused where it is a program.
+            Value::String(text) if text.len() <= LONGEST => {
                 let size = measure(text);
                 self.assignments = self.assignments.saturating_add(size.assignments);
                 self.calls = self.calls.saturating_add(size.calls);
@@ -275,12 +280,24 @@ fn measure(source: &str) -> Size {
                     operators.pop();
                 }
             }
-            b';' | b'\n' if is_between_statements(bytes, at) => {
-                if let Some(last) = operators.last_mut() {
-                    *last = 0;
+            b';' => end_statement(&mut operators),
+            byte if byte.is_ascii_whitespace() => {
+                // The whole of it at once: what stands before and after decides.
+                let rest = bytes[at..].iter();
+                let end = at + rest.take_while(|byte| byte.is_ascii_whitespace()).count();
+                let has_newline = bytes[at..end].contains(&b'\n');
+                let before = at.checked_sub(1).map(|at| bytes[at]);
+                let goes_on = before.is_some_and(is_operator)
+                    || bytes
+                        .get(end)
+                        .is_some_and(|byte| is_operator(*byte) && *byte != b'!');
+                if has_newline && !goes_on {
+                    end_statement(&mut operators);
                 }
+                at = end;
+                continue;
             }
-            b'+' | b'-' | b'*' | b'/' | b'!' | b'?' | b'&' | b'|' | b'<' | b'>' | b'=' => {
+            byte if is_operator(byte) => {
                 if let Some(last) = operators.last_mut() {
                     *last += 1;
                     size.operators = size.operators.max(*last);
@@ -330,20 +347,14 @@ fn after_string(bytes: &[u8], start: usize, quote: u8) -> usize {
     at
 }
 
-/// Whether the line ends a statement: it does not if an operator stands before it or after it.
-fn is_between_statements(bytes: &[u8], at: usize) -> bool {
-    if bytes[at] == b';' {
-        return true;
+fn end_statement(operators: &mut [usize]) {
+    if let Some(last) = operators.last_mut() {
+        *last = 0;
     }
-    let goes_on = |byte: Option<&u8>| {
-        matches!(
-            byte,
-            Some(b'+' | b'-' | b'*' | b'/' | b'?' | b'&' | b'|' | b'<' | b'>' | b'=' | b'!')
-        )
-    };
-    let before = bytes[..at].iter().rfind(|byte| !byte.is_ascii_whitespace());
-    let after = bytes[at..].iter().find(|byte| !byte.is_ascii_whitespace());
-    !goes_on(before) && !goes_on(after.filter(|byte| **byte != b'!'))
+}
+
+fn is_operator(byte: u8) -> bool {
+    b"+-*/!?&|<>=".contains(&byte)
 }
 
 fn is_assignment(bytes: &[u8], at: usize) -> bool {

@@ -1,5 +1,6 @@
 //! What a schema's finding says to the author: which field, what stands there, what is allowed.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use jsonschema::ValidationError;
@@ -8,10 +9,13 @@ use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, nearest};
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, Family};
 use crate::options::Options;
 use crate::problem::{Check, Problems};
+
+/// How many findings of one component are told.
+const MOST_TOLD: usize = 100;
 
 /// Names of options whose values are not shown.
 const SECRET: [&str; 7] = [
@@ -62,13 +66,34 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
         let error = FieldError::invalid(path.child("type"), kind.as_str(), detail);
         return problems.add(Check::Options, error);
     };
-    judge_value(
-        catalogue.options(entry),
-        component.value,
-        &path,
-        kind,
-        problems,
-    );
+    let value = renamed(entry, component.value, &path, problems);
+    judge_value(catalogue.options(entry), &value, &path, kind, problems);
+}
+
+/// The options under the names that the catalogue has. Under both names, one stands twice.
+fn renamed<'a>(
+    entry: &Entry,
+    value: &'a Value,
+    path: &FieldPath,
+    problems: &mut Problems,
+) -> Cow<'a, Value> {
+    let mut value = Cow::Borrowed(value);
+    for (alias, name) in &entry.aliases {
+        if value.get(alias).is_none() {
+            continue;
+        }
+        if value.get(name).is_some() {
+            let detail = format!("is another name of `{name}`, which is there as well");
+            let error = FieldError::forbidden(path.child(alias), detail);
+            problems.add(Check::Options, error);
+        }
+        if let Some(fields) = value.to_mut().as_object_mut()
+            && let Some(option) = fields.remove(alias)
+        {
+            fields.entry(name.clone()).or_insert(option);
+        }
+    }
+    value
 }
 
 /// Judges everything beside the components.
@@ -107,11 +132,11 @@ fn judge_value(
         owner,
     };
     let mut refused = Vec::new();
-    for error in options.refused(value) {
+    for error in options.refused(value).take(MOST_TOLD) {
         say.all(&error, &mut refused);
     }
     let mut ignored = Vec::new();
-    for error in options.doubted(value) {
+    for error in options.doubted(value).take(2 * MOST_TOLD) {
         say.all(&error, &mut ignored);
     }
     let refused: Vec<_> = unique(refused.into_iter().map(|found| found.error));
@@ -129,14 +154,11 @@ fn judge_value(
     }
 }
 
+/// Each once, and not more than anybody reads.
 fn unique(errors: impl Iterator<Item = FieldError>) -> Vec<FieldError> {
-    let mut out: Vec<FieldError> = Vec::new();
-    for error in errors {
-        if !out.contains(&error) {
-            out.push(error);
-        }
-    }
-    out
+    let mut seen = BTreeSet::new();
+    let once = errors.filter(|error| seen.insert((error.path.clone(), error.detail.clone())));
+    once.take(MOST_TOLD).collect()
 }
 
 struct Found {
@@ -181,7 +203,7 @@ impl Say<'_> {
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 let known = self.options.names(self.value, &place);
-                for name in unexpected {
+                for name in unexpected.iter().take(MOST_TOLD) {
                     let others = known.iter().filter(|other| *other != name);
                     let meant = nearest(name, others.map(String::as_str));
                     let meant =

@@ -12,6 +12,7 @@ use jsonschema::{Draft, Keyword, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 use shared_validation::FieldPath;
 
+use crate::forms::Form;
 use crate::option_errors::below as path_below;
 
 /// What a value must be.
@@ -196,6 +197,7 @@ fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed
     jsonschema::options()
         .with_draft(Draft::Draft7)
         .with_keyword("whole", |_, _, _| Ok(Box::new(Whole)))
+        .with_keyword("form", |_, form, _| Ok(Box::new(Form::named(form))))
         .build(&schema)
         .expect("a generated catalogue")
 }

@@ -70,8 +70,15 @@ pub(crate) fn of(
             None => itself(Types::ALL),
             Some(entry) if !entry.outputs.is_empty() && has_several(component) => {
                 let outputs = entry.outputs.iter();
-                outputs.map(|(name, types)| (named(name), *types)).collect()
+                let outputs = outputs.filter(|(name, _)| !is_disabled(component, name));
+                let outputs = outputs.map(|(name, types)| {
+                    let is_raw = name == "metrics" && has_raw_metrics(component);
+                    (named(name), if is_raw { Types::LOG } else { *types })
+                });
+                outputs.collect()
             }
+            // What it gives does not depend on how it decodes.
+            Some(entry) if kind == "datadog_agent" => itself(entry.gives),
             Some(entry) => itself(decoded(catalogue, component, entry.gives)),
         },
         (Family::Transform, _) => itself(entry.map_or(Types::ALL, |entry| entry.gives)),
@@ -109,6 +116,20 @@ fn has_several(component: &Component<'_>) -> bool {
         || component.option("multiple_outputs") == Some(&Value::Bool(true))
 }
 
+/// Whether one of the outputs of `datadog_agent` is switched off.
+fn is_disabled(component: &Component<'_>, output: &str) -> bool {
+    component.option(&format!("disable_{output}")) == Some(&Value::Bool(true))
+}
+
+/// Whether `opentelemetry` gives metrics as they came, which are logs to Vector.
+fn has_raw_metrics(component: &Component<'_>) -> bool {
+    match component.option("use_otlp_decoding") {
+        Some(Value::Bool(all)) => *all,
+        Some(one) => one["metrics"] == true,
+        None => false,
+    }
+}
+
 /// What a source gives: a codec may read more than logs.
 fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: Types) -> Types {
     let codec = component
@@ -122,9 +143,12 @@ fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: Types) -> Ty
 
 /// What a sink takes: where its type takes everything, a codec may write less.
 fn encoded(catalogue: &Catalogue, component: &Component<'_>, accepts: Types) -> Types {
-    let codec = component
-        .option("encoding")
-        .and_then(|encoding| encoding["codec"].as_str());
+    // That of `opentelemetry` is its protocol's.
+    let encoding = component.option("encoding").or_else(|| {
+        let protocol = component.option("protocol")?;
+        protocol.get("encoding")
+    });
+    let codec = encoding.and_then(|encoding| encoding["codec"].as_str());
     let Some(codec) = codec else { return accepts };
     let writes = catalogue.encoders.get(codec).copied().unwrap_or(Types::LOG);
     accepts.and(writes)

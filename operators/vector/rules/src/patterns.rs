@@ -2,8 +2,14 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
+/// The longest pattern that is looked into, in bytes; a longer one counts as if each of them were a class.
+const LONGEST: usize = 4096;
+
 /// About as many states as an automaton for it has. What is no regular expression is told by the compiler.
 pub(crate) fn states(pattern: &str) -> u64 {
+    if pattern.len() > LONGEST {
+        return 1000 * pattern.len() as u64;
+    }
     // As the compiler of programs takes it out of its quotes.
     let pattern = pattern.replace("\\'", "'");
     let parsed = regex_syntax::ParserBuilder::new()

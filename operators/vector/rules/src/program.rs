@@ -1,5 +1,7 @@
 //! Programs: compiled in process, by the compiler that the catalogue's Vector has.
 
+use std::ops::Range;
+
 use shared_validation::{FieldError, FieldPath};
 use vrl::compiler::state::ExternalEnv;
 use vrl::compiler::{CompilationResult, CompileConfig, Program, compile_with_external};
@@ -47,7 +49,9 @@ pub(crate) fn judge(
         Err(diagnostics) => {
             let mut diagnostics = diagnostics.into_iter();
             for diagnostic in diagnostics.by_ref().take(MOST_TOLD) {
-                problems.add(Check::Programs, wrong(told(source, diagnostic, true)));
+                let bytes = span(source, &diagnostic);
+                let error = wrong(told(source, diagnostic, true)).within(bytes);
+                problems.add(Check::Programs, error);
             }
             let more = diagnostics.count();
             if more > 0 {
@@ -60,7 +64,9 @@ pub(crate) fn judge(
                 problems.add(Check::Programs, wrong(problem));
             }
             for diagnostic in warnings.into_iter().take(MOST_TOLD) {
-                problems.add(Check::ProgramAdvice, wrong(told(source, diagnostic, false)));
+                let bytes = span(source, &diagnostic);
+                let error = wrong(told(source, diagnostic, false)).within(bytes);
+                problems.add(Check::ProgramAdvice, error);
             }
         }
     }
@@ -146,13 +152,19 @@ fn dangling(program: &Program, meanings: &Meanings) -> Option<String> {
     })
 }
 
+/// What a diagnostic points at.
+fn span(source: &str, diagnostic: &Diagnostic) -> Option<Range<usize>> {
+    let mut labels = diagnostic.labels.iter();
+    let label = labels.find(|label| label.primary);
+    let span = label.or(diagnostic.labels.first())?.span;
+    source.get(span.start()..span.end())?;
+    Some(span.start()..span.end())
+}
+
 /// A diagnostic with the place in the program; drawn, with the line and what is under it as well.
 fn told(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
-    let at = diagnostic.labels.iter().find(|label| label.primary);
-    let at = at
-        .or(diagnostic.labels.first())
-        .map(|label| label.span.start());
-    let place = at.filter(|at| source.is_char_boundary(*at)).map(|at| {
+    let at = span(source, &diagnostic).map(|bytes| bytes.start);
+    let place = at.map(|at| {
         let before = &source[..at];
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -168,7 +180,11 @@ fn told(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
     {
         message = format!("{message}: {}", label.message);
     }
-    if !is_drawn || source.lines().any(|line| line.len() > LONGEST_DRAWN) {
+    let is_drawable = diagnostic
+        .labels
+        .iter()
+        .all(|label| source.get(label.span.start()..label.span.end()).is_some());
+    if !is_drawn || !is_drawable || source.lines().any(|line| line.len() > LONGEST_DRAWN) {
         return format!("{}{message}", place.unwrap_or_default());
     }
     let drawn = Formatter::new(source, diagnostic).to_string();

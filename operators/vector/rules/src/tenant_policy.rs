@@ -34,6 +34,8 @@ pub(crate) struct TenantPolicy {
     pub(crate) denied_transforms: BTreeSet<String>,
     /// Types of sinks that they may not have.
     pub(crate) denied_sinks: BTreeSet<String>,
+    /// Options that they may not use, in whatever component and however deep.
+    pub(crate) denied_options: BTreeSet<String>,
     /// Functions that their programs may not call.
     pub(crate) denied_functions: BTreeSet<String>,
     /// Patterns of files that options may name.
@@ -51,6 +53,8 @@ impl Default for TenantPolicy {
             // Its programs can read and write files, and end the process.
             denied_transforms: set(&["lua"]),
             denied_sinks: set(&["file"]),
+            // librdkafka loads libraries, runs commands and reads files as it is told.
+            denied_options: set(&["librdkafka_options"]),
             denied_functions: set(&[
                 "aggregate_vector_metrics",
                 "dns_lookup",

@@ -40,6 +40,12 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
     };
     vec![
         rule(
+            "tenant-options",
+            "A pipeline in a namespace has no option that is not for tenants.",
+            OWN,
+            options,
+        ),
+        rule(
             "tenant-components",
             "A pipeline in a namespace has components that are for tenants: on the nodes, it reads the logs of Pods and nothing else.",
             OPERATOR,
@@ -129,6 +135,34 @@ fn kinds<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
         };
         findings.push(FieldError::invalid(path.child("type"), kind, detail));
     });
+}
+
+fn options<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    each(subject, |component, path, policy| {
+        denied_below(component.value, path, policy, findings);
+    });
+}
+
+fn denied_below(value: &Value, path: &FieldPath, policy: &TenantPolicy, findings: &mut Findings) {
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                denied_below(item, &path.index(index), policy, findings);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = below(path, name);
+                if policy.denied_options.contains(name) {
+                    let detail = "is not for tenants; the policy can allow it";
+                    findings.push(FieldError::forbidden(path, detail));
+                } else {
+                    denied_below(value, &path, policy, findings);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 fn namespace<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {

@@ -126,7 +126,7 @@ fn inputs<'a>(
         };
         let path = path.index(index);
         let found = matching(input, to, outputs);
-        if found.is_empty() && !(is_relaxed && input.contains('*')) {
+        if found.is_empty() && !(is_relaxed && is_pattern(input)) {
             let detail = unknown(input, to, all, outputs, problems.0.len() < MOST_GUESSED);
             let error = FieldError::invalid(path.clone(), input, detail);
             problems.add(Check::Topology, error);
@@ -148,16 +148,19 @@ fn inputs<'a>(
     edges
 }
 
+fn is_pattern(input: &str) -> bool {
+    input.contains(['*', '?', '[', ']'])
+}
+
 /// The outputs that an input means: it is a pattern, and never means the component itself.
 fn matching(input: &str, to: &Component<'_>, outputs: &Outputs<'_>) -> Vec<String> {
-    let is_pattern = input.contains(['*', '?', '[']);
     let exact = || {
         outputs
             .by_name
             .contains_key(input)
             .then(|| input.to_owned())
     };
-    if !is_pattern {
+    if !is_pattern(input) {
         return exact().into_iter().collect();
     }
     let Ok(pattern) = glob::Pattern::new(input) else {

@@ -1,7 +1,8 @@
 //! What Vector asks of single transforms beyond the shape of their options.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
+use vrl::path::{OwnedSegment, parse_target_path};
 
 use crate::component::Component;
 use crate::language::Language;
@@ -32,7 +33,11 @@ pub(crate) fn judge(transform: &Component<'_>, language: &Language, problems: &m
     match transform.kind() {
         Some("remap") => remap(transform, language, &path, problems),
         Some("sample") => sample(transform, &path, problems),
-        Some("reduce") => reduce(transform, &path, problems),
+        Some("reduce") => {
+            reduce(transform, &path, problems);
+            merge_strategies(transform, &path, problems);
+        }
+        Some("delay") => delay(transform, &path, problems),
         Some("throttle") => throttle(transform, &path, problems),
         Some("route") => {
             let routes = transform.option("route").and_then(Value::as_object);
@@ -117,6 +122,20 @@ fn remap(
 }
 
 fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+    let has = |option: &str| transform.option(option).is_some();
+    let mut together = |one: &str, other: &str| {
+        if has(one) && has(other) {
+            let detail = format!("`sample` takes one of `{one}` and `{other}`");
+            problems.add(
+                Check::Options,
+                FieldError::forbidden(path.child(other), detail),
+            );
+        }
+    };
+    together("rate", "ratio");
+    together("ratio_field", "rate_field");
+    together("key_field", "ratio_field");
+    together("key_field", "rate_field");
     match (transform.option("rate"), transform.option("ratio")) {
         (None, None) => {
             let detail = "`sample` needs one of `rate` and `ratio`";
@@ -125,24 +144,12 @@ fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) 
                 FieldError::required(path.child("rate"), detail),
             );
         }
-        (Some(_), Some(_)) => {
-            let detail = "`sample` takes one of `rate` and `ratio`";
-            problems.add(
-                Check::Options,
-                FieldError::forbidden(path.child("ratio"), detail),
-            );
-        }
         (Some(rate), None) if rate == 0 => {
             let error = FieldError::invalid(path.child("rate"), rate.clone(), "must be at least 1");
             problems.add(Check::Options, error);
         }
-        (None, Some(ratio))
-            if ratio
-                .as_f64()
-                .is_some_and(|ratio| ratio <= 0.0 || ratio > 1.0) =>
-        {
-            let detail = "must be above 0 and at most 1";
-            let error = FieldError::invalid(path.child("ratio"), ratio.clone(), detail);
+        (None, Some(ratio)) if ratio.as_f64().is_some_and(|ratio| ratio <= 0.0) => {
+            let error = FieldError::invalid(path.child("ratio"), ratio.clone(), "must be above 0");
             problems.add(Check::Options, error);
         }
         _ => {}
@@ -156,6 +163,29 @@ fn reduce(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) 
             Check::Options,
             FieldError::forbidden(path.child("ends_when"), detail),
         );
+    }
+}
+
+/// What is merged is named by the path of a field, and not by that of an item.
+fn merge_strategies(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+    let strategies = transform.option("merge_strategies");
+    let strategies = strategies.and_then(Value::as_object);
+    for name in strategies.into_iter().flat_map(Map::keys) {
+        let is_field = parse_target_path(name)
+            .is_ok_and(|target| target.path.segments.iter().all(OwnedSegment::is_field));
+        if !is_field {
+            let path = path.child("merge_strategies").key(name);
+            let detail = "must be the path of a field, without the number of an item";
+            let error = FieldError::invalid(path, name.as_str(), detail);
+            problems.add(Check::Options, error);
+        }
+    }
+}
+
+fn delay(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+    if let Some(time) = transform.option("delay_ms").filter(|time| **time == 0) {
+        let error = FieldError::invalid(path.child("delay_ms"), time.clone(), "must be above 0");
+        problems.add(Check::Options, error);
     }
 }
 

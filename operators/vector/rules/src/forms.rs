@@ -1,0 +1,198 @@
+//! Texts that Vector reads as something: an address, a path, a template.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::LazyLock;
+
+use chrono::format::{Item, StrftimeItems};
+use jsonschema::paths::{LazyLocation, Location};
+use jsonschema::{Keyword, ValidationError};
+use regex::Regex;
+use serde_json::Value;
+use vrl::compiler::TimeZone;
+use vrl::path::{parse_target_path, parse_value_path};
+
+/// What a text is read as.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// What is expected, in a sentence.
+    expected: &'static str,
+    reads: fn(&str) -> bool,
+}
+
+/// Every form, by its name in the catalogue.
+const FORMS: &[(&str, Form)] = &[
+    (
+        "IPv4 address",
+        Form {
+            expected: "must be an IPv4 address, such as 10.0.0.1",
+            reads: |text| text.parse::<Ipv4Addr>().is_ok(),
+        },
+    ),
+    (
+        "URI",
+        Form {
+            expected: "must be a URI",
+            reads: |text| text.parse::<http::Uri>().is_ok(),
+        },
+    ),
+    (
+        "listening address",
+        Form {
+            expected: "must be an IP address with a port, such as 0.0.0.0:9000, or `systemd`, or `systemd#1`",
+            reads: |text| Listening::read(text).is_some(),
+        },
+    ),
+    (
+        "host and port",
+        Form {
+            expected: "must be a host with a port, such as statsd:8125",
+            reads: |text| {
+                let uri = text.parse::<http::Uri>().ok();
+                uri.is_some_and(|uri| uri.host().is_some() && uri.port_u16().is_some())
+            },
+        },
+    ),
+    (
+        "optional path",
+        Form {
+            expected: "must be the path of a field, such as `.message`, or empty",
+            reads: |text| text.is_empty() || parse_target_path(text).is_ok(),
+        },
+    ),
+    (
+        "path",
+        Form {
+            expected: "must be the path of a field, such as `.message`",
+            reads: |text| parse_target_path(text).is_ok(),
+        },
+    ),
+    (
+        "path in an event",
+        Form {
+            expected: "must be the path of a field, such as `message`",
+            reads: |text| parse_value_path(text).is_ok(),
+        },
+    ),
+    (
+        "pattern",
+        Form {
+            expected: "must be a pattern of file names",
+            reads: |text| glob::Pattern::new(text).is_ok(),
+        },
+    ),
+    (
+        "socket address",
+        Form {
+            expected: "must be an IP address with a port, such as 0.0.0.0:9000",
+            reads: |text| text.parse::<SocketAddr>().is_ok(),
+        },
+    ),
+    (
+        "template",
+        Form {
+            expected: "must be a template: `{{ path }}` is a field, and `%` begins a part of a time",
+            reads: is_template,
+        },
+    ),
+    (
+        "time zone",
+        Form {
+            expected: "must be `local` or a time zone, such as Europe/Berlin",
+            reads: |text| TimeZone::parse(text).is_some(),
+        },
+    ),
+];
+
+/// What stands between fields is the form of a time; fields are paths.
+fn is_template(text: &str) -> bool {
+    static FIELD: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\{\{(?P<path>[^}]+)\}\}").expect("a pattern"));
+    let is_time = |text: &str| StrftimeItems::new(text).all(|item| item != Item::Error);
+    let mut fields = FIELD.captures_iter(text);
+    let mut between = FIELD.split(text);
+    between.all(is_time) && fields.all(|field| parse_target_path(field["path"].trim()).is_ok())
+}
+
+impl Form {
+    /// The form that the catalogue names.
+    pub(crate) fn named(name: &Value) -> Self {
+        let name = name.as_str().unwrap_or_default();
+        let mut forms = FORMS.iter();
+        let found = forms.find(|(known, _)| *known == name);
+        found.expect("the catalogue names forms that there are").1
+    }
+}
+
+impl Keyword for Form {
+    fn validate<'i>(
+        &self,
+        value: &'i Value,
+        location: &LazyLocation,
+    ) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(value) {
+            return Ok(());
+        }
+        Err(ValidationError::custom(
+            Location::new(),
+            location.into(),
+            value,
+            self.expected,
+        ))
+    }
+
+    fn is_valid(&self, value: &Value) -> bool {
+        value.as_str().is_none_or(self.reads)
+    }
+}
+
+/// What can be listened on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listening {
+    /// An address.
+    At(SocketAddr),
+    /// A socket that systemd hands over, by its number from zero.
+    Given(usize),
+}
+
+impl Listening {
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        if let Ok(address) = text.parse() {
+            return Some(Self::At(address));
+        }
+        match text.strip_prefix("systemd")? {
+            "" => Some(Self::Given(0)),
+            number => {
+                let number: usize = number.strip_prefix('#')?.parse().ok()?;
+                number.checked_sub(1).map(Self::Given)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_reads_what_vector_reads() {
+        for (form, good, bad) in [
+            ("IPv4 address", "10.0.0.1", "10.0.0"),
+            ("URI", "abc", "http://a b"),
+            ("listening address", "systemd#3", "systemd#0"),
+            ("listening address", "[::1]:80", "127.0.0.1"),
+            ("path", ".a.\"b c\"[0]", ".a["),
+            ("path in an event", "a.b", "a..b"),
+            ("pattern", "*.log", "a**"),
+            ("socket address", "0.0.0.0:1", "localhost:1"),
+            ("template", "/x/%F/{{ a.b }}/100%%", "%E"),
+            ("template", "{{ %trace }}", "{{ a..b }}"),
+            ("host and port", "statsd:8125", "statsd"),
+            ("optional path", "", "a["),
+            ("time zone", "Europe/Berlin", "Mars/Olympus"),
+        ] {
+            let form = Form::named(&form.into());
+            assert!(form.is_valid(&good.into()), "{good}");
+            assert!(!form.is_valid(&bad.into()), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Programs outside transforms: in codecs, in the authentication of clients, and in queries.
+
+use serde_json::Value;
+use shared_validation::FieldPath;
+
+use crate::component::Component;
+use crate::language::Language;
+use crate::option_errors::below;
+use crate::problem::Problems;
+use crate::program::{self, Purpose};
+
+/// Judges every program that stands in the options of a component.
+pub(crate) fn judge(component: &Component<'_>, language: &Language, problems: &mut Problems) {
+    let path = FieldPath::new(component.path());
+    judge_below(component.value, &path, language, problems);
+}
+
+fn judge_below(value: &Value, path: &FieldPath, language: &Language, problems: &mut Problems) {
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                judge_below(item, &path.index(index), language, problems);
+            }
+        }
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            let program = if text("strategy") == Some("custom") {
+                text("source").map(|source| ("source", source, Purpose::Condition))
+            } else if text("type") == Some("vrl") {
+                text("value").map(|source| ("value", source, Purpose::Remap))
+            } else {
+                None
+            };
+            if let Some((name, source, purpose)) = program {
+                program::judge(source, purpose, language, &path.child(name), problems);
+            }
+            if text("codec") == Some("vrl")
+                && let Some(source) = fields.get("vrl").and_then(|vrl| vrl["source"].as_str())
+            {
+                let path = path.child("vrl").child("source");
+                program::judge(source, Purpose::Remap, language, &path, problems);
+            }
+            for (name, value) in fields {
+                judge_below(value, &below(path, name), language, problems);
+            }
+        }
+        _ => {}
+    }
+}
