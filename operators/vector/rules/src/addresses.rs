@@ -104,8 +104,8 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
             | "vector",
             _,
         )
+        | (Family::Source, "dnstap", "tcp")
         | (Family::Sink, "websocket_server", _) => vec![at("tcp", "address", None)],
-        (Family::Source, "dnstap", "tcp") => vec![at("tcp", "address", None)],
         (Family::Sink, "prometheus_exporter", _) => {
             vec![at("tcp", "address", Some("0.0.0.0:9598"))]
         }
