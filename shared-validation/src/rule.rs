@@ -1,5 +1,8 @@
 //! One named thing that can be wrong.
 
+use std::any::Any;
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
 use crate::candidate::Operation;
@@ -65,6 +68,36 @@ pub struct Subject<'a, K> {
     pub old: Option<&'a K>,
     /// The section of the policy that is for the kind, if there is one.
     pub settings: Option<&'a Value>,
+    prepared: OnceCell<Box<dyn Any>>,
+}
+
+impl<'a, K> Subject<'a, K> {
+    pub(crate) fn new(
+        operation: Operation,
+        object: &'a K,
+        old: Option<&'a K>,
+        settings: Option<&'a Value>,
+    ) -> Self {
+        Self {
+            operation,
+            object,
+            old,
+            settings,
+            prepared: OnceCell::new(),
+        }
+    }
+
+    /// What several rules need of the subject, made by the first that asks. All rules of a kind share one.
+    ///
+    /// # Panics
+    ///
+    /// When another rule of the kind has prepared something of another type.
+    pub fn prepared<T: 'static>(&self, make: impl FnOnce() -> T) -> &T {
+        let prepared = self.prepared.get_or_init(|| Box::new(make()));
+        prepared
+            .downcast_ref()
+            .expect("the rules of a kind prepare the same")
+    }
 }
 
 /// What a Rust rule found.

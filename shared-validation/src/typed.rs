@@ -34,15 +34,11 @@ impl<K: Kind> Typed<K> {
         let Ok(old) = old.map(K::deserialize).transpose() else {
             return false;
         };
-        let subject = Subject {
-            operation: match old {
-                Some(_) => Operation::Update,
-                None => Operation::Create,
-            },
-            object: &object,
-            old: old.as_ref(),
-            settings: None,
+        let operation = match old {
+            Some(_) => Operation::Update,
+            None => Operation::Create,
         };
+        let subject = Subject::new(operation, &object, old.as_ref(), None);
         self.rules.iter().all(|rule| run(rule, &subject).is_empty())
     }
 }
@@ -83,16 +79,12 @@ impl<K: Kind> LayerJudge for Typed<K> {
         let before = if is_stored { &old } else { &remembered };
         let settings = case.policy.zip(K::settings());
         let settings = settings.and_then(|(policy, own)| policy.settings(own.section));
+        let subject = Subject::new(case.operation, &object, before.as_ref(), settings);
+        // The old object by itself: what it was before does not matter for what it had wrong.
+        let old = old.as_ref();
+        let old = old.map(|old| Subject::new(case.operation, old, None, settings));
         for rule in &self.rules {
-            let found = run(
-                rule,
-                &Subject {
-                    operation: case.operation,
-                    object: &object,
-                    old: before.as_ref(),
-                    settings,
-                },
-            );
+            let found = run(rule, &subject);
             if found.is_empty() {
                 continue;
             }
@@ -102,16 +94,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     .all(|field| pointer::get(old, field) == pointer::get(case.object, field))
             });
             let inherited = match &old {
-                // The old object by itself: what it was before does not matter for what it had wrong.
-                Some(old) if unchanged => run(
-                    rule,
-                    &Subject {
-                        operation: case.operation,
-                        object: old,
-                        old: None,
-                        settings,
-                    },
-                ),
+                Some(old) if unchanged => run(rule, old),
                 _ => Vec::new(),
             };
             for error in found {

@@ -1,10 +1,11 @@
 //! Configurations a line, verdicts a line.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 
 use serde_json::{Value, json};
 use shared_validation::{FieldError, ReadJson};
-use vector_rules::{Catalogue, Language, judge};
+use vector_rules::{Catalogue, judge};
 
 use super::configuration;
 
@@ -36,7 +37,7 @@ fn verdict(line: &[u8]) -> Value {
     let problems = judge(
         Catalogue::shipped(),
         &read.value["config"],
-        &Language::default(),
+        &BTreeSet::new(),
     );
     let (warnings, errors): (Vec<_>, Vec<_>) = problems
         .iter()

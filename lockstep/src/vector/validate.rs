@@ -1,10 +1,11 @@
 //! `lockstep vector validate`.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use vector_rules::{Catalogue, Language, judge};
+use vector_rules::{Catalogue, judge};
 
 use super::configuration::{self, File, Format};
 use super::{REFUSED, lines};
@@ -82,7 +83,7 @@ fn validate(args: &Args) -> io::Result<bool> {
     };
     let catalogue = Catalogue::shipped();
     let (mut errors, mut warnings) = (0, 0);
-    for problem in judge(catalogue, &config, &Language::default()) {
+    for problem in judge(catalogue, &config, &BTreeSet::new()) {
         let level = if problem.check.is_advice() {
             warnings += 1;
             "warning"

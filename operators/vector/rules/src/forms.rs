@@ -1,4 +1,4 @@
-//! Texts that Vector reads as something: an address, a path, a template.
+//! Texts and numbers that Vector reads as something: an address, a path, a template, a whole number.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
@@ -7,17 +7,27 @@ use chrono::format::{Item, StrftimeItems};
 use jsonschema::paths::{LazyLocation, Location};
 use jsonschema::{Keyword, ValidationError};
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Number, Value};
 use vrl::compiler::TimeZone;
 use vrl::path::{parse_target_path, parse_value_path};
 
-/// What a text is read as.
+/// What a value is read as.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// What is expected, in a sentence.
     expected: &'static str,
-    reads: fn(&str) -> bool,
+    reads: Reads,
 }
+
+/// What it reads; values of other types are not its concern.
+#[derive(Clone, Copy, Debug)]
+enum Reads {
+    Text(fn(&str) -> bool),
+    Number(fn(&Number) -> bool),
+}
+
+/// The form of what Vector reads as an integer.
+pub(crate) const WHOLE_NUMBER: &str = "whole number";
 
 /// Every form, by its name in the catalogue.
 const FORMS: &[(&str, Form)] = &[
@@ -25,80 +35,91 @@ const FORMS: &[(&str, Form)] = &[
         "IPv4 address",
         Form {
             expected: "must be an IPv4 address, such as 10.0.0.1",
-            reads: |text| text.parse::<Ipv4Addr>().is_ok(),
+            reads: Reads::Text(|text| text.parse::<Ipv4Addr>().is_ok()),
         },
     ),
     (
         "URI",
         Form {
             expected: "must be a URI",
-            reads: |text| text.parse::<http::Uri>().is_ok(),
+            reads: Reads::Text(|text| text.parse::<http::Uri>().is_ok()),
         },
     ),
     (
         "listening address",
         Form {
             expected: "must be an IP address with a port, such as 0.0.0.0:9000, or `systemd`, or `systemd#1`",
-            reads: |text| Listening::read(text).is_some(),
+            reads: Reads::Text(|text| Listening::read(text).is_some()),
         },
     ),
     (
         "host and port",
         Form {
             expected: "must be a host with a port, such as statsd:8125",
-            reads: |text| {
+            reads: Reads::Text(|text| {
                 let uri = text.parse::<http::Uri>().ok();
                 uri.is_some_and(|uri| uri.host().is_some() && uri.port_u16().is_some())
-            },
+            }),
         },
     ),
     (
         "optional path",
         Form {
             expected: "must be the path of a field, such as `.message`, or empty",
-            reads: |text| text.is_empty() || parse_target_path(text).is_ok(),
+            reads: Reads::Text(|text| text.is_empty() || parse_target_path(text).is_ok()),
         },
     ),
     (
         "path",
         Form {
             expected: "must be the path of a field, such as `.message`",
-            reads: |text| parse_target_path(text).is_ok(),
+            reads: Reads::Text(|text| parse_target_path(text).is_ok()),
         },
     ),
     (
         "path in an event",
         Form {
             expected: "must be the path of a field, such as `message`",
-            reads: |text| parse_value_path(text).is_ok(),
+            reads: Reads::Text(|text| parse_value_path(text).is_ok()),
         },
     ),
     (
         "pattern",
         Form {
             expected: "must be a pattern of file names",
-            reads: |text| glob::Pattern::new(text).is_ok(),
+            reads: Reads::Text(|text| glob::Pattern::new(text).is_ok()),
         },
     ),
     (
         "socket address",
         Form {
             expected: "must be an IP address with a port, such as 0.0.0.0:9000",
-            reads: |text| text.parse::<SocketAddr>().is_ok(),
+            reads: Reads::Text(|text| text.parse::<SocketAddr>().is_ok()),
         },
     ),
     (
         "template",
         Form {
             expected: "must be a template: `{{ path }}` is a field, and `%` begins a part of a time",
-            reads: is_template,
+            reads: Reads::Text(is_template),
         },
     ),
     (
         "time zone",
         Form {
             expected: "must be `local` or a time zone, such as Europe/Berlin",
-            reads: |text| TimeZone::parse(text).is_some(),
+            reads: Reads::Text(|text| TimeZone::parse(text).is_some()),
+        },
+    ),
+    (
+        // `1.0` is none.
+        WHOLE_NUMBER,
+        Form {
+            expected: "must be a whole number of at most 9223372036854775807, without a point",
+            // A fraction is told of as what it is.
+            reads: Reads::Number(|number| {
+                !number.is_f64() || number.as_f64().is_some_and(|number| number.fract() != 0.0)
+            }),
         },
     ),
 ];
@@ -141,7 +162,11 @@ impl Keyword for Form {
     }
 
     fn is_valid(&self, value: &Value) -> bool {
-        value.as_str().is_none_or(self.reads)
+        match (self.reads, value) {
+            (Reads::Text(reads), Value::String(text)) => reads(text),
+            (Reads::Number(reads), Value::Number(number)) => reads(number),
+            _ => true,
+        }
     }
 }
 

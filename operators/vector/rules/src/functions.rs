@@ -1,14 +1,17 @@
 //! The functions of Vector's language: those that its library gives, and beside them, by signature alone, those
 //! that are Vector's own or need what is not wanted here. A program is compiled, never run.
 
+mod algorithms;
 mod guarded;
 mod signature;
 mod table;
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use vrl::compiler::Function;
+use vrl::diagnostic::{Label, Span};
+use vrl::prelude::ExpressionError;
 
 use guarded::Guarded;
 pub(crate) use signature::{Meanings, Tables};
@@ -29,17 +32,43 @@ fn all() -> &'static [Box<dyn Function>] {
     })
 }
 
+/// Functions, as the compiler takes them.
+type Functions = Arc<Vec<Box<dyn Function>>>;
+
 /// Every function, of which a program may call all but some.
-pub(crate) fn but(denied: &BTreeSet<String>) -> Vec<Box<dyn Function>> {
-    let functions = all().iter();
-    let guarded = functions.map(|function| {
-        let is_denied = denied.contains(function.identifier());
-        Box::new(Guarded {
-            function: function.as_ref(),
-            is_denied,
-        }) as Box<dyn Function>
-    });
-    guarded.collect()
+pub(crate) fn but(denied: &BTreeSet<String>) -> Functions {
+    // Programs come after others that may call the same.
+    static LAST: Mutex<Option<(BTreeSet<String>, Functions)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((denied_then, functions)) if denied_then == denied => Arc::clone(functions),
+        _ => {
+            let functions = Arc::new(
+                all()
+                    .iter()
+                    .map(|function| guarded(function, denied))
+                    .collect(),
+            );
+            *last = Some((denied.clone(), Arc::clone(&functions)));
+            functions
+        }
+    }
+}
+
+fn guarded(function: &'static Box<dyn Function>, denied: &BTreeSet<String>) -> Box<dyn Function> {
+    Box::new(Guarded {
+        function: function.as_ref(),
+        is_denied: denied.contains(function.identifier()),
+    })
+}
+
+/// What is wrong with a call.
+fn wrong(message: impl Into<String>, label: &str, span: Span) -> Box<ExpressionError> {
+    Box::new(ExpressionError::Error {
+        message: message.into(),
+        labels: vec![Label::primary(label, span)],
+        notes: Vec::new(),
+    })
 }
 
 /// Whether there is such a function.

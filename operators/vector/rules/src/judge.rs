@@ -1,18 +1,20 @@
 //! The check of a whole configuration.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
 use crate::catalogue::Catalogue;
+use crate::compilation::Compilation;
 use crate::component::{Family, components};
-use crate::language::Language;
 use crate::problem::{Check, Problem, Problems};
 use crate::{addresses, limits, option_errors, programs, readable, topology, transforms};
 
 /// Judges a configuration as Vector would, without its environment: what is wrong with it, and what its author
-/// should know.
+/// should know. Its programs may not call the functions that are denied.
 #[must_use]
-pub fn judge(catalogue: &Catalogue, config: &Value, language: &Language) -> Vec<Problem> {
+pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -> Vec<Problem> {
     let mut problems = Problems::default();
     let Value::Object(fields) = config else {
         let detail = "a configuration is a mapping with `sources`, `transforms` and `sinks`";
@@ -35,21 +37,17 @@ pub fn judge(catalogue: &Catalogue, config: &Value, language: &Language) -> Vec<
         }
     }
     globals(catalogue, fields, &mut problems);
-    let tables = fields.get("enrichment_tables").and_then(Value::as_object);
-    let language = Language {
-        tables: tables.into_iter().flat_map(Map::keys).cloned().collect(),
-        ..language.clone()
-    };
+    let mut compilation = Compilation::of(fields, denied);
     for component in components(fields) {
         let path = FieldPath::new(component.path());
         readable::judge(component.value, &path, &mut problems);
         option_errors::judge(catalogue, &component, &mut problems);
         if component.family == Family::Transform {
-            transforms::judge(&component, &language, &mut problems);
-        } else if !language.denied.is_empty() {
+            transforms::judge(&component, &mut compilation, &mut problems);
+        } else if compilation.is_restricted() {
             // Nobody compiles them before the component is built; but who may not call everything may not do
             // so there.
-            programs::judge(&component, &language, &mut problems);
+            programs::judge(&component, &mut compilation, &mut problems);
         }
     }
     topology::judge(catalogue, fields, &mut problems);

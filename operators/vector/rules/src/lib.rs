@@ -7,13 +7,16 @@
 
 mod addresses;
 mod catalogue;
+mod compilation;
+mod compilers;
 mod component;
 mod crd;
+mod diagnostics;
 mod flow;
 mod forms;
 mod functions;
 mod judge;
-mod language;
+mod judged;
 mod limits;
 mod option_errors;
 mod options;
@@ -34,12 +37,13 @@ mod verdicts;
 
 pub use addresses::Address;
 pub use catalogue::Catalogue;
+pub use compilers::{Compiler, MakeCompiler, compile_by};
 pub use component::{Component, Family, components};
 pub use judge::judge;
-pub use language::Language;
 pub use pipeline::{
     ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,
     VectorPipeline,
 };
 pub use problem::{Check, Problem};
+pub use program::{Finding, Program};
 pub use role::Role;

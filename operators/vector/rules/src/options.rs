@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use jsonschema::paths::{LazyLocation, Location, LocationSegment};
-use jsonschema::{Draft, Keyword, ValidationError, Validator};
+use jsonschema::paths::LocationSegment;
+use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 use shared_validation::FieldPath;
 
-use crate::forms::Form;
+use crate::forms::{self, Form};
 use crate::option_errors::below as path_below;
 
 /// What a value must be.
@@ -196,7 +196,6 @@ fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed
     schema["definitions"] = named.collect::<Map<_, _>>().into();
     jsonschema::options()
         .with_draft(Draft::Draft7)
-        .with_keyword("whole", |_, _, _| Ok(Box::new(Whole)))
         .with_keyword("form", |_, form, _| Ok(Box::new(Form::named(form))))
         .build(&schema)
         .expect("a generated catalogue")
@@ -236,7 +235,7 @@ fn json_schema(node: &Value, closed: Closed) -> Value {
         out.insert("allOf".to_owned(), conditions.into());
     }
     if node["type"] == "integer" {
-        out.insert("whole".to_owned(), true.into());
+        out.insert("form".to_owned(), forms::WHOLE_NUMBER.into());
     }
     out.into()
 }
@@ -274,31 +273,4 @@ fn tagged(node: &Value, tag: &str, closed: Closed) -> Value {
         out["required"] = json!([tag]);
     }
     out
-}
-
-/// A number that Vector reads as an integer must be written as one: `1.0` is none.
-struct Whole;
-
-impl Keyword for Whole {
-    fn validate<'i>(
-        &self,
-        value: &'i Value,
-        location: &LazyLocation,
-    ) -> Result<(), ValidationError<'i>> {
-        if self.is_valid(value) {
-            return Ok(());
-        }
-        let message = "must be a whole number of at most 9223372036854775807, without a point";
-        Err(ValidationError::custom(
-            Location::new(),
-            location.into(),
-            value,
-            message,
-        ))
-    }
-
-    fn is_valid(&self, value: &Value) -> bool {
-        // A fraction is told of as what it is.
-        !value.is_f64() || value.as_f64().is_some_and(|number| number.fract() != 0.0)
-    }
 }

@@ -148,59 +148,50 @@ impl Pipeline for ClusterVectorPipeline {
     }
 }
 
-impl Kind for VectorPipeline {
-    const GROUP: &'static str = crd::GROUP;
-    const VERSION: &'static str = crd::VERSION;
-    const KIND: &'static str = "VectorPipeline";
+/// What makes a kind of a pipeline: all but its CRD.
+macro_rules! pipeline_kind {
+    ($kind:ident, $crd:expr) => {
+        impl Kind for $kind {
+            const GROUP: &'static str = crd::GROUP;
+            const VERSION: &'static str = crd::VERSION;
+            const KIND: &'static str = stringify!($kind);
 
-    fn crd() -> Value {
-        let crd = <Self as CustomResourceExt>::crd();
-        completed(serde_json::to_value(crd).expect("a CRD is JSON"))
-    }
+            fn crd() -> Value {
+                $crd
+            }
 
-    fn example() -> Value {
-        example()
-    }
+            fn example() -> Value {
+                example()
+            }
 
-    fn rules() -> Vec<shared_validation::Rule<Self>> {
-        pipeline_rules::all()
-    }
+            fn rules() -> Vec<shared_validation::Rule<Self>> {
+                pipeline_rules::all()
+            }
 
-    fn settings() -> Option<Settings> {
-        Some(tenant_policy::SETTINGS)
-    }
+            fn settings() -> Option<Settings> {
+                Some(tenant_policy::SETTINGS)
+            }
+        }
+    };
 }
 
-impl Kind for ClusterVectorPipeline {
-    const GROUP: &'static str = crd::GROUP;
-    const VERSION: &'static str = crd::VERSION;
-    const KIND: &'static str = "ClusterVectorPipeline";
+pipeline_kind!(VectorPipeline, {
+    let crd = <Self as CustomResourceExt>::crd();
+    completed(serde_json::to_value(crd).expect("a CRD is JSON"))
+});
 
-    /// That of the kind in namespaces, under names of its own.
-    fn crd() -> Value {
-        let mut crd = <VectorPipeline as Kind>::crd();
-        let plural = "clustervectorpipelines";
-        crd["metadata"]["name"] = format!("{plural}.{}", crd::GROUP).into();
-        crd["spec"]["names"] = json!({
-            "kind": Self::KIND, "plural": plural, "singular": "clustervectorpipeline",
-            "shortNames": ["cvp"],
-        });
-        crd["spec"]["scope"] = "Cluster".into();
-        crd
-    }
-
-    fn example() -> Value {
-        example()
-    }
-
-    fn rules() -> Vec<shared_validation::Rule<Self>> {
-        pipeline_rules::all()
-    }
-
-    fn settings() -> Option<Settings> {
-        Some(tenant_policy::SETTINGS)
-    }
-}
+// That of the kind in namespaces, under names of its own.
+pipeline_kind!(ClusterVectorPipeline, {
+    let mut crd = <VectorPipeline as Kind>::crd();
+    let plural = "clustervectorpipelines";
+    crd["metadata"]["name"] = format!("{plural}.{}", crd::GROUP).into();
+    crd["spec"]["names"] = json!({
+        "kind": Self::KIND, "plural": plural, "singular": "clustervectorpipeline",
+        "shortNames": ["cvp"],
+    });
+    crd["spec"]["scope"] = "Cluster".into();
+    crd
+});
 
 fn example() -> Value {
     json!({"spec": {

@@ -1,18 +1,14 @@
 //! The rules of pipelines, of tenants' and of administrators'.
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
 use crate::catalogue::Catalogue;
 use crate::component::Family;
-use crate::language::Language;
+use crate::judged::Judged;
 use crate::pipeline::Pipeline;
 use crate::problem::Check;
-use crate::role::{KUBERNETES_EVENTS, Role};
-use crate::tenant_policy::TenantPolicy;
-use crate::{tenants, verdicts};
+use crate::role::Role;
+use crate::tenants;
 
 const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
 const LANGUAGE: &str = "https://vector.dev/docs/reference/vrl/";
@@ -100,34 +96,13 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
 }
 
 fn found<K: Pipeline>(check: Check, subject: &Subject<'_, K>, findings: &mut Findings) {
-    let mut config = subject.object.spec().configuration();
-    stand_in(&mut config);
-    let language = Language {
-        denied: if K::IS_TENANTS {
-            TenantPolicy::of(subject.settings).denied_functions
-        } else {
-            BTreeSet::new()
-        },
-        ..Language::default()
-    };
-    for problem in verdicts::of(&config, &language).iter() {
-        if problem.check == check {
-            let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
-            findings.push(FieldError {
-                path,
-                ..problem.error.clone()
-            });
-        }
-    }
-}
-
-/// The operator's own type of source is judged as what becomes of it.
-fn stand_in(config: &mut Value) {
-    let sources = config.get_mut("sources").and_then(Value::as_object_mut);
-    for source in sources.into_iter().flat_map(serde_json::Map::values_mut) {
-        if source["type"] == KUBERNETES_EVENTS {
-            *source = serde_json::json!({"type": "vector", "address": "0.0.0.0:42000"});
-        }
+    let problems = Judged::of(subject).problems().iter();
+    for problem in problems.filter(|problem| problem.check == check) {
+        let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
+        findings.push(FieldError {
+            path,
+            ..problem.error.clone()
+        });
     }
 }
 

@@ -3,23 +3,32 @@
 use serde_json::Value;
 use shared_validation::FieldPath;
 
+use crate::compilation::Compilation;
 use crate::component::Component;
-use crate::language::Language;
 use crate::option_errors::below;
 use crate::problem::Problems;
-use crate::program::{self, Purpose};
+use crate::program::Purpose;
 
 /// Judges every program that stands in the options of a component.
-pub(crate) fn judge(component: &Component<'_>, language: &Language, problems: &mut Problems) {
+pub(crate) fn judge(
+    component: &Component<'_>,
+    compilation: &mut Compilation<'_>,
+    problems: &mut Problems,
+) {
     let path = FieldPath::new(component.path());
-    judge_below(component.value, &path, language, problems);
+    judge_below(component.value, &path, compilation, problems);
 }
 
-fn judge_below(value: &Value, path: &FieldPath, language: &Language, problems: &mut Problems) {
+fn judge_below(
+    value: &Value,
+    path: &FieldPath,
+    compilation: &mut Compilation<'_>,
+    problems: &mut Problems,
+) {
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                judge_below(item, &path.index(index), language, problems);
+                judge_below(item, &path.index(index), compilation, problems);
             }
         }
         Value::Object(fields) => {
@@ -32,16 +41,16 @@ fn judge_below(value: &Value, path: &FieldPath, language: &Language, problems: &
                 None
             };
             if let Some((name, source, purpose)) = program {
-                program::judge(source, purpose, language, &path.child(name), problems);
+                compilation.judge(source, purpose, &path.child(name), problems);
             }
             if text("codec") == Some("vrl")
                 && let Some(source) = fields.get("vrl").and_then(|vrl| vrl["source"].as_str())
             {
                 let path = path.child("vrl").child("source");
-                program::judge(source, Purpose::Remap, language, &path, problems);
+                compilation.judge(source, Purpose::Remap, &path, problems);
             }
             for (name, value) in fields {
-                judge_below(value, &below(path, name), language, problems);
+                judge_below(value, &below(path, name), compilation, problems);
             }
         }
         _ => {}

@@ -9,6 +9,7 @@ use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, Family, components};
+use crate::judged::Judged;
 use crate::option_errors::below;
 use crate::pipeline::Pipeline;
 use crate::role::{KUBERNETES_EVENTS, Role};
@@ -109,11 +110,10 @@ fn each<K: Pipeline>(
     subject: &Subject<'_, K>,
     mut judge: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
 ) {
-    let policy = TenantPolicy::of(subject.settings);
-    let config = subject.object.spec().configuration();
-    for component in config.as_object().into_iter().flat_map(components) {
+    let judged = Judged::of(subject);
+    for component in judged.config.as_object().into_iter().flat_map(components) {
         let path = FieldPath::new(format!("spec.{}", component.path()));
-        judge(&component, &path, &policy);
+        judge(&component, &path, &judged.policy);
     }
 }
 

@@ -4,17 +4,21 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 use vrl::path::{OwnedSegment, parse_target_path};
 
+use crate::compilation::Compilation;
 use crate::component::Component;
-use crate::language::Language;
 use crate::problem::{Check, Problems};
-use crate::program::{self, Purpose};
+use crate::program::Purpose;
 
 /// Judges one transform.
-pub(crate) fn judge(transform: &Component<'_>, language: &Language, problems: &mut Problems) {
+pub(crate) fn judge(
+    transform: &Component<'_>,
+    compilation: &mut Compilation<'_>,
+    problems: &mut Problems,
+) {
     let path = FieldPath::new(transform.path());
     let mut condition = |option: &str| {
         if let Some(value) = transform.option(option) {
-            judge_condition(value, language, &path.child(option), problems);
+            judge_condition(value, compilation, &path.child(option), problems);
         }
     };
     match transform.kind() {
@@ -31,7 +35,7 @@ pub(crate) fn judge(transform: &Component<'_>, language: &Language, problems: &m
         _ => {}
     }
     match transform.kind() {
-        Some("remap") => remap(transform, language, &path, problems),
+        Some("remap") => remap(transform, compilation, &path, problems),
         Some("sample") => sample(transform, &path, problems),
         Some("reduce") => {
             reduce(transform, &path, problems);
@@ -42,14 +46,14 @@ pub(crate) fn judge(transform: &Component<'_>, language: &Language, problems: &m
         Some("route") => {
             let routes = transform.option("route").and_then(Value::as_object);
             for (name, value) in routes.into_iter().flatten() {
-                judge_condition(value, language, &path.child("route").key(name), problems);
+                judge_condition(value, compilation, &path.child("route").key(name), problems);
             }
         }
         Some("exclusive_route") => {
             let routes = transform.option("routes").and_then(Value::as_array);
             for (index, route) in routes.into_iter().flatten().enumerate() {
                 let path = path.child("routes").index(index).child("condition");
-                judge_condition(&route["condition"], language, &path, problems);
+                judge_condition(&route["condition"], compilation, &path, problems);
             }
         }
         _ => {}
@@ -57,20 +61,25 @@ pub(crate) fn judge(transform: &Component<'_>, language: &Language, problems: &m
 }
 
 /// A condition is a program, or names the language that it is written in.
-fn judge_condition(value: &Value, language: &Language, path: &FieldPath, problems: &mut Problems) {
+fn judge_condition(
+    value: &Value,
+    compilation: &mut Compilation<'_>,
+    path: &FieldPath,
+    problems: &mut Problems,
+) {
     match value {
         Value::String(source) => {
-            program::judge(source, Purpose::Condition, language, path, problems);
+            compilation.judge(source, Purpose::Condition, path, problems);
         }
         Value::Object(fields) => {
             let text = |name: &str| fields.get(name).and_then(Value::as_str);
             let path = path.child("source");
             match (text("type"), text("source")) {
                 (Some("vrl"), Some(source)) => {
-                    program::judge(source, Purpose::Condition, language, &path, problems);
+                    compilation.judge(source, Purpose::Condition, &path, problems);
                 }
                 (Some("datadog_search"), Some(source)) => {
-                    program::judge_search(source, &path, problems);
+                    compilation.judge(source, Purpose::Search, &path, problems);
                 }
                 _ => {}
             }
@@ -81,7 +90,7 @@ fn judge_condition(value: &Value, language: &Language, path: &FieldPath, problem
 
 fn remap(
     transform: &Component<'_>,
-    language: &Language,
+    compilation: &mut Compilation<'_>,
     path: &FieldPath,
     problems: &mut Problems,
 ) {
@@ -101,7 +110,7 @@ fn remap(
         ["source"] => {
             if let Some(source) = transform.option("source").and_then(Value::as_str) {
                 let path = path.child("source");
-                program::judge(source, Purpose::Remap, language, &path, problems);
+                compilation.judge(source, Purpose::Remap, &path, problems);
             }
         }
         [file] => {

@@ -2,10 +2,9 @@
 
 use vrl::compiler::function::{Parameter, closure};
 use vrl::compiler::state::TypeState;
-use vrl::diagnostic::Label;
-use vrl::prelude::{
-    ArgumentList, Compiled, Example, ExpressionError, Function, FunctionCompileContext,
-};
+use vrl::prelude::{ArgumentList, Compiled, Example, Function, FunctionCompileContext};
+
+use super::wrong;
 
 /// Arguments that name files which are read when the program is compiled.
 const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources")];
@@ -58,27 +57,17 @@ impl Function for Guarded {
     ) -> Compiled {
         let name = self.identifier();
         let span = context.span();
-        let wrong = |message: String, label: &str| {
-            let labels = vec![Label::primary(label, span)];
-            Err(Box::new(ExpressionError::Error {
-                message,
-                labels,
-                notes: Vec::new(),
-            }) as _)
-        };
         if self.is_denied {
             let message = format!("`{name}` is not for tenants: it reaches what is not theirs");
-            return wrong(
-                message,
-                "the policy's `settings.vector.tenants` tells what is",
-            );
+            let label = "the policy's `settings.vector.tenants` tells what is";
+            return Err(wrong(message, label, span));
         }
         let mut reading = READ_BY_THE_COMPILER.iter();
         let read = reading
             .find(|(function, keyword)| *function == name && arguments.optional(keyword).is_some());
         if let Some((_, keyword)) = read {
             let message = format!("`{keyword}` names files, which are not read here");
-            return wrong(message, "write out what they say");
+            return Err(wrong(message, "write out what they say", span));
         }
         self.function.compile(state, context, arguments)
     }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use vrl::compiler::function::{Error, Parameter};
 use vrl::compiler::state::TypeState;
-use vrl::diagnostic::Label;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 use vrl::prelude::{
-    ArgumentList, Compiled, Context, DiagnosticMessage, Example, Expression, ExpressionError,
-    Function, FunctionCompileContext, FunctionExpression, Resolved, TypeDef, Value,
+    ArgumentList, Compiled, Context, DiagnosticMessage, Example, Expression, Function,
+    FunctionCompileContext, FunctionExpression, Resolved, TypeDef, Value,
 };
+
+use super::wrong;
 
 /// A function that is compiled and never run.
 #[derive(Debug)]
@@ -93,13 +94,7 @@ impl Function for &'static Signature {
                 if let Some(value) = given.resolve_constant(state)
                     && !is_one_of(given.as_ref(), names, state)
                 {
-                    let error = "Invalid algorithm";
-                    return Err(Error::InvalidArgument {
-                        keyword,
-                        value,
-                        error,
-                    }
-                    .into());
+                    return Err(invalid(keyword, value, "Invalid algorithm"));
                 }
                 result
             }
@@ -119,12 +114,7 @@ impl Function for &'static Signature {
             Demand::File(keyword) => {
                 if let Some(value) = arguments.optional_literal(keyword, state)? {
                     let error = "a file that is read when the program is compiled cannot be vouched for here";
-                    return Err(Error::InvalidArgument {
-                        keyword,
-                        value,
-                        error,
-                    }
-                    .into());
+                    return Err(invalid(keyword, value, error));
                 }
                 result
             }
@@ -135,6 +125,15 @@ impl Function for &'static Signature {
         };
         Ok(Call { gives: result }.as_expr())
     }
+}
+
+fn invalid(keyword: &'static str, value: Value, error: &'static str) -> Box<dyn DiagnosticMessage> {
+    Error::InvalidArgument {
+        keyword,
+        value,
+        error,
+    }
+    .into()
 }
 
 fn is_one_of(given: &dyn Expression, names: &[&str], state: &TypeState) -> bool {
@@ -149,13 +148,7 @@ fn meaning(
     arguments: &ArgumentList,
 ) -> Result<(), Box<dyn DiagnosticMessage>> {
     let span = context.span();
-    let wrong = |message: &str| {
-        Box::new(ExpressionError::Error {
-            message: message.to_owned(),
-            labels: vec![Label::primary(message, span)],
-            notes: Vec::new(),
-        })
-    };
+    let wrong = |message: &str| Err(wrong(message, message, span) as _);
     let query = arguments.required_query("target")?;
     let name = arguments.required_literal("meaning", state)?;
     let name = name
@@ -163,21 +156,19 @@ fn meaning(
         .map(|name| name.into_owned())
         .unwrap_or_default();
     let Some(path) = query.external_path() else {
-        return Err(wrong(
-            "only a field of the event or of its metadata can have a meaning",
-        ));
+        return wrong("only a field of the event or of its metadata can have a meaning");
     };
     let kind = match path.prefix {
         PathPrefix::Event => state.external.target_kind(),
         PathPrefix::Metadata => state.external.metadata_kind(),
     };
     if !kind.at_path(&path.path).contains_any_defined() {
-        return Err(wrong("a field that does not exist cannot have a meaning"));
+        return wrong("a field that does not exist cannot have a meaning");
     }
     if let Some(meanings) = context.get_external_context_mut::<Meanings>() {
         let other = meanings.0.get(&name).filter(|other| **other != path);
         if other.is_some() {
-            return Err(wrong("two fields cannot have the same meaning"));
+            return wrong("two fields cannot have the same meaning");
         }
         meanings.0.insert(name, path);
     }

@@ -1,0 +1,85 @@
+//! The programs of one configuration on their way to the compiler.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use shared_validation::{FieldError, FieldPath};
+
+use crate::compilers::{Compiler, compiler};
+use crate::limits;
+use crate::problem::{Check, Problems};
+use crate::program::{Program, Purpose};
+
+/// What the programs of a configuration share.
+pub(crate) struct Compilation<'a> {
+    /// The names of the enrichment tables.
+    tables: Vec<String>,
+    /// Functions that may not be called.
+    denied: &'a BTreeSet<String>,
+    /// None once it has failed.
+    compiler: Option<Box<dyn Compiler>>,
+}
+
+impl<'a> Compilation<'a> {
+    /// For the programs of a configuration.
+    pub(crate) fn of(config: &Map<String, Value>, denied: &'a BTreeSet<String>) -> Self {
+        let tables = config.get("enrichment_tables").and_then(Value::as_object);
+        Self {
+            tables: tables.into_iter().flat_map(Map::keys).cloned().collect(),
+            denied,
+            compiler: Some(compiler()),
+        }
+    }
+
+    /// Whether a program may not call everything.
+    pub(crate) fn is_restricted(&self) -> bool {
+        !self.denied.is_empty()
+    }
+
+    /// Judges one program.
+    pub(crate) fn judge(
+        &mut self,
+        source: &str,
+        purpose: Purpose,
+        path: &FieldPath,
+        problems: &mut Problems,
+    ) {
+        let wrong = |detail: String| FieldError::invalid_hidden(path.clone(), detail);
+        if let Some(detail) = limits::exceeded(source) {
+            return problems.add(Check::Limits, wrong(detail));
+        }
+        // What is refused already may not cost more.
+        let Some(compiler) = &mut self.compiler else {
+            return;
+        };
+        let program = Program {
+            source: Cow::Borrowed(source),
+            purpose,
+            tables: Cow::Borrowed(&self.tables),
+            denied: Cow::Borrowed(self.denied),
+        };
+        match compiler.compile(&program) {
+            Ok(findings) => {
+                for finding in findings {
+                    let check = if finding.is_advice {
+                        Check::ProgramAdvice
+                    } else {
+                        Check::Programs
+                    };
+                    let error = match purpose {
+                        Purpose::Search => {
+                            FieldError::invalid(path.clone(), source, finding.detail)
+                        }
+                        Purpose::Remap | Purpose::Condition => wrong(finding.detail),
+                    };
+                    problems.add(check, error.within(finding.within));
+                }
+            }
+            Err(detail) => {
+                self.compiler = None;
+                problems.add(Check::Programs, FieldError::internal(path.clone(), detail));
+            }
+        }
+    }
+}

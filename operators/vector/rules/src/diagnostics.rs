@@ -1,0 +1,87 @@
+//! What the compiler of programs says, as findings that tell their place.
+
+use std::ops::Range;
+
+use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
+
+use crate::program::Finding;
+
+/// How many of the compiler's findings in one program are told.
+const MOST_TOLD: usize = 10;
+
+/// The longest line that is drawn, in bytes.
+const LONGEST_DRAWN: usize = 400;
+
+/// What is wrong with a program.
+pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<Finding> {
+    let more = diagnostics.len().saturating_sub(MOST_TOLD);
+    let mut findings = findings(source, diagnostics, false);
+    if more > 0 {
+        findings.push(Finding {
+            is_advice: false,
+            detail: format!("and {more} more, which may come of those before"),
+            within: None,
+        });
+    }
+    findings
+}
+
+/// What the compiler advises.
+pub(crate) fn advice(source: &str, diagnostics: DiagnosticList) -> Vec<Finding> {
+    findings(source, diagnostics, true)
+}
+
+fn findings(source: &str, diagnostics: DiagnosticList, is_advice: bool) -> Vec<Finding> {
+    let first = diagnostics.into_iter().take(MOST_TOLD);
+    let finding = |diagnostic| Finding {
+        is_advice,
+        within: span(source, &diagnostic),
+        // Advice is a warning, which has one line.
+        detail: told(source, diagnostic, !is_advice),
+    };
+    first.map(finding).collect()
+}
+/// What a diagnostic points at.
+fn span(source: &str, diagnostic: &Diagnostic) -> Option<Range<usize>> {
+    let mut labels = diagnostic.labels.iter();
+    let label = labels.find(|label| label.primary);
+    let span = label.or(diagnostic.labels.first())?.span;
+    source.get(span.start()..span.end())?;
+    Some(span.start()..span.end())
+}
+
+/// A diagnostic with the place in the program; drawn, with the line and what is under it as well.
+fn told(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
+    let at = span(source, &diagnostic).map(|bytes| bytes.start);
+    let place = at.map(|at| {
+        let before = &source[..at];
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        format!(
+            "line {line}, column {}: ",
+            before[start..].chars().count() + 1
+        )
+    });
+    let mut message = diagnostic.message.clone();
+    if let Some(label) = diagnostic.labels.iter().find(|label| label.primary)
+        && !label.message.is_empty()
+        && label.message != message
+    {
+        message = format!("{message}: {}", label.message);
+    }
+    let is_drawable = diagnostic
+        .labels
+        .iter()
+        .all(|label| source.get(label.span.start()..label.span.end()).is_some());
+    if !is_drawn || !is_drawable || source.lines().any(|line| line.len() > LONGEST_DRAWN) {
+        return format!("{}{message}", place.unwrap_or_default());
+    }
+    let drawn = Formatter::new(source, diagnostic).to_string();
+    // Not the message again, nor where to read more in general.
+    let lines = drawn.lines().skip_while(|line| !line.contains('┌'));
+    let lines = lines.filter(|line| !line.trim_start().starts_with("= "));
+    let drawn: Vec<_> = lines.collect();
+    let drawn = drawn.join("\n");
+    let drawn = drawn.trim_end_matches(['│', ' ', '\n']);
+    format!("{}{message}\n{drawn}", place.unwrap_or_default())
+}
