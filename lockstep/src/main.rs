@@ -70,7 +70,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    vector_rules::compile_by(vector::workers::compiler);
+    let result = match command {
         Command::Check(args) => return check::run(&args),
         Command::Audit(args) => return audit::run(&args),
         Command::Vector(args) => return vector::run(&args),

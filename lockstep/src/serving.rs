@@ -7,13 +7,15 @@ use anyhow::{Context, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+/// How many threads may wait for another process. Each that does leaves its place to another, which answers
+/// meanwhile.
+pub(crate) const MOST_WAITING_THREADS: usize = 128;
+
 /// Runs a server to its end.
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // Work that takes long is no faster for being done by more threads than there are cores, and each
-        // holds memory of its own.
-        .max_blocking_threads(cores.max(4))
+        .max_blocking_threads(MOST_WAITING_THREADS + cores.max(4))
         .enable_all()
         .build()
         .context("cannot start the runtime")?;

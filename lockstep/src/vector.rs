@@ -3,6 +3,8 @@
 mod configuration;
 mod lines;
 mod validate;
+mod worker;
+pub(crate) mod workers;
 
 use std::process::ExitCode;
 
@@ -22,10 +24,14 @@ enum Command {
     /// Judge configurations as `vector validate --no-environment` does. Exit code 0: it would start with them;
     /// 78: it would not.
     Validate(validate::Args),
+    /// Compiles programs for another process.
+    #[command(hide = true)]
+    Compile,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(args) => validate::run(args),
+        Command::Compile => worker::run(),
     }
 }

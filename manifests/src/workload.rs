@@ -97,8 +97,8 @@ fn webhook_container() -> Value {
         ],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
-        // Twice what all bodies may take at once (`--bodies-limit-bytes`).
-        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "512Mi"}},
+        // Twice what all bodies may take at once (`--bodies-limit-bytes`), and what compiles programs of Vector.
+        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "768Mi"}},
         "securityContext": container_security(),
         "volumeMounts": [
             {"name": "tls", "mountPath": KEYS, "readOnly": true},
@@ -181,7 +181,7 @@ fn container(install: &Install<'_>, more: Vec<String>) -> Value {
         "envFrom": [{"configMapRef": {"name": "lockstep-aws", "optional": true}}],
         "ports": [{"name": "metrics", "containerPort": CONTROLLER_HEALTH_PORT}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "periodSeconds": 10},
-        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": container_security(),
         "volumeMounts": [
             {"name": "tls", "mountPath": KEYS},

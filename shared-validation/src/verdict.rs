@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::accepted::Inherited;
-use crate::field_error::{FieldError, aggregate};
+use crate::field_error::{ErrorType, FieldError, aggregate};
 use crate::field_path::FieldPath;
 use crate::rule::Layer;
 
@@ -47,6 +47,14 @@ impl Verdict {
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.errors.is_empty()
+    }
+
+    /// Whether all was judged that there is to judge: no error tells of a failure that is not the object's.
+    #[must_use]
+    pub fn is_conclusive(&self) -> bool {
+        let of_any_weight = [&self.errors, &self.warnings, &self.audited];
+        let mut violations = of_any_weight.into_iter().flatten();
+        violations.all(|violation| violation.error.error_type != ErrorType::Internal)
     }
 
     /// All errors as one message, as the API server would print it.

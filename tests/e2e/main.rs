@@ -26,6 +26,7 @@ mod leader;
 mod namespaced;
 mod pause;
 mod policy;
+mod programs;
 mod protocol;
 mod proxy;
 mod random;

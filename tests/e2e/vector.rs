@@ -5,6 +5,7 @@ use control_plane::{Cluster, Moto, eventually};
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
+use crate::programs;
 use crate::world::{Detours, NAMESPACE, World, check};
 
 struct Vector {
@@ -50,7 +51,7 @@ impl Vector {
     }
 }
 
-fn pipeline(name: &str, spec: &Value) -> Value {
+pub fn pipeline(name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "observability.kaasops.io/v1alpha1",
         "kind": "VectorPipeline",
@@ -59,7 +60,7 @@ fn pipeline(name: &str, spec: &Value) -> Value {
     })
 }
 
-fn remapping(program: &str) -> Value {
+pub fn remapping(program: &str) -> Value {
     json!({
         "sources": {"in": {"type": "kubernetes_logs"}},
         "transforms": {"parse": {"type": "remap", "inputs": ["in"], "source": program}},
@@ -157,6 +158,67 @@ async fn without_the_gate_the_status_tells_the_same_and_nothing_is_judged_twice(
     let metrics = vector.world.metrics(&url).await;
     let judged = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} 1\n";
     assert!(metrics.contains(judged), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_judged_is_told_and_judged_again() {
+    let vector = Vector::start().await;
+    let removed = vector.world.installation.remove_gate(&vector.world.cluster);
+    removed.expect("the gate is gone");
+    vector.make("slow", &remapping(&programs::slow(0))).await;
+    let status = vector.status("slow").await;
+    assert_eq!(status["configCheckResult"], false, "{status}");
+    let reason = status["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("Internal error: "), "{reason}");
+    assert_eq!(status["LastAppliedPipelineHash"], Value::Null, "{status}");
+    let url = vector.world.installation.controller_health_url();
+    eventually("another try", async || {
+        let metrics = vector.world.metrics(&url).await;
+        let count = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} ";
+        let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(count));
+        let count: u64 = counts.next()?.parse().ok()?;
+        (count > 1).then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| vector.world.fail(&error.to_string()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
+    let vector = Vector::start().await;
+    let apply = || {
+        let object = pipeline("example", &remapping(".host = get_hostname!()"));
+        vector.world.kubectl_apply(&object)
+    };
+    apply().expect("it is taken");
+    let becomes = async |policy: &str, refusals: &[&str]| {
+        vector
+            .world
+            .installation
+            .set_policy(policy)
+            .expect("a policy");
+        eventually("the policy in force", async || {
+            // Anew each time: what was stored with an error may keep it.
+            vector
+                .world
+                .kubectl(&["delete", "vp", "example", "--ignore-not-found"])
+                .ok()?;
+            let said = apply().err().unwrap_or_default();
+            let is_in_force = refusals.iter().all(|refusal| said.contains(refusal));
+            (is_in_force && said.is_empty() == refusals.is_empty()).then_some(())
+        })
+        .await
+        .unwrap_or_else(|error| vector.world.fail(&error.to_string()));
+    };
+    becomes(
+        "settings: {vector: {tenants: {deniedSinks: [blackhole], deniedFunctions: [get_hostname]}}}",
+        &[
+            "spec.sinks[out].type: Invalid value: \"blackhole\": sinks of this type are not for tenants",
+            "`get_hostname` is not for tenants",
+        ],
+    )
+    .await;
+    becomes("settings: {vector: {tenants: {deniedSinks: []}}}", &[]).await;
 }
 
 #[test]

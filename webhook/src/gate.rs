@@ -1,5 +1,6 @@
 //! The doors: bytes → review, and the answer on its way back.
 
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,6 +42,9 @@ pub struct Gate {
     limits: Limits,
     room: Room,
     reviews: Arc<Semaphore>,
+    /// For large reviews: they are done no sooner by more threads than there are cores, and each thread holds
+    /// memory of its own.
+    threads: Arc<Semaphore>,
 }
 
 #[derive(Clone, Copy)]
@@ -97,6 +101,7 @@ impl Gate {
             },
             room: Room::new(&limits, &metrics),
             reviews: Arc::new(Semaphore::new(limits.reviews.min(Semaphore::MAX_PERMITS))),
+            threads: Arc::new(Semaphore::new(threads())),
             metrics,
             limits,
         }
@@ -233,12 +238,14 @@ impl Gate {
             return self.isolated(door, &received.bytes);
         }
         self.room.weigh(&mut received)?;
+        let threads = Arc::clone(&self.threads).acquire_owned().await;
+        let thread = threads.map_err(|_| Refusal::overloaded())?;
         let gate = Arc::clone(self);
         let span = Span::current();
         // Nobody may wait for it any more; it counts all the same until it has ended.
         let judging = tokio::task::spawn_blocking(move || {
             let answer = span.in_scope(|| gate.isolated(door, &received.bytes));
-            drop((received, at_work));
+            drop((received, at_work, thread));
             answer
         });
         judging.await.unwrap_or_else(|_| Err(Refusal::panicked()))
@@ -262,6 +269,11 @@ impl Gate {
             Err(Refusal::panicked())
         })
     }
+}
+
+fn threads() -> usize {
+    let cores = std::thread::available_parallelism();
+    cores.map_or(1, NonZeroUsize::get).max(4)
 }
 
 /// Tells a trace what was asked and answered; never the object.

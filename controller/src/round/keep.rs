@@ -32,13 +32,13 @@ impl<R: Reconcile> Round<'_, R> {
         self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
         status.fields(self.cycle.reconciler.judged(&self.object, &verdict));
         if !verdict.is_valid() {
-            return self
-                .invalid(
-                    status,
-                    &verdict.message(),
-                    Next::After(announce::RENEW_AFTER),
-                )
-                .await;
+            // What could not be judged may be another time, without a change.
+            let next = if verdict.is_conclusive() {
+                Next::After(announce::RENEW_AFTER)
+            } else {
+                self.backoff()
+            };
+            return self.invalid(status, &verdict.message(), next).await;
         }
         let object = match decode::<R::Kind>(&verdict.object) {
             Ok(object) => object,

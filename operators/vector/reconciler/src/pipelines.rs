@@ -56,7 +56,8 @@ impl<K: Pipeline> Reconcile for Pipelines<K> {
             "role": role,
             "configCheckResult": verdict.is_valid(),
             "reason": reason,
-            HASH: self.hash(object),
+            // Without it, the pipeline is judged again.
+            HASH: verdict.is_conclusive().then(|| self.hash(object)),
         });
         match fields {
             Value::Object(fields) => fields,

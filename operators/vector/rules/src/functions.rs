@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use vrl::compiler::Function;
 use vrl::diagnostic::{Label, Span};
-use vrl::prelude::ExpressionError;
+use vrl::prelude::{DiagnosticMessage, ExpressionError};
 
 use guarded::Guarded;
 pub(crate) use signature::{Meanings, Tables};
@@ -46,7 +46,7 @@ pub(crate) fn but(denied: &BTreeSet<String>) -> Functions {
             let functions = Arc::new(
                 all()
                     .iter()
-                    .map(|function| guarded(function, denied))
+                    .map(|function| guarded(function.as_ref(), denied))
                     .collect(),
             );
             *last = Some((denied.clone(), Arc::clone(&functions)));
@@ -55,15 +55,15 @@ pub(crate) fn but(denied: &BTreeSet<String>) -> Functions {
     }
 }
 
-fn guarded(function: &'static Box<dyn Function>, denied: &BTreeSet<String>) -> Box<dyn Function> {
+fn guarded(function: &'static dyn Function, denied: &BTreeSet<String>) -> Box<dyn Function> {
     Box::new(Guarded {
-        function: function.as_ref(),
+        function,
         is_denied: denied.contains(function.identifier()),
     })
 }
 
 /// What is wrong with a call.
-fn wrong(message: impl Into<String>, label: &str, span: Span) -> Box<ExpressionError> {
+fn wrong(message: impl Into<String>, label: &str, span: Span) -> Box<dyn DiagnosticMessage> {
     Box::new(ExpressionError::Error {
         message: message.into(),
         labels: vec![Label::primary(label, span)],

@@ -148,7 +148,7 @@ fn meaning(
     arguments: &ArgumentList,
 ) -> Result<(), Box<dyn DiagnosticMessage>> {
     let span = context.span();
-    let wrong = |message: &str| Err(wrong(message, message, span) as _);
+    let wrong = |message: &str| Err(wrong(message, message, span));
     let query = arguments.required_query("target")?;
     let name = arguments.required_literal("meaning", state)?;
     let name = name

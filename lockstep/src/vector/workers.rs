@@ -1,0 +1,234 @@
+//! Who compiles programs for this process: other processes, a few, each of which lives until it fails.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use vector_rules::{Compiler, Finding, Program};
+
+use super::worker::{ALLOCATOR, MEMORY_MIB, Order, SECONDS};
+
+/// How many there are at most. All they may take must fit beside the gate into one container.
+const MOST: usize = 2;
+
+/// How many configurations may wait for one, of all that are judged at once.
+const MOST_WAITING: usize = crate::serving::MOST_WAITING_THREADS;
+
+/// How long the programs of one configuration are waited for: less than an API server waits for a review.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+static WORKERS: Workers = Workers {
+    known: Mutex::new(Known {
+        idle: Vec::new(),
+        at_work: 0,
+        waiting: 0,
+    }),
+    returned: Condvar::new(),
+};
+
+struct Workers {
+    known: Mutex<Known>,
+    returned: Condvar,
+}
+
+struct Known {
+    idle: Vec<Worker>,
+    at_work: usize,
+    waiting: usize,
+}
+
+/// One process, and the way to it.
+struct Worker {
+    process: Child,
+    stream: BufReader<UnixStream>,
+}
+
+/// The programs of one configuration: all go to the same process.
+struct Programs {
+    worker: Option<Worker>,
+    until: Instant,
+}
+
+/// A compiler for the programs of a configuration.
+pub(crate) fn compiler() -> Box<dyn Compiler> {
+    Box::new(Programs {
+        worker: None,
+        until: Instant::now() + PATIENCE,
+    })
+}
+
+impl Compiler for Programs {
+    fn compile(&mut self, program: &Program<'_>) -> Result<Vec<Finding>, String> {
+        off_the_runtime(|| self.ask(program))
+    }
+}
+
+/// Waits where nobody else does: reviews that need no compiler are answered meanwhile.
+fn off_the_runtime<T>(wait: impl FnOnce() -> T) -> T {
+    let runtime = Handle::try_current();
+    let is_shared = runtime.is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_shared {
+        tokio::task::block_in_place(wait)
+    } else {
+        wait()
+    }
+}
+
+impl Programs {
+    fn ask(&mut self, program: &Program<'_>) -> Result<Vec<Finding>, String> {
+        let is_first = self.worker.is_none();
+        let mut worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => WORKERS.take(self.until)?,
+        };
+        let order = Order {
+            is_first,
+            program: program.clone(),
+        };
+        match worker.ask(&order, self.until) {
+            Ok(findings) => {
+                self.worker = Some(worker);
+                Ok(findings)
+            }
+            Err(error) => {
+                let problem = worker.end(&error);
+                WORKERS.give_back(None);
+                tracing::warn!(problem, "a program was not compiled");
+                Err(problem)
+            }
+        }
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            WORKERS.give_back(Some(worker));
+        }
+    }
+}
+
+impl Workers {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One that does nothing else, once there is one.
+    fn take(&self, until: Instant) -> Result<Worker, String> {
+        let mut known = self.known();
+        if known.waiting >= MOST_WAITING {
+            return Err("too many programs are to be compiled; try again".to_owned());
+        }
+        known.waiting += 1;
+        let left = until.saturating_duration_since(Instant::now());
+        let waited = self
+            .returned
+            .wait_timeout_while(known, left, |known| known.at_work >= MOST);
+        let (mut known, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        known.waiting -= 1;
+        if known.at_work >= MOST {
+            return Err("too many programs are being compiled; try again".to_owned());
+        }
+        known.at_work += 1;
+        let idle = known.idle.pop();
+        drop(known);
+        match idle.map_or_else(Worker::start, Ok) {
+            Ok(worker) => Ok(worker),
+            Err(error) => {
+                self.give_back(None);
+                Err(format!(
+                    "no process can be started that compiles programs: {error}"
+                ))
+            }
+        }
+    }
+
+    fn give_back(&self, worker: Option<Worker>) {
+        let mut known = self.known();
+        known.at_work -= 1;
+        known.idle.extend(worker);
+        drop(known);
+        self.returned.notify_one();
+    }
+}
+
+impl Worker {
+    fn start() -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let process = Command::new(this_program()?)
+            .args(["vector", "compile"])
+            // It needs nothing of what this process knows or has open, nor what is typed at its terminal.
+            .env_clear()
+            .env(ALLOCATOR.0, ALLOCATOR.1)
+            .process_group(0)
+            .stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?)))
+            .stdout(Stdio::from(OwnedFd::from(theirs)))
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self {
+            process,
+            stream: BufReader::new(ours),
+        })
+    }
+
+    fn ask(&mut self, order: &Order<'_>, until: Instant) -> io::Result<Vec<Finding>> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let mut line = serde_json::to_string(order)?;
+        line.push('\n');
+        let stream = self.stream.get_mut();
+        stream.set_write_timeout(Some(left))?;
+        stream.set_read_timeout(Some(left))?;
+        stream.write_all(line.as_bytes())?;
+        line.clear();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// Ends a process that did not answer, and tells why it did not.
+    fn end(mut self, error: &io::Error) -> String {
+        let is_slow = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock);
+        // It may have ended already.
+        let _ = is_slow.then(|| self.process.kill());
+        drop(self.stream);
+        let why = match self.process.wait() {
+            Err(error) => error.to_string(),
+            Ok(_) if is_slow => format!("it had not ended after {} s", PATIENCE.as_secs()),
+            Ok(status) => ended(status),
+        };
+        format!(
+            "the program cannot be compiled within what there is for it: {why}; divide it among several transforms"
+        )
+    }
+}
+
+fn ended(status: ExitStatus) -> String {
+    let is = |signal: Signal| status.signal() == Some(signal.as_raw());
+    if is(Signal::XCPU) {
+        format!("it takes the processor more than {SECONDS} s")
+    } else if is(Signal::ABORT) || is(Signal::SEGV) || is(Signal::KILL) {
+        format!("it takes more memory than {MEMORY_MIB} MiB")
+    } else {
+        format!("the compiler ended with {status}")
+    }
+}
+
+/// This program, also where another has been put in its place.
+fn this_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        Ok(PathBuf::from("/proc/self/exe"))
+    } else {
+        std::env::current_exe()
+    }
+}

@@ -1,0 +1,95 @@
+//! Programs that cost more than their bounds tell: their author gets an error, and nobody else anything.
+
+use std::sync::Arc;
+
+use control_plane::eventually;
+use serde_json::{Value, json};
+
+use crate::alone::Alone;
+use crate::gate::review;
+use crate::vector::{pipeline, remapping};
+
+const IN_FLIGHT: &str = r#"controller_runtime_webhook_requests_in_flight{webhook="/validate"}"#;
+
+/// Keeps every bound, and takes the compiler seconds: the type of each merge is made of that before it.
+pub fn slow(nonce: usize) -> String {
+    let fields: Vec<_> = (0..1500).map(|field| format!("\"f{field}\": 1")).collect();
+    let merges = ".a = merge(.a, {\"z\": 1})\n".repeat(140);
+    format!("# {nonce}\n.a = {{{}}}\n{merges}", fields.join(", "))
+}
+
+/// Keeps every bound, and takes the compiler all memory that there is: a type that doubles each time.
+fn large() -> String {
+    format!("x = 1\n{}", "x = [x, x]\n".repeat(140))
+}
+
+fn asked(program: &str) -> Value {
+    review(&pipeline("example", &remapping(program)), None)
+}
+
+async fn answer(gate: &Alone, review: &Value) -> Value {
+    let answer = gate.post("/validate?timeout=10s", review).await;
+    assert_eq!(answer.status(), 200);
+    let answer: Value = serde_json::from_slice(answer.body()).expect("JSON");
+    answer["response"].clone()
+}
+
+fn refusal(answer: &Value) -> &str {
+    assert_eq!(answer["allowed"], false, "{answer}");
+    let causes = &answer["status"]["details"]["causes"];
+    assert_eq!(causes[0]["reason"], "InternalError", "{answer}");
+    assert_eq!(causes[0]["field"], "spec.transforms[parse].source");
+    causes[0]["message"].as_str().expect("a message")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_takes_all_memory_is_its_authors_and_nobody_elses() {
+    let gate = Alone::start(&[]).await;
+    for _ in 0..2 {
+        let answer = answer(&gate, &asked(&large())).await;
+        let said = refusal(&answer);
+        assert!(said.contains("it takes more memory than"), "{said}");
+    }
+    assert!(gate.peak_mib() < 100, "{} MiB", gate.peak_mib());
+    let answer = answer(&gate, &asked(".a = 1")).await;
+    assert_eq!(answer["allowed"], true, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_are_answered_while_programs_are_compiled() {
+    let gate = Arc::new(Alone::start(&[]).await);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let slow = (0..cores + 2).map(|nonce| {
+        let gate = Arc::clone(&gate);
+        tokio::spawn(async move { answer(&gate, &asked(&slow(nonce))).await })
+    });
+    let slow: Vec<_> = slow.collect();
+    eventually("more programs than there are cores", async || {
+        let count = gate.count(IN_FLIGHT).await?;
+        (count >= slow.len() as u64).then_some(())
+    })
+    .await
+    .expect("they have begun");
+    // Reviews of another kind, and pipelines without a program.
+    assert_eq!(gate.ask().await.status(), 200);
+    let without = json!({
+        "sources": {"in": {"type": "kubernetes_logs"}},
+        "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+    });
+    let without = answer(&gate, &review(&pipeline("without", &without), None)).await;
+    assert_eq!(without["allowed"], true, "{without}");
+    assert!(slow.iter().all(|slow| !slow.is_finished()), "they waited");
+    for slow in slow {
+        let answer = slow.await.expect("an answer");
+        let said = refusal(&answer);
+        // Which bound it meets first is the machine's.
+        let is_told = [
+            "it takes the processor more than",
+            "it had not ended after",
+            "too many programs are being compiled; try again",
+        ]
+        .iter()
+        .any(|told| said.contains(told));
+        assert!(is_told, "{said}");
+    }
+}
