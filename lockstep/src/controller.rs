@@ -119,7 +119,11 @@ async fn serve(args: Args) -> anyhow::Result<()> {
             futures::future::join_all(loops.into_iter().map(|one| one.run(ending.clone()))).await;
         }
     };
-    candidate.lead(stop, term).await;
+    if args.scope.is_gate_only() {
+        serving::stopped(stop).await;
+    } else {
+        candidate.lead(stop, term).await;
+    }
     if let Some(arming) = arming {
         // Nothing but a few calls; a Pod has longer to end.
         let _ = tokio::time::timeout(Duration::from_secs(10), arming).await;

@@ -67,10 +67,12 @@ fn files(kinds: &KindArgs, scope: Option<&ScopeArgs>) -> anyhow::Result<Vec<mani
     let rulesets = chosen.rulesets();
     let namespaces = scope.map(|scope| scope.namespaces(chosen.beyond_namespaces()));
     let namespaces = namespaces.transpose()?;
+    let gate_only = scope.and_then(ScopeArgs::argument);
     Ok(render(&Install {
         rulesets: &rulesets,
         access: chosen.access(),
-        controller_args: kinds.argument().into_iter().collect(),
+        controller_args: kinds.argument().into_iter().chain(gate_only).collect(),
+        gate_only: scope.is_some_and(ScopeArgs::is_gate_only),
         namespaces: namespaces.unwrap_or_default().to_vec(),
     }))
 }

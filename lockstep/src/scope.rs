@@ -9,9 +9,22 @@ pub(crate) struct ScopeArgs {
     /// first. There is no gate then, nor does anything of the cluster's own get written.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     namespaces: Vec<String>,
+    /// A gate and no loop, for kinds that another installation looks after: its CRDs, its objects and their
+    /// statuses are left alone.
+    #[arg(long, conflicts_with = "namespaces")]
+    gate_only: bool,
 }
 
 impl ScopeArgs {
+    pub(crate) fn is_gate_only(&self) -> bool {
+        self.gate_only
+    }
+
+    /// As an argument of the controller, where there is a gate and no loop.
+    pub(crate) fn argument(&self) -> Option<String> {
+        self.gate_only.then(|| "--gate-only".to_owned())
+    }
+
     /// The namespaces, each once; none stands for all. A kind that is, or makes, something beyond namespaces
     /// cannot be kept to some.
     pub(crate) fn namespaces(&self, beyond: Option<&str>) -> anyhow::Result<&[String]> {
@@ -38,7 +51,10 @@ mod tests {
     fn a_namespace_is_named_once() {
         let given = |names: &[&str]| {
             let namespaces = names.iter().map(ToString::to_string).collect();
-            let scope = ScopeArgs { namespaces };
+            let scope = ScopeArgs {
+                namespaces,
+                gate_only: false,
+            };
             let taken = scope.namespaces(None).map(<[_]>::len);
             taken.map_err(|error| error.to_string())
         };
@@ -49,7 +65,11 @@ mod tests {
             Err("`--namespaces` has `a` twice".to_owned())
         );
         let namespaces = vec!["a".to_owned()];
-        let error = ScopeArgs { namespaces }.namespaces(Some("Wide")).map(drop);
+        let scope = ScopeArgs {
+            namespaces,
+            gate_only: false,
+        };
+        let error = scope.namespaces(Some("Wide")).map(drop);
         let error = error.expect_err("it is beyond").to_string();
         assert!(error.contains("--kinds='*,-Wide'"), "{error}");
         assert_eq!(

@@ -23,6 +23,9 @@ pub struct Install<'a> {
     pub controller_args: Vec<String>,
     /// The namespaces that it keeps to, of which it runs in the first; without any, the whole cluster.
     pub namespaces: Vec<String>,
+    /// Whether there is a gate and no loop: the kinds are another installation's, whose CRDs, objects and statuses
+    /// are left alone.
+    pub gate_only: bool,
 }
 
 /// One file.
@@ -42,18 +45,15 @@ pub fn render(install: &Install<'_>) -> Vec<File> {
     }
     // Applied first, they are ignored until the gate has been seen to work; deleted first, no cluster is
     // left with a webhook that nobody serves.
-    let mut files = vec![
-        file(
-            "mutating-webhook.yaml",
-            &[webhooks::mutating(install.rulesets)],
-        ),
-        file(
-            "validating-webhook.yaml",
-            &[webhooks::validating(install.rulesets)],
-        ),
-        file("namespace.yaml", &[workload::namespace()]),
-    ];
-    let rulesets = install.rulesets.iter();
+    let mut files = Vec::new();
+    if !install.gate_only {
+        let mutating = webhooks::mutating(install.rulesets);
+        files.push(file("mutating-webhook.yaml", &[mutating]));
+    }
+    let validating = webhooks::validating(install.rulesets);
+    files.push(file("validating-webhook.yaml", &[validating]));
+    files.push(file("namespace.yaml", &[workload::namespace()]));
+    let rulesets = install.rulesets.iter().filter(|_| !install.gate_only);
     files.extend(rulesets.map(|ruleset| crd_file(ruleset.as_ref(), &crds::crd(ruleset.as_ref()))));
     files.push(file("rbac.yaml", &rbac::all(install)));
     files.push(file("service.yaml", &[workload::service()]));

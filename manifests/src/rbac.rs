@@ -13,7 +13,9 @@ pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
         controller_role(install),
         binding("RoleBinding", Some(names::NAMESPACE), names::NAMESPACE),
     ];
-    all.extend(user_roles(install));
+    if !install.gate_only {
+        all.extend(user_roles(install));
+    }
     all
 }
 
@@ -97,7 +99,11 @@ fn of_leases() -> [Value; 2] {
 }
 
 fn controller_cluster_role(install: &Install<'_>) -> Value {
-    let mut rules = of_objects(install);
+    let mut rules = if install.gate_only {
+        Vec::new()
+    } else {
+        of_objects(install)
+    };
     rules.push(json!({
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -148,7 +154,9 @@ fn controller_role(install: &Install<'_>) -> Value {
         // The replicas of the gate, to see which certificate each of them shows.
         json!({"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]}),
     ];
-    rules.extend(of_leases());
+    if !install.gate_only {
+        rules.extend(of_leases());
+    }
     rules.extend(canaries(install, true));
     role("Role", Some(names::NAMESPACE), &rules)
 }

@@ -84,6 +84,7 @@ async fn survives(seed: u64) {
             .map(String::from)
             .into(),
         kinds: Some("*,Echo"),
+        manifest_args: &[],
     };
     let mut world = World::install(cluster, moto, detours).await;
     before_apiserver.turns_foul();

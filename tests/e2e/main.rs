@@ -6,6 +6,7 @@ mod alone;
 mod apply;
 mod arming;
 mod audit;
+mod beside;
 mod bounds;
 mod cases;
 mod catalogue;

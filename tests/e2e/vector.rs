@@ -69,7 +69,7 @@ pub fn remapping(program: &str) -> Value {
 }
 
 /// The example by which the authors of the operator show what Kubernetes lets pass.
-fn rubbish() -> Value {
+pub fn rubbish() -> Value {
     json!({
         "sources": {"source-test": {"lol": "kek"}},
         "transforms": {"transform-test": {"kek": "lol"}},

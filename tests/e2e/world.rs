@@ -40,6 +40,8 @@ pub struct Detours {
     pub controller_args: Vec<String>,
     /// The kinds to install, other than those that are by default.
     pub kinds: Option<&'static str>,
+    /// More arguments of what writes the manifests.
+    pub manifest_args: &'static [&'static str],
 }
 
 impl World {
@@ -91,7 +93,7 @@ impl World {
             controller_server: detours.controller_server,
         };
         let manifests = match detours.kinds {
-            Some(kinds) => write_manifests(&cluster, kinds),
+            Some(kinds) => write_manifests(&cluster, kinds, detours.manifest_args),
             None => root().join("manifests"),
         };
         let mut installation = Installation::apply(&cluster, &manifests, options)
@@ -279,11 +281,12 @@ pub fn is_in_no_namespace(object: &Value) -> bool {
 }
 
 /// Writes the manifests of other kinds than those that are installed by default.
-fn write_manifests(cluster: &Cluster, kinds: &str) -> PathBuf {
+fn write_manifests(cluster: &Cluster, kinds: &str, more: &[&str]) -> PathBuf {
     let folder = cluster.directory().join("manifests");
     let written = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .arg("manifests")
         .arg(format!("--kinds={kinds}"))
+        .args(more)
         .arg(&folder)
         .output()
         .expect("the program runs");

@@ -218,12 +218,11 @@ impl Installation {
             ))
         })?;
         let authority = self.authority(cluster).await?;
-        for kind in WEBHOOK_CONFIGURATIONS {
-            wait_for_webhooks(cluster, kind, "the caBundle being written", |webhook| {
-                webhook["clientConfig"]["caBundle"] == authority
-            })
-            .await?;
-        }
+        let what = "the caBundle being written";
+        wait_for_webhooks(cluster, &WEBHOOK_CONFIGURATIONS, what, |webhook| {
+            webhook["clientConfig"]["caBundle"] == authority
+        })
+        .await?;
         wait_until_armed(cluster).await
     }
 
@@ -369,25 +368,27 @@ fn kubectl_patch(cluster: &Cluster, kind: &str, name: &str, patch: &Value) -> Re
 
 /// Waits until the API server refuses what the gate does not judge.
 pub async fn wait_until_armed(cluster: &Cluster) -> Result<(), Error> {
-    let validating = "ValidatingWebhookConfiguration";
-    wait_for_webhooks(cluster, validating, "the gate being armed", |webhook| {
+    let validating = ["ValidatingWebhookConfiguration"];
+    wait_for_webhooks(cluster, &validating, "the gate being armed", |webhook| {
         webhook["failurePolicy"] == "Fail"
     })
     .await
 }
 
-/// Waits until there is a webhook in configurations of a kind, and all of them are as they have to be.
+/// Waits until there is a webhook in configurations of these kinds, and all of them are as they have to be.
 async fn wait_for_webhooks(
     cluster: &Cluster,
-    kind: &str,
+    kinds: &[&str],
     what: &str,
     is_so: impl Fn(&Value) -> bool,
 ) -> Result<(), Error> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
     eventually(what, async || {
-        let configurations = api.list(&ListParams::default()).await.ok()?;
+        let mut configurations = Vec::new();
+        for kind in kinds {
+            let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
+            configurations.extend(api.list(&ListParams::default()).await.ok()?);
+        }
         let webhooks = configurations
-            .items
             .iter()
             .flat_map(|c| c.data["webhooks"].as_array().into_iter().flatten());
         let webhooks: Vec<_> = webhooks.collect();

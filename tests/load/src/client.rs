@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -21,6 +23,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::NAME;
+use crate::pipelines::NONCE;
+
+/// How many of the text that makes a review new are digits.
+const DIGITS: usize = 8;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -40,6 +46,9 @@ pub(crate) struct Args {
     /// Whether every request gets a connection of its own.
     #[arg(long)]
     new_connections: bool,
+    /// Whether nobody has asked the same before: the review has a text for it, in which each request counts.
+    #[arg(long)]
+    is_new: bool,
     #[arg(long)]
     warm_up_ms: u64,
     #[arg(long)]
@@ -59,6 +68,9 @@ struct Asking {
     server: SocketAddr,
     connector: TlsConnector,
     body: Bytes,
+    /// Where the digits of a request stand that is to be new.
+    nonces: Vec<Range<usize>>,
+    asked: AtomicUsize,
     causes: usize,
     new_connections: bool,
     from: Instant,
@@ -77,12 +89,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 async fn measure(args: &Args) -> anyhow::Result<Measured> {
     let now = Instant::now();
     let from = now + Duration::from_millis(args.warm_up_ms);
+    let body = fs::read_to_string(&args.body).with_context(|| args.body.display().to_string())?;
+    let nonces = body.match_indices(NONCE).filter(|_| args.is_new);
+    let nonces: Vec<_> = nonces
+        .map(|(at, nonce)| at + nonce.len() - DIGITS..at + nonce.len())
+        .collect();
+    ensure!(
+        nonces.is_empty() != args.is_new,
+        "the review cannot be made new"
+    );
     let asking = Arc::new(Asking {
         server: args.server,
         connector: connector(&args.ca)?,
-        body: fs::read(&args.body)
-            .with_context(|| args.body.display().to_string())?
-            .into(),
+        body: body.into(),
+        nonces,
+        // Nor has a process before this one.
+        asked: AtomicUsize::new(std::process::id() as usize * 1_000),
         causes: args.causes,
         new_connections: args.new_connections,
         from,
@@ -155,7 +177,7 @@ impl Asking {
             .header("content-type", "application/json")
             .header("accept", "application/json, */*")
             .header("user-agent", "kube-apiserver-admission")
-            .body(Full::new(self.body.clone()))?;
+            .body(Full::new(self.body()))?;
         connection.ready().await?;
         let answer = connection.send_request(request).await?;
         ensure!(answer.status() == 200, "answered with {}", answer.status());
@@ -164,6 +186,19 @@ impl Asking {
             .collect()
             .await
             .map(Collected::to_bytes)?)
+    }
+
+    fn body(&self) -> Bytes {
+        if self.nonces.is_empty() {
+            return self.body.clone();
+        }
+        let count = self.asked.fetch_add(1, Ordering::Relaxed);
+        let digits = format!("{:0DIGITS$}", count % 10usize.pow(8));
+        let mut body = self.body.to_vec();
+        for place in &self.nonces {
+            body[place.clone()].copy_from_slice(digits.as_bytes());
+        }
+        body.into()
     }
 
     fn check(&self, answer: &[u8]) -> anyhow::Result<()> {

@@ -6,8 +6,10 @@
 //! somebody vouches for the CRD only the rules that a schema cannot say, as the peer does. The floor reads
 //! both objects and judges nothing; the scan does not even read them.
 
+mod asking;
 mod client;
 mod floor;
+mod pipelines;
 mod report;
 mod reviews;
 mod servers;
@@ -15,16 +17,17 @@ mod vouching;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command as Process;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
+use tempfile::TempDir;
 
+use crate::asking::{Asking, Question, WARM_UP_MS};
 use crate::client::Measured;
 use crate::report::{Report, Row};
 use crate::reviews::Review;
-use crate::servers::{Program, Running};
+use crate::servers::Program;
 
 /// What the certificate is valid for.
 const NAME: &str = "lockstep-webhook.lockstep-system.svc";
@@ -61,6 +64,8 @@ enum Command {
     /// Asks one server.
     #[command(hide = true)]
     Ask(client::Args),
+    /// Measures pipelines of Vector.
+    Pipelines(pipelines::Args),
     /// Writes the reviews and the keys into a folder, to ask a server by hand.
     Write {
         /// The folder.
@@ -115,11 +120,16 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Floor(args)) => floor::serve(&args),
         Some(Command::Ask(args)) => client::run(&args),
         Some(Command::Write { folder }) => write_all(&folder),
+        Some(Command::Pipelines(args)) => {
+            let directory = prepare()?;
+            pipelines::compare(&args, directory.path())
+        }
         None => compare(&cli.args),
     }
 }
 
-fn compare(args: &Args) -> anyhow::Result<()> {
+/// A folder with the reviews and the keys.
+fn prepare() -> anyhow::Result<TempDir> {
     let cores = std::thread::available_parallelism()?.get();
     ensure!(
         cores >= 2,
@@ -127,6 +137,11 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     );
     let directory = tempfile::tempdir()?;
     write_all(directory.path())?;
+    Ok(directory)
+}
+
+fn compare(args: &Args) -> anyhow::Result<()> {
+    let directory = prepare()?;
     let programs = [
         servers::lockstep()?,
         servers::lockstep_vouched_for()?,
@@ -163,7 +178,15 @@ fn measure(
             Review::Refused => program.causes,
             _ => 0,
         };
-        let measured = ask(&server, scenario, causes, directory, args)?;
+        let question = Question {
+            review: scenario.review,
+            connections: scenario.connections,
+            new_connections: scenario.new_connections,
+            is_new: false,
+            causes,
+            measure_ms: args.measure_ms,
+        };
+        let measured = Asking::begin(&server, question, directory)?.end()?;
         let row = Row {
             // What is not counted was work as well.
             cpu_us: (server.cpu()? - cpu) * 1e6 / per_run(&measured, args),
@@ -181,46 +204,9 @@ fn per_run(measured: &Measured, args: &Args) -> f64 {
     f64::from(measured.answers) * whole
 }
 
-const WARM_UP_MS: u32 = 500;
-
-fn ask(
-    server: &Running,
-    scenario: Scenario,
-    causes: usize,
-    directory: &Path,
-    args: &Args,
-) -> anyhow::Result<Measured> {
-    let body = directory.join(format!("{}.json", scenario.review.name()));
-    let mut asking = Process::new("taskset");
-    asking
-        .args(["--cpu-list", "1"])
-        .arg(std::env::current_exe()?)
-        .arg("ask")
-        .arg(format!("--server={}", server.address))
-        .arg("--ca")
-        .arg(directory.join("ca.crt"))
-        .arg("--body")
-        .arg(body)
-        .arg(format!("--causes={causes}"))
-        .arg(format!("--connections={}", scenario.connections))
-        .arg(format!("--warm-up-ms={WARM_UP_MS}"))
-        .arg(format!("--measure-ms={}", args.measure_ms));
-    if scenario.new_connections {
-        asking.arg("--new-connections");
-    }
-    let output = asking.output().context("taskset")?;
-    ensure!(
-        output.status.success(),
-        "{}: {}",
-        scenario.name(),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(serde_json::from_slice(&output.stdout)?)
-}
-
 fn write_all(directory: &Path) -> anyhow::Result<()> {
-    for scenario in SCENARIOS {
-        scenario.review.write(directory)?;
+    for review in Review::ALL {
+        review.write(directory)?;
     }
     write_keys(directory)
 }

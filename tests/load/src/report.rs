@@ -159,10 +159,11 @@ fn numbers(rows: &[Row]) -> [Spread; 4] {
     ]
 }
 
-struct Spread {
-    median: f64,
-    least: f64,
-    most: f64,
+/// A median, with the least and the most.
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
 }
 
 impl std::fmt::Display for Spread {
@@ -171,7 +172,7 @@ impl std::fmt::Display for Spread {
     }
 }
 
-fn spread(values: &[f64]) -> Spread {
+pub(crate) fn spread(values: &[f64]) -> Spread {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     Spread {

@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use crate::pipelines;
+
 /// A review, and what has to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Review {
@@ -17,24 +19,55 @@ pub(crate) enum Review {
     Large,
     /// A creation that is refused for ten reasons.
     Refused,
+    /// A creation of a pipeline of Vector, of three components.
+    Pipeline,
+    /// The same, of fifty.
+    LargePipeline,
 }
 
+/// What a review is of.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) group: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) resource: &'static str,
+}
+
+const DATABASE: Kind = Kind {
+    group: "database.example.com",
+    kind: "CloudDatabase",
+    resource: "clouddatabases",
+};
+
 impl Review {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Small,
+        Self::Typical,
+        Self::Large,
+        Self::Refused,
+        Self::Pipeline,
+        Self::LargePipeline,
+    ];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
             Self::Typical => "typical",
             Self::Large => "large",
             Self::Refused => "refused",
+            Self::Pipeline => "3 components",
+            Self::LargePipeline => "50 components",
         }
     }
 
     pub(crate) fn body(self) -> Value {
         match self {
-            Self::Small => review("CREATE", &object(&json!({})), None),
+            Self::Small => review(DATABASE, "CREATE", &object(&json!({})), None),
             Self::Typical => change(0),
             Self::Large => change(96_000),
-            Self::Refused => review("CREATE", &broken(), None),
+            Self::Refused => review(DATABASE, "CREATE", &broken(), None),
+            Self::Pipeline => pipelines::typical(),
+            Self::LargePipeline => pipelines::large(),
         }
     }
 
@@ -127,7 +160,7 @@ fn change(more: usize) -> Value {
     let old = object(&json!({"metadata": metadata("81231"), "status": status}));
     let mut new = object(&json!({"metadata": metadata("81231"), "status": status}));
     new["spec"]["storage"]["sizeGib"] = json!(600);
-    review("UPDATE", &new, Some(&old))
+    review(DATABASE, "UPDATE", &new, Some(&old))
 }
 
 fn condition(type_: &str, reason: &str) -> Value {
@@ -166,10 +199,10 @@ fn managed_fields() -> Value {
     ])
 }
 
-fn review(operation: &str, object: &Value, old: Option<&Value>) -> Value {
-    let resource = json!({"group": "database.example.com", "version": "v1alpha1", "resource": "clouddatabases"});
-    let kind =
-        json!({"group": "database.example.com", "version": "v1alpha1", "kind": "CloudDatabase"});
+/// A review of an object.
+pub(crate) fn review(of: Kind, operation: &str, object: &Value, old: Option<&Value>) -> Value {
+    let resource = json!({"group": of.group, "version": "v1alpha1", "resource": of.resource});
+    let kind = json!({"group": of.group, "version": "v1alpha1", "kind": of.kind});
     json!({
         "kind": "AdmissionReview",
         "apiVersion": "admission.k8s.io/v1",

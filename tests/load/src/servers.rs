@@ -1,6 +1,7 @@
 //! The three servers: built, started on a core of their own, and looked at from outside.
 
 use std::env;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -182,6 +183,19 @@ impl Running {
     /// What it holds now, and what it held at most, in MiB.
     pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
         usage::memory(self.child.id())
+    }
+
+    /// What each of its processes holds, in MiB.
+    pub(crate) fn children(&self) -> anyhow::Result<Vec<f64>> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let mut held = Vec::new();
+        for task in fs::read_dir(tasks)? {
+            let children = fs::read_to_string(task?.path().join("children"))?;
+            for child in children.split_whitespace() {
+                held.push(usage::memory(child.parse()?)?.0);
+            }
+        }
+        Ok(held)
     }
 
     /// The CPU time that it has taken, in seconds.

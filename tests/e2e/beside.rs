@@ -1,0 +1,109 @@
+//! The gate in front of another installation: it judges, and nothing of the other's is touched.
+
+use std::process::Command;
+
+use control_plane::{Cluster, Moto};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::vector::{pipeline, remapping, rubbish};
+use crate::world::{Detours, World, root};
+
+/// Who has written one of the CRDs, and how often.
+const CRD: [&str; 5] = [
+    "get",
+    "crd",
+    "vectorpipelines.observability.kaasops.io",
+    "-o",
+    "jsonpath={.metadata.generation} {.metadata.managedFields[*].manager}",
+];
+
+/// A pipeline as the other operator leaves it.
+async fn store(api: &Api<DynamicObject>, name: &str, spec: &Value) {
+    let object = serde_json::from_value(pipeline(name, spec)).expect("an object");
+    let made = api.create(&PostParams::default(), &object).await;
+    made.expect("stored");
+    let status = json!({"status": {
+        "role": "agent", "configCheckResult": true, "LastAppliedPipelineHash": 5_000_000_000_i64,
+    }});
+    let params = PatchParams::default();
+    let told = api.patch_status(name, &params, &Patch::Merge(status)).await;
+    told.expect("its status");
+}
+
+fn audit(cluster: &Cluster) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["audit", "--output=json"])
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .output()
+        .expect("it runs");
+    let report = serde_json::from_slice(&output.stdout);
+    report.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
+    let cluster = Cluster::start().await.expect("a cluster");
+    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let crds = root().join("tests/e2e/kaasops/crds.yaml");
+    let apply = ["apply", "-f", &crds.to_string_lossy()];
+    cluster.run_kubectl(&apply).expect("its CRDs");
+    let established = ["wait", "--for=condition=Established", "crd", "--all"];
+    cluster.run_kubectl(&established).expect("they are served");
+    let crd_before = cluster.run_kubectl(&CRD).expect("a CRD");
+    let pipelines: Api<DynamicObject> = Api::namespaced_with(
+        cluster.client(),
+        crate::world::NAMESPACE,
+        &crate::world::resource_of(&pipeline("any", &json!({}))),
+    );
+    store(&pipelines, "good", &remapping(".a = 1")).await;
+    store(&pipelines, "bad", &rubbish()).await;
+    let stored = async |name: &str| pipelines.get(name).await.expect("it is there");
+    let before = (stored("good").await, stored("bad").await);
+
+    let report = audit(&cluster);
+    let text = report.to_string();
+    assert!(
+        text.contains("default/bad") && !text.contains("default/good"),
+        "{text}"
+    );
+
+    let detours = Detours {
+        kinds: Some("VectorPipeline,ClusterVectorPipeline"),
+        manifest_args: &["--gate-only"],
+        ..Detours::default()
+    };
+    // It is armed once the gate has refused a canary.
+    let world = World::install(cluster, moto, detours).await;
+    let apply = |name: &str, spec: &Value| world.kubectl_apply(&pipeline(name, spec));
+    let said = apply("new", &rubbish()).expect_err("it is refused");
+    assert!(
+        said.contains("spec.sources[source-test].type: Required value"),
+        "{said}"
+    );
+    apply("new", &remapping(".a = 2")).expect("it is taken");
+    // What was wrong before may stay wrong, not become so.
+    let label = ["label", "vp", "bad", "team=shop"];
+    world.kubectl(&label).expect("its labels may change");
+    let said = apply("good", &remapping(".a = to_int(.b)")).expect_err("it is refused");
+    assert!(said.contains("[programs-compile]"), "{said}");
+
+    let stored = async |name: &str| pipelines.get(name).await.expect("it is there");
+    let after = (stored("good").await, stored("bad").await);
+    assert_eq!(after.0, before.0);
+    assert_eq!(after.1.data, before.1.data);
+    assert_eq!(stored("new").await.data.get("status"), None);
+    assert_eq!(stored("new").await.metadata.finalizers, None);
+    assert_eq!(world.kubectl(&CRD).expect("a CRD"), crd_before);
+    // All that it may do with pipelines is to see one refused.
+    let may = |verb: &str| {
+        let account = "--as=system:serviceaccount:lockstep-system:lockstep";
+        let asked = ["auth", "can-i", verb, "vectorpipelines", account, "-n"];
+        let asked = [&asked[..], &["lockstep-system"]].concat();
+        world.kubectl(&asked).is_ok()
+    };
+    assert!(may("create"));
+    for verb in ["patch", "update", "delete", "get"] {
+        assert!(!may(verb), "{verb}");
+    }
+}
