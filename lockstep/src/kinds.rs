@@ -13,8 +13,11 @@ use controller::{
 use kube::Client;
 use serde_json::Value;
 use shared_validation::{CurrentPolicy, Judge, Kind, Ruleset, Rulesets};
-use vector_reconciler::Pipelines;
-use vector_rules::{ClusterVectorPipeline, Pipeline, VectorPipeline};
+use vector_reconciler::Judging;
+use vector_rules::{
+    ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
+    VectorPipeline,
+};
 
 use crate::serving::duration;
 
@@ -24,6 +27,11 @@ fn kinds() -> Vec<Registered> {
         // Their CRDs may be another installation's, which is not to be replaced unasked.
         kind::<VectorPipeline>(Vec::new, Operators::pipelines::<VectorPipeline>).only_when_named(),
         kind::<ClusterVectorPipeline>(Vec::new, Operators::pipelines::<ClusterVectorPipeline>)
+            .only_when_named(),
+        kind::<Vector>(Vec::new, Operators::workloads::<Vector>).only_when_named(),
+        kind::<VectorAggregator>(Vec::new, Operators::workloads::<VectorAggregator>)
+            .only_when_named(),
+        kind::<ClusterVectorAggregator>(Vec::new, Operators::workloads::<ClusterVectorAggregator>)
             .only_when_named(),
         kind::<CloudDatabase>(cloud_database_reconciler::access, Operators::databases),
         pure(echo::operator).only_when_named(),
@@ -317,7 +325,11 @@ impl Operators {
     }
 
     fn pipelines<K: Pipeline>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
-        self.run(Pipelines::<K>::new(self.policy.clone()), ruleset, place)
+        self.run(Judging::<K>::pipelines(self.policy.clone()), ruleset, place)
+    }
+
+    fn workloads<K: Kind>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
+        self.run(Judging::<K>::workloads(self.policy.clone()), ruleset, place)
     }
 
     fn run(

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::crd_in_sync;
 use crate::gate::Gate;
-use crate::world::{Detours, NAMESPACE, World, check, is_in_no_namespace, root};
+use crate::world::{Detours, NAMESPACE, VECTOR, World, check, is_in_no_namespace, root};
 
 /// One file of the corpus.
 #[derive(Deserialize)]
@@ -422,12 +422,17 @@ async fn every_case_gets_the_same_verdict_everywhere() {
         .chain(corpus_of("echo"))
         .chain(corpus_of("vector-pipeline"))
         .chain(corpus_of("cluster-vector-pipeline"))
+        .chain(corpus_of("vector"))
+        .chain(corpus_of("vector-aggregator"))
+        .chain(corpus_of("cluster-vector-aggregator"))
         .map(|case| (at_the_desk(&case), case))
         .collect();
     // Hundreds of instances, looked at all the time, would keep the controller from the next case.
     let seldom = Detours {
         controller_args: vec!["--rds-resync=1h".to_owned()],
-        kinds: Some("*,Echo,VectorPipeline,ClusterVectorPipeline"),
+        kinds: Some(
+            "*,Echo,VectorPipeline,ClusterVectorPipeline,Vector,VectorAggregator,ClusterVectorAggregator",
+        ),
         ..Detours::default()
     };
     let mut world = World::start_with(seldom).await;
@@ -470,15 +475,12 @@ async fn every_case_gets_the_same_verdict_everywhere() {
     let mut echo = corpus_of("echo").remove(0).object;
     echo["spec"]["replicas"] = json!("no number");
     world.empty_crd_of("echoes.demo.example.com", &echo).await;
-    for (kind, plural) in [
-        ("VectorPipeline", "vectorpipelines"),
-        ("ClusterVectorPipeline", "clustervectorpipelines"),
-    ] {
+    for (kind, plural) in VECTOR {
         let probe = json!({
             "apiVersion": "observability.kaasops.io/v1alpha1",
             "kind": kind,
             "metadata": {},
-            "spec": {"skipPrefix": "no boolean"},
+            "spec": {"skipPrefix": "no boolean", "selector": "no object"},
         });
         let name = format!("{plural}.observability.kaasops.io");
         world.empty_crd_of(&name, &probe).await;

@@ -1,28 +1,36 @@
 //! Every rule stands in the corpus: broken, and beside it kept.
 
+use cloud_database_rules::CloudDatabase;
 use echo::Echo;
 use serde_json::Value;
-use shared_validation::{Accepted, Candidate, Judge, Layer, RuleEntry, Ruleset, Severity};
-use vector_rules::{ClusterVectorPipeline, VectorPipeline};
+use shared_validation::{Accepted, Candidate, Judge, Kind, Layer, RuleEntry, Ruleset, Severity};
+use vector_rules::{
+    ClusterVectorAggregator, ClusterVectorPipeline, Vector, VectorAggregator, VectorPipeline,
+};
 
 use crate::cases::{Case, Expected, corpus, corpus_of};
 
 #[test]
 fn every_rule_has_a_case_that_breaks_it_and_one_beside_it_that_does_not() {
-    let databases = cloud_database_rules::ruleset().expect("the rules");
-    let mut lacking = lacking(&databases.catalogue(), &corpus());
-    let echoes = Ruleset::<Echo>::compile().expect("the rules");
-    lacking.extend(self::lacking(&echoes.catalogue(), &corpus_of("echo")));
-    let pipelines = Ruleset::<VectorPipeline>::compile().expect("the rules");
-    let of_pipelines = corpus_of("vector-pipeline");
-    assert!(of_pipelines.len() >= 200, "the corpus has lost its cases");
-    lacking.extend(self::lacking(&pipelines.catalogue(), &of_pipelines));
-    let of_all = Ruleset::<ClusterVectorPipeline>::compile().expect("the rules");
-    lacking.extend(self::lacking(
-        &of_all.catalogue(),
-        &corpus_of("cluster-vector-pipeline"),
-    ));
+    let pipelines = corpus_of("vector-pipeline");
+    assert!(pipelines.len() >= 200, "the corpus has lost its cases");
+    let lacking = [
+        lacking_of::<CloudDatabase>(&corpus()),
+        lacking_of::<Echo>(&corpus_of("echo")),
+        lacking_of::<VectorPipeline>(&pipelines),
+        lacking_of::<ClusterVectorPipeline>(&corpus_of("cluster-vector-pipeline")),
+        lacking_of::<Vector>(&corpus_of("vector")),
+        lacking_of::<VectorAggregator>(&corpus_of("vector-aggregator")),
+        lacking_of::<ClusterVectorAggregator>(&corpus_of("cluster-vector-aggregator")),
+    ]
+    .concat();
     assert!(lacking.is_empty(), "{lacking:#?}");
+}
+
+fn lacking_of<K: Kind>(cases: &[Case]) -> Vec<String> {
+    let ruleset = Ruleset::<K>::compile().expect("the rules");
+    let lacking = lacking(&ruleset.catalogue(), cases).into_iter();
+    lacking.map(|what| format!("{}: {what}", K::KIND)).collect()
 }
 
 fn lacking(catalogue: &[RuleEntry], cases: &[Case]) -> Vec<String> {

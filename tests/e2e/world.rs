@@ -260,14 +260,26 @@ impl World {
     }
 }
 
+/// Vector's kinds, with their plurals.
+pub const VECTOR: [(&str, &str); 5] = [
+    ("VectorPipeline", "vectorpipelines"),
+    ("ClusterVectorPipeline", "clustervectorpipelines"),
+    ("Vector", "vectors"),
+    ("VectorAggregator", "vectoraggregators"),
+    ("ClusterVectorAggregator", "clustervectoraggregators"),
+];
+
 /// The kind of an object: a database's, unless it says that it is another.
 pub fn resource_of(object: &Value) -> ApiResource {
     let vector = "observability.kaasops.io";
     let (group, kind, plural) = match object["kind"].as_str() {
         Some("Echo") => ("demo.example.com", "Echo", "echoes"),
-        Some("VectorPipeline") => (vector, "VectorPipeline", "vectorpipelines"),
-        Some("ClusterVectorPipeline") => {
-            (vector, "ClusterVectorPipeline", "clustervectorpipelines")
+        Some(kind) if kind.contains("Vector") => {
+            let (_, plural) = VECTOR
+                .into_iter()
+                .find(|(known, _)| *known == kind)
+                .expect("a kind");
+            (vector, kind, plural)
         }
         _ => ("database.example.com", "CloudDatabase", "clouddatabases"),
     };
@@ -277,7 +289,8 @@ pub fn resource_of(object: &Value) -> ApiResource {
 
 /// Whether an object's kind is the cluster's.
 pub fn is_in_no_namespace(object: &Value) -> bool {
-    object["kind"] == "ClusterVectorPipeline"
+    let kind = object["kind"].as_str();
+    kind.is_some_and(|kind| kind.starts_with("Cluster"))
 }
 
 /// Writes the manifests of other kinds than those that are installed by default.

@@ -1,7 +1,7 @@
-//! Vector's kinds in the loop. For now a pipeline is judged and its status tells of it; what runs pipelines is
+//! Vector's kinds in the loop. For now objects are judged and their status tells of it; what runs pipelines is
 //! not made here.
 
 mod hash;
-mod pipelines;
+mod judging;
 
-pub use pipelines::Pipelines;
+pub use judging::Judging;

@@ -6,6 +6,8 @@
 )]
 
 mod addresses;
+mod agent;
+mod aggregator;
 mod catalogue;
 mod compilation;
 mod compilers;
@@ -34,8 +36,15 @@ mod tenants;
 mod topology;
 mod transforms;
 mod verdicts;
+mod workload;
 
 pub use addresses::Address;
+pub use agent::{Vector, VectorSpec};
+pub use aggregator::{
+    Aggregator, Autoscaling, ClusterVectorAggregator, ClusterVectorAggregatorSpec,
+    DisruptionBudget, EventCollector, EvictionPolicy, Persistence, VectorAggregator,
+    VectorAggregatorSpec,
+};
 pub use catalogue::Catalogue;
 pub use compilers::{Compiler, MakeCompiler, compile_by};
 pub use component::{Component, Family, components};
@@ -47,3 +56,4 @@ pub use pipeline::{
 pub use problem::{Check, Problem};
 pub use program::{Finding, Program};
 pub use role::Role;
+pub use workload::{Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus};

@@ -1,0 +1,55 @@
+//! The kind that runs pipelines on every node.
+
+use kube::{CustomResource, CustomResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared_validation::{Kind, completed};
+
+use crate::crd;
+use crate::workload::{PipelineSelector, Workload, WorkloadStatus};
+
+/// Agents: Vector on every node, with the pipelines that read what is there.
+#[derive(CustomResource, JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "observability.kaasops.io",
+    version = "v1alpha1",
+    kind = "Vector",
+    plural = "vectors",
+    namespaced,
+    status = "WorkloadStatus",
+    derive = "PartialEq",
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Valid","type":"boolean","jsonPath":".status.configCheckResult"}"#
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VectorSpec {
+    /// How they are run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Workload>,
+    /// Whether they ask the API server for what its cache has, which spares it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_api_server_cache: Option<bool>,
+    /// Which pipelines they run; without it, all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<PipelineSelector>,
+}
+
+impl Kind for Vector {
+    const GROUP: &'static str = crd::GROUP;
+    const VERSION: &'static str = crd::VERSION;
+    const KIND: &'static str = "Vector";
+
+    fn crd() -> Value {
+        let crd = <Self as CustomResourceExt>::crd();
+        completed(serde_json::to_value(crd).expect("a CRD is JSON"))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {"agent": {}}})
+    }
+
+    fn sources() -> &'static [(&'static str, &'static str)] {
+        &[("spec", crate::workload::SPECIFICATION)]
+    }
+}
