@@ -246,14 +246,15 @@ if err != null {{
     .unparsed = true
     .level = "unknown"
 }} else {{
-    . = merge(., object!(structured)) ?? .
+    fields = object(structured) ?? {{}}
+    . = merge(., fields)
     .level = downcase(string(.level) ?? "info")
 }}
 .service = string(.kubernetes.pod_labels.app) ?? "none"
 .namespace = string(.kubernetes.pod_namespace) ?? "none"
 .pod = .kubernetes.pod_name
 .duration_ms = to_int(.duration) ?? 0
-if to_int(.duration_ms) ?? 0 > 1000 {{
+if .duration_ms > 1000 {{
     .slow = true
 }}
 del(.kubernetes)
@@ -267,7 +268,6 @@ if exists(.user.email) {{
 .fingerprint = encode_base16(string(.message) ?? "")
 .size = length(string(.message) ?? "")
 .message = truncate(string(.message) ?? "", 4096)
-.host = upcase(string(.host) ?? "")
 "#
     )
 }
