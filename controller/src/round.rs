@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
-use shared_validation::{Accepted, Candidate, Verdict, aggregate};
+use shared_validation::{Accepted, Candidate, Verdict, Violation, aggregate};
 
 use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
@@ -175,6 +175,7 @@ impl<R: Reconcile> Round<'_, R> {
         &self,
         mut status: Status,
         message: &str,
+        broken: &[Violation],
         next: Next,
     ) -> Result<Next, kube::Error> {
         status.condition(VALID, false, "Invalid", message);
@@ -190,7 +191,7 @@ impl<R: Reconcile> Round<'_, R> {
             .await;
         if written {
             tracing::warn!(error = message, "the object is invalid");
-            self.count_violations();
+            self.count(broken);
         }
         Ok(next)
     }
@@ -253,7 +254,7 @@ impl<R: Reconcile> Round<'_, R> {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
                 // The object itself stands; what it names does not.
                 let message = aggregate(&errors);
-                return self.invalid(status, &message, self.backoff()).await;
+                return self.invalid(status, &message, &[], self.backoff()).await;
             }
             ReconcileError::Invalid(_) | ReconcileError::Told { .. } => {
                 ("Invalid", Standing::Reconciling, self.backoff())
@@ -323,12 +324,12 @@ impl<R: Reconcile> Round<'_, R> {
         self.cycle.forget(&self.uid);
     }
 
-    fn count_violations(&self) {
-        for violation in self.check().errors {
+    fn count(&self, broken: &[Violation]) {
+        for violation in broken {
             let kind = self.cycle.ruleset.kind().to_owned();
             let labels = ViolationLabels {
                 kind,
-                rule: violation.rule,
+                rule: violation.rule.clone(),
                 place: "loop",
             };
             self.cycle.metrics.violations.get_or_create(&labels).inc();

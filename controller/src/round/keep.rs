@@ -21,7 +21,7 @@ impl<R: Reconcile> Round<'_, R> {
             Some(Settled::Valid) => return Ok(Next::OnChange),
             Some(Settled::Invalid(message)) => {
                 return self
-                    .invalid(status, &message, Next::After(announce::RENEW_AFTER))
+                    .invalid(status, &message, &[], Next::After(announce::RENEW_AFTER))
                     .await;
             }
             None => {}
@@ -38,14 +38,16 @@ impl<R: Reconcile> Round<'_, R> {
             } else {
                 self.backoff()
             };
-            return self.invalid(status, &verdict.message(), next).await;
+            return self
+                .invalid(status, &verdict.message(), &verdict.errors, next)
+                .await;
         }
         let object = match decode::<R::Kind>(&verdict.object) {
             Ok(object) => object,
             Err(error) => {
                 let message = format!("cannot be read: {error}");
                 return self
-                    .invalid(status, &message, Next::After(announce::RENEW_AFTER))
+                    .invalid(status, &message, &[], Next::After(announce::RENEW_AFTER))
                     .await;
             }
         };

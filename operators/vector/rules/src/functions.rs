@@ -3,6 +3,7 @@
 
 mod algorithms;
 mod guarded;
+mod results;
 mod signature;
 mod table;
 

@@ -7,7 +7,7 @@ use vrl::compiler::state::TypeState;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 use vrl::prelude::{
     ArgumentList, Compiled, Context, DiagnosticMessage, Example, Expression, Function,
-    FunctionCompileContext, FunctionExpression, Resolved, TypeDef, Value,
+    FunctionCompileContext, FunctionExpression, Kind, Resolved, TypeDef, Value,
 };
 
 use super::wrong;
@@ -34,6 +34,8 @@ pub(crate) enum Demand {
     Known(&'static str, &'static [&'static str]),
     /// This argument is written out, and one of these.
     OneOf(&'static str, &'static [&'static str]),
+    /// This argument is written out.
+    Literal(&'static str),
     /// This argument names an enrichment table.
     Table(&'static str),
     /// This argument, where it is given, names a file: it is read when the program is compiled.
@@ -81,6 +83,7 @@ impl Function for &'static Signature {
         context: &mut FunctionCompileContext,
         arguments: ArgumentList,
     ) -> Compiled {
+        tags(state, &arguments)?;
         let result = (self.gives)();
         let result = match self.demand {
             Demand::Nothing => result,
@@ -103,12 +106,17 @@ impl Function for &'static Signature {
                 arguments.optional_enum(keyword, &names, state)?;
                 result
             }
+            Demand::Literal(keyword) => {
+                arguments.required_literal(keyword, state)?;
+                result
+            }
             Demand::Table(keyword) => {
                 let tables = context.get_external_context::<Tables>();
                 let tables = tables.into_iter().flat_map(|tables| &tables.0);
                 let tables: Vec<Value> = tables.map(|name| Value::from(name.as_str())).collect();
                 arguments.required_enum(keyword, &tables, state)?;
                 arguments.required_object("condition")?;
+                arguments.optional_literal("case_sensitive", state)?;
                 result
             }
             Demand::File(keyword) => {
@@ -134,6 +142,19 @@ fn invalid(keyword: &'static str, value: Value, error: &'static str) -> Box<dyn 
         error,
     }
     .into()
+}
+
+/// Those of a metric are written out, and texts.
+fn tags(state: &TypeState, arguments: &ArgumentList) -> Result<(), Box<dyn DiagnosticMessage>> {
+    let tags = arguments.optional_object("tags")?.unwrap_or_default();
+    let mut values = tags.values();
+    match values.find(|value| *value.type_def(state).kind() != Kind::bytes()) {
+        None => Ok(()),
+        Some(value) => {
+            let value = value.resolve_constant(state).unwrap_or(Value::Null);
+            Err(invalid("tags", value, "must be texts"))
+        }
+    }
 }
 
 fn is_one_of(given: &dyn Expression, names: &[&str], state: &TypeState) -> bool {

@@ -2,12 +2,11 @@
 //!
 //! <https://vector.dev/docs/reference/vrl/functions/>
 
-use std::collections::BTreeMap;
-
 use vrl::compiler::function::Parameter;
-use vrl::prelude::{Collection, Field, Kind, TypeDef, kind};
+use vrl::prelude::{Collection, Kind, TypeDef, kind};
 
 use super::algorithms::{CHECKSUMS, CIPHERS};
+use super::results;
 use super::signature::{Demand, Signature};
 
 pub(super) const SIGNATURES: &[Signature] = &[
@@ -139,7 +138,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
             may("class", kind::BYTES),
             may("options", kind::OBJECT),
         ],
-        uncertain_object,
+        results::dns,
         kind::OBJECT,
     ),
     of(
@@ -170,7 +169,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
             may("plus_parts", kind::INTEGER),
             may("psl", kind::BYTES),
         ],
-        etld,
+        results::etld,
         kind::OBJECT,
     )
     .with(Demand::File("psl")),
@@ -206,7 +205,8 @@ pub(super) const SIGNATURES: &[Signature] = &[
         ],
         || TypeDef::boolean().fallible(),
         kind::BOOLEAN,
-    ),
+    )
+    .with(Demand::Literal("schema_definition")),
     // Vector's own.
     of(
         "get_secret",
@@ -340,13 +340,4 @@ fn objects() -> TypeDef {
 
 fn effect() -> TypeDef {
     TypeDef::null().infallible().impure()
-}
-
-fn etld() -> TypeDef {
-    let fields: BTreeMap<Field, Kind> = BTreeMap::from([
-        ("etld".into(), Kind::bytes()),
-        ("etld_plus".into(), Kind::bytes()),
-        ("known_suffix".into(), Kind::boolean()),
-    ]);
-    TypeDef::object(fields).fallible()
 }
