@@ -188,6 +188,13 @@ impl Policy {
         self.settings.get(section)
     }
 
+    /// All that it says of a kind, whose rules read a section: another text says something else.
+    #[must_use]
+    pub fn told_of(&self, kind: &str, section: Option<&str>) -> String {
+        let settings = section.and_then(|section| self.settings.get(section));
+        format!("{:?} {settings:?}", self.rules.get(kind))
+    }
+
     /// What a violation of a rule does, if the policy says.
     #[must_use]
     pub fn action(&self, kind: &str, id: &str) -> Option<Action> {

@@ -100,10 +100,15 @@ impl<'a, K> Subject<'a, K> {
     }
 }
 
+/// How much of what one rule finds is told. Nobody reads more, and everybody would have to carry it.
+const MOST_TOLD: usize = 200;
+
 /// What a Rust rule found.
 #[derive(Default)]
 pub struct Findings {
     errors: Vec<FieldError>,
+    /// How much more there was than is told.
+    left_out: usize,
 }
 
 impl Findings {
@@ -114,10 +119,19 @@ impl Findings {
 
     /// Reports one violation.
     pub fn push(&mut self, error: FieldError) {
-        self.errors.push(error);
+        if self.errors.len() < MOST_TOLD {
+            self.errors.push(error);
+        } else {
+            self.left_out += 1;
+        }
     }
 
-    pub(crate) fn into_errors(self) -> Vec<FieldError> {
+    pub(crate) fn into_errors(mut self) -> Vec<FieldError> {
+        if let Some(last) = self.errors.last().filter(|_| self.left_out > 0) {
+            let detail = format!("and {} more, which are not told", self.left_out);
+            self.errors
+                .push(FieldError::invalid_hidden(last.path.clone(), detail));
+        }
         self.errors
     }
 }

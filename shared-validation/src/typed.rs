@@ -97,6 +97,11 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 Some(old) if unchanged => run(rule, old),
                 _ => Vec::new(),
             };
+            let read = rule
+                .reads
+                .iter()
+                .map(|field| pointer::get(case.object, field));
+            let inputs = fingerprint(read.map(|value| value.unwrap_or(&Value::Null)));
             for error in found {
                 let was_there = inherited
                     .iter()
@@ -105,16 +110,12 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     detail: format!("{} [{}]", error.detail, rule.id),
                     ..error
                 };
-                let read = rule
-                    .reads
-                    .iter()
-                    .map(|field| pointer::get(case.object, field));
                 let violation = Violation {
                     rule: rule.id.to_owned(),
                     layer: Layer::Rust,
                     at: error.path.clone(),
                     error,
-                    inputs: Some(fingerprint(read.map(|value| value.unwrap_or(&Value::Null)))),
+                    inputs: Some(inputs),
                 };
                 let said = match rule.severity {
                     Severity::Error => Action::Deny,

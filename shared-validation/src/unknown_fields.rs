@@ -140,7 +140,10 @@ fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Rep
 }
 
 /// Nothing that long is a slip of the pen, and comparing it would take time.
-const LONGEST_NAME: usize = 100;
+const LONGEST_NAME: usize = 64;
+
+/// With how many names one is compared.
+const MOST_COMPARED: usize = 1000;
 
 /// The known name that was probably meant: the same in other case, or a slip or two away.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -148,12 +151,18 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         return None;
     }
     let lower = name.to_lowercase();
-    let distance =
-        |candidate: &&str| strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
-    let allowed = 1 + name.chars().count() / 5;
-    known
-        .filter(|candidate| distance(candidate) <= allowed.min(3))
-        .min_by_key(|candidate| distance(candidate))
+    let length = name.chars().count();
+    let allowed = (1 + length / 5).min(3);
+    // What is much longer or shorter is not compared: that takes time for each of its letters.
+    let close = known.filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed);
+    let close = close.take(MOST_COMPARED);
+    let compared = close.map(|candidate| {
+        let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+        (distance, candidate)
+    });
+    let meant = compared.filter(|(distance, _)| *distance <= allowed);
+    let nearest = meant.min_by_key(|(distance, _)| *distance);
+    nearest.map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
 use crate::programs;
-use crate::world::{Detours, NAMESPACE, World, check};
+use crate::world::{Detours, NAMESPACE, World, check, condition};
 
 struct Vector {
     world: World,
@@ -110,6 +110,13 @@ async fn rubbish_is_refused_with_an_error_for_each_component_and_a_program_with_
     assert_eq!(status["configCheckResult"], true, "{status}");
     assert_eq!(status["role"], "agent", "{status}");
     assert_eq!(status["reason"], Value::Null, "{status}");
+    eventually("it being ready", async || {
+        let object = vector.pipelines().get("example").await.ok()?;
+        let ready = condition(&object, "Ready")?;
+        (ready.status == "True").then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| vector.world.fail(&error.to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use json_patch::PatchOperation;
 use serde_json::Value;
 use shared_validation::{Accepted, Verdict, decode};
 
-use super::{Round, VALID};
+use super::{READY, Round, VALID};
 use crate::announce;
 use crate::cycle::Next;
 use crate::finalizers;
@@ -18,7 +18,7 @@ impl<R: Reconcile> Round<'_, R> {
     pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
         let mut status = self.status();
         match self.settled(&status) {
-            Some(Settled::Valid) => return Ok(Next::OnChange),
+            Some(Settled::Valid) => return Ok(Next::After(announce::RENEW_AFTER)),
             Some(Settled::Invalid(message)) => {
                 return self
                     .invalid(status, &message, &[], Next::After(announce::RENEW_AFTER))
@@ -108,10 +108,14 @@ impl<R: Reconcile> Round<'_, R> {
             return None;
         }
         let (is_valid, message) = status.is_told(VALID)?;
+        // What was judged may not have been brought about yet.
+        if is_valid && !status.is_told(READY)?.0 {
+            return None;
+        }
         // Each of the rules that are no schema's ends its message with its name.
-        let rules = self.cycle.ruleset.catalogue().into_iter();
-        let names = rules.map(|rule| rule.id);
-        let broken = names.filter(|id| !is_valid && message.contains(&format!("[{id}]")));
+        let rules = (!is_valid).then(|| self.cycle.ruleset.catalogue());
+        let names = rules.into_iter().flatten().map(|rule| rule.id);
+        let broken = names.filter(|id| message.contains(&format!("[{id}]")));
         let kind = self.cycle.ruleset.kind();
         let standing = &self.cycle.metrics.standing;
         standing.set_rules(kind, &self.uid, broken);

@@ -90,12 +90,16 @@ impl Finding {
     /// The message on one line, without the rule's id that ends some. What is drawn below it of a program is
     /// left out: the text itself is shown.
     pub(crate) fn message(&self) -> String {
-        let message = self.error.to_string();
+        let mut error = self.error.clone();
+        if error.within.is_some()
+            && let Some((first, _)) = error.detail.split_once('\n')
+        {
+            error.detail = first.to_owned();
+        }
+        let message = error.to_string();
         let id = format!(" [{}]", self.rule);
         let message = message.strip_suffix(&id).unwrap_or(&message);
-        let is_drawn = |(first, rest): &(&str, &str)| rest.contains('│') && !first.is_empty();
-        let parts = message.split_once('\n').filter(is_drawn);
-        on_one_line(parts.map_or(message, |(first, _)| first))
+        on_one_line(message)
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) fn part(text: &str, scalar: &Place, value: &str, bytes: &Range<usize>
     let begin = scalar.span.start + usize::from(quoted);
     let start_of_line = text[..begin].rfind('\n').map_or(0, |newline| newline + 1);
     let indentation = begin - start_of_line;
-    let line = value.lines().nth(line_of_value).unwrap_or_default();
+    let line = value.split('\n').nth(line_of_value).unwrap_or_default();
     let at = if line_of_value == 0 {
         begin
     } else {
@@ -88,6 +88,10 @@ mod tests {
     #[test]
     fn what_is_folded_or_escaped_is_not_found() {
         assert_eq!(found("s: >\n  .a =\n  x\n", 7, ".a = x\n", "x"), None);
+        assert_eq!(
+            found("s: \".a = (1\\r\\n 2)\"", 3, ".a = (1\r\n 2)", "\r"),
+            None
+        );
         assert_eq!(found("s: \".a = \\\"x\\\"\"", 3, ".a = \"x\"", "x"), None);
     }
 }

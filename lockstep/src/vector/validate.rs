@@ -92,11 +92,9 @@ fn validate(args: &Args) -> io::Result<bool> {
             "error"
         };
         // What is drawn of a program keeps its lines.
-        let mut text = problem.error.to_string();
-        if !text.contains('\n') {
-            text = on_one_line(&text);
-        }
-        writeln!(out, "{level}: {text}")?;
+        let text = problem.error.to_string();
+        let lines: Vec<_> = text.split('\n').map(on_one_line).collect();
+        writeln!(out, "{level}: {}", lines.join("\n"))?;
     }
     let is_refused = errors > 0 || args.deny_warnings && warnings > 0;
     let verdict = if is_refused { "refused" } else { "valid" };

@@ -24,8 +24,8 @@ const MAPPED_MIB: u64 = 448;
 /// Tells the allocator not to map a gibibyte in advance, which would count as taken.
 pub(super) const ALLOCATOR: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "16MiB");
 
-/// Who asks for programs to be compiled goes first.
-const NICENESS: i32 = 5;
+/// Who asks for programs to be compiled goes first, and so does everybody else.
+const NICENESS: i32 = 19;
 
 /// A program to be compiled.
 #[derive(Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::asking::{Asking, Question};
 use crate::client::Measured;
 use crate::report::{Spread, spread};
-use crate::reviews::{Kind, Review, review};
+use crate::reviews::{ObjectType, Review, review};
 use crate::servers::{self, Program};
 
 /// Of as many digits as are put into what is asked for the first time.
@@ -220,7 +220,7 @@ fn sink(input: &str) -> Value {
 }
 
 fn pipeline(spec: &Value) -> Value {
-    let kind = Kind {
+    let kind = ObjectType {
         group: "observability.kaasops.io",
         kind: "VectorPipeline",
         resource: "vectorpipelines",

@@ -27,13 +27,13 @@ pub(crate) enum Review {
 
 /// What a review is of.
 #[derive(Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct ObjectType {
     pub(crate) group: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) resource: &'static str,
 }
 
-const DATABASE: Kind = Kind {
+const DATABASE: ObjectType = ObjectType {
     group: "database.example.com",
     kind: "CloudDatabase",
     resource: "clouddatabases",
@@ -200,7 +200,12 @@ fn managed_fields() -> Value {
 }
 
 /// A review of an object.
-pub(crate) fn review(of: Kind, operation: &str, object: &Value, old: Option<&Value>) -> Value {
+pub(crate) fn review(
+    of: ObjectType,
+    operation: &str,
+    object: &Value,
+    old: Option<&Value>,
+) -> Value {
     let resource = json!({"group": of.group, "version": "v1alpha1", "resource": of.resource});
     let kind = json!({"group": of.group, "version": "v1alpha1", "kind": of.kind});
     json!({

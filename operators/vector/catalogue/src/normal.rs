@@ -66,9 +66,10 @@ impl<'a> Normal<'a> {
             closed,
             added,
             replaced,
-            ..
+            files,
         } = self.corrections;
         let places = closed.iter().chain(added.keys()).chain(replaced.keys());
+        let places = places.chain(files);
         let met = self.met.borrow();
         places.filter(|place| !met.contains(*place)).collect()
     }
@@ -154,6 +155,7 @@ impl<'a> Normal<'a> {
             let joint = if place.contains('#') { '.' } else { '#' };
             let mut property = self.node(property, &format!("{place}{joint}{name}"))?;
             if self.corrections.files.contains(name) && property["type"] == "string" {
+                self.meet(name);
                 property["file"] = true.into();
             }
             object.properties.insert(name.clone(), property);

@@ -40,7 +40,7 @@ impl<K: Pipeline> Judging<K> {
     }
 }
 
-impl<K> Judging<K> {
+impl<K: Kind> Judging<K> {
     /// Judges what runs pipelines.
     #[must_use]
     pub fn workloads(policy: CurrentPolicy) -> Self {
@@ -53,7 +53,8 @@ impl<K> Judging<K> {
     }
 
     fn hash(&self, object: &Value) -> i64 {
-        hash::of(object, &format!("{:?}", self.policy.get()))
+        let section = K::settings().map(|settings| settings.section);
+        hash::of(object, &self.policy.get().told_of(K::KIND, section))
     }
 }
 
@@ -106,11 +107,7 @@ impl<K: Kind> Reconcile for Judging<K> {
 fn shortened(mut text: String) -> String {
     const END: &str = "…";
     if text.len() > LONGEST_REASON {
-        let mut at = LONGEST_REASON - END.len();
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        text.truncate(at);
+        text.truncate(text.floor_char_boundary(LONGEST_REASON - END.len()));
         text.push_str(END);
     }
     text

@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
 use crate::compilers::{Compiler, compiler};
-use crate::limits;
+use crate::limits::{self, Size};
 use crate::problem::{Check, Problems};
 use crate::program::{Program, Purpose};
+use crate::tenants::SECRET;
 
 /// What the programs of a configuration share.
 pub(crate) struct Compilation<'a> {
@@ -17,6 +18,8 @@ pub(crate) struct Compilation<'a> {
     tables: Vec<String>,
     /// Functions that may not be called.
     denied: &'a BTreeSet<String>,
+    /// How large all programs are.
+    together: Size,
     /// None once it has failed.
     compiler: Option<Box<dyn Compiler>>,
 }
@@ -28,6 +31,7 @@ impl<'a> Compilation<'a> {
         Self {
             tables: tables.into_iter().flat_map(Map::keys).cloned().collect(),
             denied,
+            together: Size::default(),
             compiler: Some(compiler()),
         }
     }
@@ -45,14 +49,23 @@ impl<'a> Compilation<'a> {
         path: &FieldPath,
         problems: &mut Problems,
     ) {
-        let wrong = |detail: String| FieldError::invalid_hidden(path.clone(), detail);
-        if let Some(detail) = limits::exceeded(source) {
-            return problems.add(Check::Limits, wrong(detail));
-        }
         // What is refused already may not cost more.
         let Some(compiler) = &mut self.compiler else {
             return;
         };
+        let wrong = |detail: String| FieldError::invalid_hidden(path.clone(), detail);
+        let size = match limits::exceeded(source) {
+            Ok(size) => size,
+            Err(detail) => return problems.add(Check::Limits, wrong(detail)),
+        };
+        if let Some(detail) = limits::exceeded_together(&mut self.together, size) {
+            self.compiler = None;
+            return problems.add(Check::Limits, wrong(detail));
+        }
+        if !self.denied.is_empty() && source.contains(SECRET) {
+            let detail = "what a Secret says would become a part of the program, which nobody has judged; give it to an option";
+            return problems.add(Check::Programs, wrong(detail.to_owned()));
+        }
         let program = Program {
             source: Cow::Borrowed(source),
             purpose,

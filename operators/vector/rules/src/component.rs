@@ -76,6 +76,11 @@ impl<'a> Component<'a> {
     }
 }
 
+/// Whether an input is a pattern, which any number of outputs may match.
+pub(crate) fn is_pattern(input: &str) -> bool {
+    input.contains(['*', '?', '['])
+}
+
 /// Every component of a configuration, by family and name.
 pub fn components(config: &Map<String, Value>) -> impl Iterator<Item = Component<'_>> {
     Family::ALL.into_iter().flat_map(move |family| {

@@ -83,5 +83,7 @@ fn told(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
     let drawn: Vec<_> = lines.collect();
     let drawn = drawn.join("\n");
     let drawn = drawn.trim_end_matches(['│', ' ', '\n']);
+    // Who shows it may be a terminal.
+    let drawn = drawn.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
     format!("{}{message}\n{drawn}", place.unwrap_or_default())
 }

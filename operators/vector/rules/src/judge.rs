@@ -18,13 +18,13 @@ pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -
     let mut problems = Problems::default();
     let Value::Object(fields) = config else {
         let detail = "a configuration is a mapping with `sources`, `transforms` and `sinks`";
-        let error = FieldError::type_invalid(FieldPath::root(), config.clone(), detail);
+        let error = FieldError::invalid_hidden(FieldPath::root(), detail);
         problems.add(Check::Readable, error);
-        return problems.0;
+        return problems.end();
     };
-    if let Some(error) = limits::exceeded_together(fields) {
+    if let Some(error) = limits::exceeded_by_components(fields) {
         problems.add(Check::Limits, error);
-        return problems.0;
+        return problems.end();
     }
     for family in Family::ALL {
         if let Some(block) = fields.get(family.block())
@@ -32,7 +32,7 @@ pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -
         {
             let detail = format!("must be a mapping of names to {}", family.block());
             let path = FieldPath::new(family.block());
-            let error = FieldError::type_invalid(path, block.clone(), detail);
+            let error = FieldError::invalid_hidden(path, detail);
             problems.add(Check::Options, error);
         }
     }
@@ -52,7 +52,7 @@ pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -
     }
     topology::judge(catalogue, fields, &mut problems);
     addresses::judge(fields, &mut problems);
-    problems.0
+    problems.end()
 }
 
 fn globals(catalogue: &Catalogue, fields: &Map<String, Value>, problems: &mut Problems) {

@@ -1,10 +1,11 @@
 //! What the rules of a pipeline share: each asks for a part of one verdict, which is made once.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use shared_validation::Subject;
 
 use crate::pipeline::Pipeline;
@@ -43,15 +44,19 @@ impl Judged {
             &none
         };
         self.problems
-            .get_or_init(|| verdicts::of(&stand_in(self.config.clone()), denied))
+            .get_or_init(|| verdicts::of(&stand_in(&self.config), denied))
     }
 }
 
 /// The operator's own type of source is judged as what becomes of it.
-fn stand_in(mut config: Value) -> Value {
-    let sources = config.get_mut("sources").and_then(Value::as_object_mut);
-    for source in sources.into_iter().flat_map(serde_json::Map::values_mut) {
-        if source["type"] == KUBERNETES_EVENTS {
+fn stand_in(config: &Value) -> Cow<'_, Value> {
+    let is_own = |source: &Value| source["type"] == KUBERNETES_EVENTS;
+    let mut config = Cow::Borrowed(config);
+    let sources = config.get("sources").and_then(Value::as_object);
+    if sources.is_some_and(|sources| sources.values().any(is_own)) {
+        let sources = config.to_mut()["sources"].as_object_mut();
+        let sources = sources.into_iter().flat_map(Map::values_mut);
+        for source in sources.filter(|source| is_own(source)) {
             *source = json!({"type": "vector", "address": "0.0.0.0:42000"});
         }
     }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
-use crate::component::{Component, Family, components};
+use crate::component::{Component, Family, components, is_pattern};
 use crate::patterns;
 
 /// The longest program, in bytes.
@@ -54,50 +54,74 @@ const MOST_ROUTES: usize = 10_000;
 /// What the deepest tree within these limits takes of the stack, where nothing is optimized, several times over.
 const STACK_BYTES: usize = 256 << 20;
 
-/// What a program has too much of, if anything.
-pub(crate) fn exceeded(source: &str) -> Option<String> {
+/// How large a program is, or what it has too much of.
+pub(crate) fn exceeded(source: &str) -> Result<Size, String> {
     if source.len() > LONGEST {
-        return Some(format!(
+        return Err(format!(
             "the program has {} bytes, more than the {LONGEST} that are judged; divide it among several transforms",
             source.len()
         ));
     }
     let size = measure(source);
     if size.depth > DEEPEST {
-        return Some(format!(
+        return Err(format!(
             "the program is nested {} deep, more than the {DEEPEST} levels that are judged; name parts of it by variables",
             size.depth
         ));
     }
     if size.operators > MOST_OPERATORS {
-        return Some(format!(
+        return Err(format!(
             "a statement has {} operators, more than the {MOST_OPERATORS} that are judged; divide it into several",
             size.operators
         ));
     }
     if size.assignments > MOST_FIELDS {
-        return Some(format!(
+        return Err(format!(
             "the program has {} assignments, more than the {MOST_FIELDS} that are judged; divide it among several transforms",
             size.assignments
         ));
     }
     if size.calls > MOST_CALLS {
-        return Some(
+        return Err(
             "calls are nested deeper within calls than is judged; name results by variables"
                 .to_owned(),
         );
     }
     if size.patterns > LARGEST_PATTERNS {
-        return Some(format!(
+        return Err(format!(
             "the regular expressions have {} states, more than the {LARGEST_PATTERNS} that are judged; repeat less in them",
             size.patterns
         ));
     }
-    None
+    Ok(size)
+}
+
+/// What the programs of a configuration have too much of together, once there is another one.
+pub(crate) fn exceeded_together(together: &mut Size, size: Size) -> Option<String> {
+    together.assignments = together.assignments.saturating_add(size.assignments);
+    together.calls = together.calls.saturating_add(size.calls);
+    together.patterns = together.patterns.saturating_add(size.patterns);
+    let bounds = [
+        (
+            "assignments",
+            together.assignments as u64,
+            MOST_FIELDS_TOGETHER,
+        ),
+        ("calls within calls", together.calls, MOST_CALLS_TOGETHER),
+        (
+            "states of regular expressions",
+            together.patterns,
+            LARGEST_PATTERNS_TOGETHER,
+        ),
+    ];
+    let exceeded = bounds.into_iter().find(|(_, size, most)| size > most);
+    exceeded.map(|(what, size, most)| {
+        format!("the programs have {size} {what} together, more than the {most} that are judged; divide the pipeline")
+    })
 }
 
 /// What a whole configuration has too much of, if anything, and where.
-pub(crate) fn exceeded_together(config: &Map<String, Value>) -> Option<FieldError> {
+pub(crate) fn exceeded_by_components(config: &Map<String, Value>) -> Option<FieldError> {
     let all: Vec<_> = components(config).collect();
     let wrong =
         |path: &str, detail: String| Some(FieldError::invalid_hidden(FieldPath::new(path), detail));
@@ -108,15 +132,12 @@ pub(crate) fn exceeded_together(config: &Map<String, Value>) -> Option<FieldErro
         );
         return wrong(most(config).block(), detail);
     }
-    let routes = all.iter().filter_map(|component| {
-        let routes = component.option("route")?.as_object()?;
-        Some((component, routes))
-    });
     let names = all.iter().map(|component| (component, component.id));
-    let of_routes = routes.clone().flat_map(|(component, routes)| {
-        let names = routes.keys();
-        names.map(move |name| (component, name.as_str()))
+    let of_routes = all.iter().flat_map(|component| {
+        let names = routes(component);
+        names.map(move |name| (component, name))
     });
+    let routes = of_routes.clone().count();
     let mut names = names.chain(of_routes);
     if let Some((component, name)) = names.find(|(_, name)| name.len() > LONGEST_NAME) {
         let detail = format!(
@@ -125,7 +146,6 @@ pub(crate) fn exceeded_together(config: &Map<String, Value>) -> Option<FieldErro
         );
         return wrong(component.family.block(), detail);
     }
-    let routes: usize = routes.map(|(_, routes)| routes.len()).sum();
     if routes > MOST_ROUTES {
         let detail = format!(
             "there are {routes} routes, more than the {MOST_ROUTES} that are judged; divide the pipeline"
@@ -144,7 +164,7 @@ pub(crate) fn exceeded_together(config: &Map<String, Value>) -> Option<FieldErro
         return wrong(most(config).block(), detail);
     }
     let patterns = all.iter().flat_map(Component::inputs);
-    let patterns = patterns.filter(|input| input.contains(['*', '?', '[']));
+    let patterns = patterns.filter(|input| is_pattern(input));
     let patterns = patterns.count();
     if patterns > MOST_PATTERNS {
         let detail = format!(
@@ -152,34 +172,17 @@ pub(crate) fn exceeded_together(config: &Map<String, Value>) -> Option<FieldErro
         );
         return wrong(most(config).block(), detail);
     }
-    let mut together = Size::default();
-    for component in all
-        .iter()
-        .filter(|component| component.family == Family::Transform)
-    {
-        together.add(component.value);
-    }
-    for (what, size, most) in [
-        (
-            "assignments",
-            together.assignments as u64,
-            MOST_FIELDS_TOGETHER,
-        ),
-        ("calls within calls", together.calls, MOST_CALLS_TOGETHER),
-        (
-            "states of regular expressions",
-            together.patterns,
-            LARGEST_PATTERNS_TOGETHER,
-        ),
-    ] {
-        if size > most {
-            let detail = format!(
-                "the programs have {size} {what} together, more than the {most} that are judged; divide the pipeline"
-            );
-            return wrong(Family::Transform.block(), detail);
-        }
-    }
     None
+}
+
+/// The names of all routes of a component.
+fn routes<'a>(component: &Component<'a>) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
+    let named = component.option("route").and_then(Value::as_object);
+    let listed = component.option("routes").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten();
+    let listed = listed.map(|route| route["name"].as_str().unwrap_or_default());
+    let named = named.into_iter().flat_map(Map::keys).map(String::as_str);
+    named.chain(listed)
 }
 
 /// The family that has most components.
@@ -202,7 +205,7 @@ pub(crate) fn on_a_large_stack<T>(run: impl FnOnce() -> T) -> T {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Size {
+pub(crate) struct Size {
     depth: usize,
     /// In the statement that has most.
     operators: usize,
@@ -213,30 +216,13 @@ struct Size {
     patterns: u64,
 }
 
-impl Size {
-    /// Adds every text of a component, any of which may be a program.
-    fn add(&mut self, value: &Value) {
-        match value {
-            // What is longer is refused where it is a program.
-            Value::String(text) if text.len() <= LONGEST => {
-                let size = measure(text);
-                self.assignments = self.assignments.saturating_add(size.assignments);
-                self.calls = self.calls.saturating_add(size.calls);
-                self.patterns = self.patterns.saturating_add(size.patterns);
-            }
-            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
-            Value::Object(fields) => fields.values().for_each(|value| self.add(value)),
-            _ => {}
-        }
-    }
-}
-
 /// Measures a text without parsing it. What stands in strings and comments does not count; where it is unclear
 /// what is a string, more is counted rather than less.
 fn measure(source: &str) -> Size {
     let mut size = Size::default();
     // Of each open bracket, whether it is a call's.
     let mut open: Vec<bool> = Vec::new();
+    let mut calls_open = 0;
     let mut operators = vec![0usize];
     let bytes = source.as_bytes();
     let mut at = 0;
@@ -266,16 +252,16 @@ fn measure(source: &str) -> Size {
             b'(' | b'[' | b'{' => {
                 let is_call = is_call(&bytes[..at], byte);
                 open.push(is_call);
+                calls_open += u32::from(is_call);
                 size.depth = size.depth.max(open.len());
                 if is_call {
-                    let depth = open.iter().filter(|is_call| **is_call).count();
-                    let cost = 1u64.checked_shl(u32::try_from(depth).unwrap_or(u32::MAX));
+                    let cost = 1u64.checked_shl(calls_open);
                     size.calls = size.calls.saturating_add(cost.unwrap_or(u64::MAX));
                 }
                 operators.push(0);
             }
             b')' | b']' | b'}' => {
-                open.pop();
+                calls_open -= u32::from(open.pop() == Some(true));
                 if operators.len() > 1 {
                     operators.pop();
                 }
@@ -398,8 +384,20 @@ mod tests {
     }
 
     #[test]
+    fn all_programs_count_together() {
+        let mut together = Size::default();
+        let size = exceeded(&".a = 1\n".repeat(MOST_FIELDS)).expect("not too much");
+        let times = usize::try_from(MOST_FIELDS_TOGETHER).expect("a number") / MOST_FIELDS;
+        for _ in 0..times {
+            assert_eq!(exceeded_together(&mut together, size), None);
+        }
+        let detail = exceeded_together(&mut together, size).expect("too much");
+        assert!(detail.contains("1650 assignments together"), "{detail}");
+    }
+
+    #[test]
     fn who_has_too_much_is_told_of_what() {
-        assert_eq!(exceeded(".a = 1"), None);
+        assert!(exceeded(".a = 1").is_ok());
         for (source, what) in [
             (" ".repeat(LONGEST + 1), "bytes"),
             ("(".repeat(DEEPEST + 1), "levels"),
@@ -411,7 +409,7 @@ mod tests {
                 "states",
             ),
         ] {
-            let detail = exceeded(&source).expect("too much");
+            let detail = exceeded(&source).expect_err("too much");
             assert!(detail.contains(what), "{detail}");
         }
     }

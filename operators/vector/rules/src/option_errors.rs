@@ -7,7 +7,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, nearest};
+use shared_validation::{BadValue, FieldError, FieldPath, nearest};
 
 use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, Family};
@@ -34,7 +34,8 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
     let noun = component.family.noun();
     if !component.value.is_object() {
         let detail = format!("a {noun} is a mapping with a `type` and its options");
-        let error = FieldError::type_invalid(path, component.value.clone(), detail);
+        let detail = format!("{detail}, not {}", type_of(component.value));
+        let error = FieldError::invalid_hidden(path, detail);
         return problems.add(Check::Options, error);
     }
     let kind = match component.option("type") {
@@ -50,8 +51,8 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
             );
         }
         Some(other) => {
-            let error =
-                FieldError::type_invalid(path.child("type"), other.clone(), "must be a string");
+            let detail = format!("must be a string, not {}", type_of(other));
+            let error = FieldError::invalid_hidden(path.child("type"), detail);
             return problems.add(Check::Options, error);
         }
     };
@@ -236,11 +237,15 @@ impl Say<'_> {
                     other => other.to_string(),
                 });
                 let names: Vec<_> = names.collect();
-                add(FieldError::not_supported(
-                    path.clone(),
-                    instance.clone(),
-                    &names,
-                ));
+                let error = FieldError::not_supported(path.clone(), instance.clone(), &names);
+                add(if is_secret(&place) || !is_scalar(instance) {
+                    FieldError {
+                        bad_value: BadValue::Omitted,
+                        ..error
+                    }
+                } else {
+                    error
+                });
             }
             ValidationErrorKind::Minimum { limit } => {
                 add(invalid(format!("must be at least {limit}")));

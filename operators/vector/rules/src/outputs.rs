@@ -1,5 +1,7 @@
 //! What a component takes and gives, as its options make it.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
@@ -39,7 +41,8 @@ pub(crate) fn of(
         }
         (Family::Transform, "exclusive_route") => {
             let routes = component.option("routes").and_then(Value::as_array);
-            let mut outputs: Vec<(String, Types)> = Vec::new();
+            let mut outputs = Vec::new();
+            let mut seen = BTreeSet::new();
             for (index, route) in routes.into_iter().flatten().enumerate() {
                 let Some(name) = route["name"].as_str() else {
                     continue;
@@ -48,7 +51,7 @@ pub(crate) fn of(
                     .child("routes")
                     .index(index);
                 reserved(name, path.child("name"), problems);
-                if outputs.iter().any(|(other, _)| *other == named(name)) {
+                if !seen.insert(name) {
                     let error = FieldError::duplicate(path.child("name"), name);
                     problems.add(Check::Topology, error);
                 }

@@ -23,6 +23,12 @@ pub enum Check {
     Limits,
 }
 
+/// How many checks there are.
+const CHECKS: usize = Check::Limits as usize + 1;
+
+/// How much of what one check finds is told.
+const MOST_TOLD: usize = 100;
+
 impl Check {
     /// Whether it only advises.
     #[must_use]
@@ -42,10 +48,38 @@ pub struct Problem {
 
 /// Everything that was found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Problems(pub(crate) Vec<Problem>);
+pub(crate) struct Problems {
+    told: Vec<Problem>,
+    /// By check, with what is not told.
+    found: [usize; CHECKS],
+}
 
 impl Problems {
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
-        self.0.push(Problem { check, error });
+        let found = &mut self.found[check as usize];
+        *found += 1;
+        if *found <= MOST_TOLD {
+            self.told.push(Problem { check, error });
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.told.len()
+    }
+
+    /// All that is told, and how much is not.
+    pub(crate) fn end(mut self) -> Vec<Problem> {
+        let mut more = Vec::new();
+        for problem in self.told.iter().rev() {
+            let found = std::mem::take(&mut self.found[problem.check as usize]);
+            if found > MOST_TOLD {
+                let detail = format!("and {} more, which are not told", found - MOST_TOLD);
+                let error = FieldError::invalid_hidden(problem.error.path.clone(), detail);
+                let check = problem.check;
+                more.push(Problem { check, error });
+            }
+        }
+        self.told.append(&mut more);
+        self.told
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
 use crate::catalogue::Catalogue;
-use crate::component::{Component, Family, components};
+use crate::component::{Component, Family, components, is_pattern};
 use crate::judged::Judged;
 use crate::option_errors::below;
 use crate::pipeline::Pipeline;
@@ -216,7 +216,9 @@ fn files<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
         for (path, name) in catalogue.options(entry).files(component.value, path) {
             // Some take the text of a certificate in place of its file's name.
             let is_text = name.trim_start().starts_with("-----BEGIN ");
-            if !is_text && !policy.allows_file(name) {
+            // What a Secret says is not known here, and may lead anywhere.
+            let is_known = !name.contains(SECRET);
+            if !is_known || !is_text && !policy.allows_file(name) {
                 let allowed = policy.files.join("`, `");
                 let detail =
                     format!("a tenant's pipeline names no files of the agent's but `{allowed}`");
@@ -225,6 +227,9 @@ fn files<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
         }
     });
 }
+
+/// What begins the name of a secret.
+pub(crate) const SECRET: &str = "SECRET[";
 
 /// As Vector reads them in the text of a configuration, wherever they stand.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
@@ -235,8 +240,11 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
 fn environment<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     let secrets = &subject.object.spec().secret;
     each(subject, |component, path, policy| {
-        let id = Value::from(component.id);
-        let mut judge = |text: &str, path: &FieldPath| {
+        let mut judge = |text: &str, is_name: bool, path: &FieldPath| {
+            if is_name && text.contains(SECRET) {
+                let detail = "a secret has its place in a value, not in a name";
+                findings.push(FieldError::invalid_hidden(path.clone(), detail));
+            }
             for named in NAMED.captures_iter(text) {
                 let name = |group: &str| named.name(group).map(|name| name.as_str());
                 if let Some(name) = name("plain").or(name("braced"))
@@ -256,15 +264,15 @@ fn environment<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
                 }
             }
         };
-        texts(&id, path, &mut judge);
+        judge(component.id, true, path);
         texts(component.value, path, &mut judge);
     });
 }
 
 /// Calls with every text in a value, names of fields included.
-fn texts(value: &Value, path: &FieldPath, judge: &mut impl FnMut(&str, &FieldPath)) {
+fn texts(value: &Value, path: &FieldPath, judge: &mut impl FnMut(&str, bool, &FieldPath)) {
     match value {
-        Value::String(text) => judge(text, path),
+        Value::String(text) => judge(text, false, path),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 texts(item, &path.index(index), judge);
@@ -273,7 +281,7 @@ fn texts(value: &Value, path: &FieldPath, judge: &mut impl FnMut(&str, &FieldPat
         Value::Object(fields) => {
             for (name, value) in fields {
                 let path = below(path, name);
-                judge(name, &path);
+                judge(name, true, &path);
                 texts(value, &path, judge);
             }
         }
@@ -284,7 +292,7 @@ fn texts(value: &Value, path: &FieldPath, judge: &mut impl FnMut(&str, &FieldPat
 fn inputs<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     each(subject, |component, path, _| {
         for (index, input) in component.inputs().enumerate() {
-            if input.contains(['*', '?', '[']) {
+            if is_pattern(input) {
                 let path = path.child("inputs").index(index);
                 let detail = "name the components one by one: a pattern would match those of other pipelines";
                 findings.push(FieldError::invalid(path, input, detail));

@@ -6,13 +6,16 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath, nearest};
 
 use crate::catalogue::Catalogue;
-use crate::component::{Component, Family, components};
+use crate::component::{Component, Family, components, is_pattern};
 use crate::flow::Types;
 use crate::outputs;
 use crate::problem::{Check, Problems};
 
 /// For how many problems it is guessed what was meant: each is compared with every output.
 const MOST_GUESSED: usize = 20;
+
+/// How many outputs all inputs may stand for together.
+const MOST_EDGES: usize = 100_000;
 
 /// Everything that flows, by the name of the output.
 struct Outputs<'a> {
@@ -21,12 +24,13 @@ struct Outputs<'a> {
 }
 
 /// Where a component takes its events from.
+#[derive(Clone, Copy)]
 struct Edge<'a> {
     to: Component<'a>,
     /// The input as written, by its number.
     index: usize,
     /// The name of the output that it stands for.
-    from: String,
+    from: &'a str,
 }
 
 /// Judges how the components of a configuration are connected.
@@ -51,6 +55,13 @@ pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems
         .filter(|component| component.family != Family::Source)
     {
         edges.append(&mut inputs(component, &all, &outputs, is_relaxed, problems));
+        if edges.len() > MOST_EDGES {
+            let path = FieldPath::new(component.path()).child("inputs");
+            let detail = format!(
+                "the inputs stand for more than the {MOST_EDGES} outputs that are judged; name the components, or divide the pipeline"
+            );
+            return problems.add(Check::Limits, FieldError::invalid_hidden(path, detail));
+        }
     }
     types(catalogue, &outputs, &edges, problems);
     cycles(&outputs, &edges, problems);
@@ -102,13 +113,13 @@ fn names(all: &[Component<'_>], problems: &mut Problems) {
 }
 
 /// Resolves what a component names as its inputs.
-fn inputs<'a>(
-    to: &Component<'a>,
+fn inputs<'o>(
+    to: &Component<'o>,
     all: &[Component<'_>],
-    outputs: &Outputs<'a>,
+    outputs: &'o Outputs<'_>,
     is_relaxed: bool,
     problems: &mut Problems,
-) -> Vec<Edge<'a>> {
+) -> Vec<Edge<'o>> {
     let path = FieldPath::new(to.path()).child("inputs");
     let Some(written) = to.option("inputs").and_then(Value::as_array) else {
         return Vec::new();
@@ -118,7 +129,7 @@ fn inputs<'a>(
         problems.add(Check::Topology, FieldError::required(path, detail));
         return Vec::new();
     }
-    let mut edges: Vec<Edge<'a>> = Vec::new();
+    let mut edges: Vec<Edge<'o>> = Vec::new();
     let mut taken = BTreeSet::new();
     for (index, input) in written.iter().enumerate() {
         let Some(input) = input.as_str() else {
@@ -127,12 +138,12 @@ fn inputs<'a>(
         let path = path.index(index);
         let found = matching(input, to, outputs);
         if found.is_empty() && !(is_relaxed && is_pattern(input)) {
-            let detail = unknown(input, to, all, outputs, problems.0.len() < MOST_GUESSED);
+            let detail = unknown(input, to, all, outputs, problems.len() < MOST_GUESSED);
             let error = FieldError::invalid(path.clone(), input, detail);
             problems.add(Check::Topology, error);
         }
         for from in found {
-            if taken.insert(from.clone()) {
+            if taken.insert(from) {
                 edges.push(Edge {
                     to: *to,
                     index,
@@ -148,17 +159,11 @@ fn inputs<'a>(
     edges
 }
 
-fn is_pattern(input: &str) -> bool {
-    input.contains(['*', '?', '[', ']'])
-}
-
 /// The outputs that an input means: it is a pattern, and never means the component itself.
-fn matching(input: &str, to: &Component<'_>, outputs: &Outputs<'_>) -> Vec<String> {
+fn matching<'o>(input: &str, to: &Component<'_>, outputs: &'o Outputs<'_>) -> Vec<&'o str> {
     let exact = || {
-        outputs
-            .by_name
-            .contains_key(input)
-            .then(|| input.to_owned())
+        let found = outputs.by_name.get_key_value(input);
+        found.map(|(name, _)| name.as_str())
     };
     if !is_pattern(input) {
         return exact().into_iter().collect();
@@ -166,9 +171,9 @@ fn matching(input: &str, to: &Component<'_>, outputs: &Outputs<'_>) -> Vec<Strin
     let Ok(pattern) = glob::Pattern::new(input) else {
         return exact().into_iter().collect();
     };
-    let names = outputs.by_name.keys();
-    let found = names.filter(|name| pattern.matches(name) && name.as_str() != to.id);
-    found.cloned().collect()
+    let names = outputs.by_name.keys().map(String::as_str);
+    let found = names.filter(|name| pattern.matches(name) && *name != to.id);
+    found.collect()
 }
 
 /// Why an input names nothing, and what may have been meant.
@@ -212,7 +217,7 @@ fn types(
     problems: &mut Problems,
 ) {
     for edge in edges {
-        let Some((gives, _)) = outputs.by_name.get(&edge.from) else {
+        let Some((gives, _)) = outputs.by_name.get(edge.from) else {
             continue;
         };
         let Some(accepts) = outputs::accepted(catalogue, &edge.to) else {
@@ -230,7 +235,7 @@ fn types(
             );
             problems.add(
                 Check::Topology,
-                FieldError::invalid(path, edge.from.as_str(), detail),
+                FieldError::invalid(path, edge.from, detail),
             );
         }
     }
@@ -243,7 +248,7 @@ fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut Problems) {
         .iter()
         .filter(|edge| edge.to.family == Family::Transform)
     {
-        if let Some((_, owner)) = outputs.by_name.get(&edge.from) {
+        if let Some((_, owner)) = outputs.by_name.get(edge.from) {
             before
                 .entry(edge.to.id)
                 .or_default()
@@ -298,7 +303,7 @@ fn unused(
 ) {
     let used: BTreeSet<&str> = edges
         .iter()
-        .filter_map(|edge| outputs.by_name.get(&edge.from).map(|(_, owner)| owner.id))
+        .filter_map(|edge| outputs.by_name.get(edge.from).map(|(_, owner)| owner.id))
         .collect();
     let makers = all
         .iter()
