@@ -18,7 +18,7 @@ pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -
     let mut problems = Problems::default();
     let Value::Object(fields) = config else {
         let detail = "a configuration is a mapping with `sources`, `transforms` and `sinks`";
-        let error = FieldError::invalid_hidden(FieldPath::root(), detail);
+        let error = option_errors::mistyped(FieldPath::root(), config, detail);
         problems.add(Check::Readable, error);
         return problems.end();
     };
@@ -32,7 +32,7 @@ pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -
         {
             let detail = format!("must be a mapping of names to {}", family.block());
             let path = FieldPath::new(family.block());
-            let error = FieldError::invalid_hidden(path, detail);
+            let error = option_errors::mistyped(path, block, &detail);
             problems.add(Check::Options, error);
         }
     }

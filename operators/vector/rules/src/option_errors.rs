@@ -34,8 +34,7 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
     let noun = component.family.noun();
     if !component.value.is_object() {
         let detail = format!("a {noun} is a mapping with a `type` and its options");
-        let detail = format!("{detail}, not {}", type_of(component.value));
-        let error = FieldError::invalid_hidden(path, detail);
+        let error = mistyped(path, component.value, &detail);
         return problems.add(Check::Options, error);
     }
     let kind = match component.option("type") {
@@ -51,8 +50,7 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
             );
         }
         Some(other) => {
-            let detail = format!("must be a string, not {}", type_of(other));
-            let error = FieldError::invalid_hidden(path.child("type"), detail);
+            let error = mistyped(path.child("type"), other, "must be a string");
             return problems.add(Check::Options, error);
         }
     };
@@ -238,13 +236,10 @@ impl Say<'_> {
                 });
                 let names: Vec<_> = names.collect();
                 let error = FieldError::not_supported(path.clone(), instance.clone(), &names);
-                add(if is_secret(&place) || !is_scalar(instance) {
-                    FieldError {
-                        bad_value: BadValue::Omitted,
-                        ..error
-                    }
+                add(if is_secret(&place) {
+                    hidden(error)
                 } else {
-                    error
+                    hidden_unless_scalar(error, instance)
                 });
             }
             ValidationErrorKind::Minimum { limit } => {
@@ -312,6 +307,28 @@ impl Say<'_> {
             };
         }
         path
+    }
+}
+
+/// An error about a value of another type than is expected.
+pub(crate) fn mistyped(path: FieldPath, value: &Value, detail: &str) -> FieldError {
+    let error = FieldError::type_invalid(path, value.clone(), detail);
+    hidden_unless_scalar(error, value)
+}
+
+/// What has parts may have some that are secret.
+fn hidden_unless_scalar(error: FieldError, value: &Value) -> FieldError {
+    if is_scalar(value) {
+        error
+    } else {
+        hidden(error)
+    }
+}
+
+fn hidden(error: FieldError) -> FieldError {
+    FieldError {
+        bad_value: BadValue::Omitted,
+        ..error
     }
 }
 
