@@ -12,11 +12,11 @@ use shared_validation::{CurrentPolicy, Judge};
 use crate::announce::Announcer;
 use crate::backoff::Backoffs;
 use crate::children::{ChildType, ChildWriter, Journal, Observed, Owner};
-use crate::kept::Store;
 use crate::metrics::Metrics;
 use crate::objects;
 use crate::pause;
 use crate::reconcile::Reconcile;
+use crate::related::Watched;
 use crate::round::Round;
 use crate::stalls::Stalls;
 use crate::watch::Watch;
@@ -132,7 +132,7 @@ impl<R: Reconcile> Cycle<R> {
     pub(crate) async fn run(
         &self,
         stored: &DynamicObject,
-        related: &[Store],
+        related: &[Watched],
     ) -> Result<Next, kube::Error> {
         let round = Round::new(self, stored, related)?;
         let next = if pause::is_paused(stored) {

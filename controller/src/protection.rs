@@ -18,7 +18,8 @@ use crate::directory::shown;
 use crate::kept::{Key, Label, Store, key_of};
 use crate::predicate::Change;
 use crate::queue::{Priority, Queue};
-use crate::related::Referrers;
+use crate::referrers::Referrers;
+use crate::related::Watched;
 use crate::watch::Reference;
 use crate::{finalizers, objects, watches};
 
@@ -37,7 +38,7 @@ pub(crate) struct Protection<'a, R> {
     resource: &'a ApiResource,
     /// The watches on this type, with what they have brought: what one of them does not know of may be referred to
     /// by another.
-    watched: Vec<(usize, &'a Store)>,
+    watched: Vec<(usize, &'a Watched)>,
     referrers: Arc<Referrers<Key>>,
     finalizer: String,
     queue: Queue<Key>,
@@ -48,22 +49,22 @@ impl<'a, R> Protection<'a, R> {
     /// One for each type of which a watch is to protect what it brings.
     pub(crate) fn all(
         cycle: &'a Cycle<R>,
-        stores: &'a [Store],
+        watched: &'a [Watched],
         referrers: &Arc<Referrers<Key>>,
     ) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
-        let protected = cycle.watches.iter().zip(stores).enumerate();
-        for (at, (watch, store)) in protected.filter(|(_, (watch, _))| watch.is_protected) {
+        let protected = cycle.watches.iter().zip(watched).enumerate();
+        for (at, (watch, watched)) in protected.filter(|(_, (watch, _))| watch.is_protected) {
             let resource = &watch.resource;
             if let Some(same) = all.iter_mut().find(|it| it.resource == resource) {
-                same.watched.push((at, store));
+                same.watched.push((at, watched));
                 continue;
             }
             let name = format!("{}-uses-{}", cycle.name, watches::name(resource));
             all.push(Self {
                 cycle,
                 resource,
-                watched: vec![(at, store)],
+                watched: vec![(at, watched)],
                 referrers: Arc::clone(referrers),
                 finalizer: finalizer(&*cycle.ruleset),
                 queue: Queue::new(cycle.metrics.queue(&name), Duration::ZERO),
@@ -93,10 +94,13 @@ impl<'a, R> Protection<'a, R> {
             Reference::Named(name) => vec![(namespace.to_owned(), name.clone())],
             Reference::Labelled(name, value) => {
                 let label = Label::new(name, value);
-                let stores = self.watched.iter().map(|(_, store)| store);
-                let candidates = stores.flat_map(|store| store.within(namespace));
+                let candidates = self.stores().flat_map(|store| store.within(namespace));
                 let candidates = candidates.filter(|kept| kept.may_carry(&label));
                 candidates.map(|kept| key_of(&kept.open())).collect()
+            }
+            Reference::Keyed(key) => {
+                let watched = self.watched.iter().map(|(_, watched)| watched);
+                watched.flat_map(|watched| watched.keyed(key)).collect()
             }
         };
         for key in touched {
@@ -106,9 +110,13 @@ impl<'a, R> Protection<'a, R> {
 
     /// What has been kept for want of knowing better need not be any more.
     pub(crate) fn look_again(&self) {
-        for key in self.watched.iter().flat_map(|(_, store)| store.keys()) {
+        for key in self.stores().flat_map(Store::keys) {
             self.queue.add(key, Priority::Change, Duration::ZERO);
         }
+    }
+
+    fn stores(&self) -> impl Iterator<Item = &Store> {
+        self.watched.iter().map(|(_, watched)| &watched.store)
     }
 
     pub(crate) fn close(&self) {
@@ -142,7 +150,7 @@ impl<'a, R> Protection<'a, R> {
 
     /// Brings our finalizer on an object to what it is to be. Says when to look again though nothing changes.
     async fn look(&self, key: &Key) -> Result<Option<Duration>, kube::Error> {
-        let mut stores = self.watched.iter().map(|(_, store)| store);
+        let mut stores = self.stores();
         let (object, users) = if let Some(kept) = stores.find_map(|store| store.get(key)) {
             let object = kept.open();
             let users = self.users(&object);
@@ -225,10 +233,10 @@ impl<'a, R> Protection<'a, R> {
             before: None,
             after: Some(&object),
         };
-        let of_each = self
-            .watched
-            .iter()
-            .map(|(at, _)| self.referrers.of(*at, &change));
+        let of_each = self.watched.iter().map(|(at, _)| {
+            let watch = &self.cycle.watches[*at];
+            self.referrers.of(*at, watch, &change)
+        });
         of_each.flatten().collect()
     }
 

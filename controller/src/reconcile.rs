@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use shared_validation::{Accepted, FieldError, Kind, Verdict};
 
 use crate::children::ChildType;
+use crate::related::Related;
 use crate::request::{Observation, SyncRequest};
 use crate::watch::Watch;
 
@@ -57,15 +58,25 @@ pub trait Reconcile: Send + Sync + 'static {
         Map::new()
     }
 
-    /// Whether the status of an object tells of it as it is, and all that there is to tell: by a fingerprint of
-    /// what was judged, say. Then it is not judged again, after a restart either.
-    fn is_settled(&self, _object: &Value) -> bool {
+    /// What the rules of the kind are told of [others](shared_validation::Subject::others), which only the loop
+    /// knows; they are asked again where it has changed. Null tells nothing.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be told: the object is neither judged nor reconciled.
+    fn others(&self, _object: &Value, _related: Related<'_>) -> Result<Value, ReconcileError> {
+        Ok(Value::Null)
+    }
+
+    /// Whether the status of an object tells of it as it is among others, and all that there is to tell: by a
+    /// fingerprint of what was judged, say. Then it is not judged again, after a restart either.
+    fn is_settled(&self, _object: &Value, _others: &Value) -> bool {
         false
     }
 
-    /// Status fields that tell of the verdict on an object, beside the condition `Valid`; a null removes one.
-    /// They are written of objects that break a rule, too, of which no other step is asked.
-    fn judged(&self, _object: &Value, _verdict: &Verdict) -> Map<String, Value> {
+    /// Status fields that tell of the verdict on an object among others, beside the condition `Valid`; a null
+    /// removes one. They are written of objects that break a rule, too, of which no other step is asked.
+    fn judged(&self, _object: &Value, _others: &Value, _verdict: &Verdict) -> Map<String, Value> {
         Map::new()
     }
 

@@ -1,118 +1,51 @@
-//! The objects that others depend on, and who depends on them.
+//! The objects that others depend on, as the watches have brought them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::api::DynamicObject;
+use kube::api::{ApiResource, DynamicObject};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use crate::kept::{Label, Store};
+use crate::index::Index;
+use crate::kept::{Kept, Key, Label, Store, key_of};
 use crate::predicate::Change;
 use crate::reconcile::ReconcileError;
-use crate::watch::{Reference, Watch};
+use crate::watch::Watch;
 
-/// What is referred to: the place of a watch in the operator's list, a namespace, and how.
-pub(crate) type Target = (usize, String, Reference);
-
-/// Who refers to what, both ways.
-pub(crate) struct Referrers<K> {
-    state: Mutex<State<K>>,
+/// What one watch has brought.
+#[derive(Default)]
+pub(crate) struct Watched {
+    pub(crate) store: Store,
+    /// Where each stands, by what its watch finds it under.
+    keys: Mutex<Index<Key, String>>,
 }
 
-struct State<K> {
-    by_target: HashMap<Target, BTreeSet<K>>,
-    targets: HashMap<K, BTreeSet<Target>>,
-    /// Those of which it cannot be told what they refer to.
-    unclear: BTreeSet<K>,
-}
-
-impl<K> Default for Referrers<K> {
-    fn default() -> Self {
+impl Watched {
+    /// What is kept already.
+    pub(crate) fn of(store: &Store) -> Self {
         Self {
-            state: Mutex::new(State {
-                by_target: HashMap::new(),
-                targets: HashMap::new(),
-                unclear: BTreeSet::new(),
-            }),
+            store: store.clone(),
+            keys: Mutex::default(),
         }
     }
-}
 
-impl<K: Clone + Ord + Hash> Referrers<K> {
-    /// Takes what an object now refers to; nothing, when it is gone. Gives what has begun or ceased to be referred
-    /// to by it.
-    pub(crate) fn set(&self, key: &K, targets: BTreeSet<Target>) -> Vec<Target> {
-        let mut state = self.state();
-        state.unclear.remove(key);
-        let before = state.targets.remove(key).unwrap_or_default();
-        let changed: Vec<_> = before.symmetric_difference(&targets).cloned().collect();
-        for target in before.difference(&targets) {
-            if let Some(keys) = state.by_target.get_mut(target) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    state.by_target.remove(target);
-                }
-            }
+    /// Takes note of where an object is found from now on.
+    pub(crate) fn saw(&self, watch: &Watch, change: &Change<'_, DynamicObject>) {
+        if let Some(object) = change.after.or(change.before).filter(|_| watch.is_keyed()) {
+            let keys = change.after.map(|after| watch.keys(after));
+            self.keys().set(&key_of(object), keys.unwrap_or_default());
         }
-        for target in targets.difference(&before) {
-            let keys = state.by_target.entry(target.clone()).or_default();
-            keys.insert(key.clone());
-        }
-        if !targets.is_empty() {
-            state.targets.insert(key.clone(), targets);
-        }
-        changed
     }
 
-    /// Takes that it cannot be told what an object now refers to. What it did refer to stands.
-    pub(crate) fn set_unclear(&self, key: &K) {
-        self.state().unclear.insert(key.clone());
+    /// Those under a key, by where they are.
+    pub(crate) fn keyed(&self, key: &str) -> Vec<Key> {
+        self.keys().get(&key.to_owned()).cloned().collect()
     }
 
-    /// Whether there are some of which it cannot be told what they refer to.
-    pub(crate) fn are_unclear(&self) -> bool {
-        !self.state().unclear.is_empty()
+    fn keys(&self) -> MutexGuard<'_, Index<Key, String>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Those that refer to an object, as it is or as it was.
-    pub(crate) fn of(&self, watch: usize, change: &Change<'_, DynamicObject>) -> BTreeSet<K> {
-        let state = self.state();
-        let mut found = BTreeSet::new();
-        for object in [change.before, change.after].into_iter().flatten() {
-            let namespace = object.namespace().unwrap_or_default();
-            let labels = object.labels().iter();
-            let labels =
-                labels.map(|(name, value)| Reference::Labelled(name.clone(), value.clone()));
-            for reference in labels.chain([Reference::Named(object.name_any())]) {
-                let target = (watch, namespace.clone(), reference);
-                found.extend(state.by_target.get(&target).into_iter().flatten().cloned());
-            }
-        }
-        found
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What an object refers to, by all watches.
-///
-/// None where that cannot be told.
-pub(crate) fn targets(
-    watches: &[Watch],
-    namespace: &str,
-    object: &Value,
-) -> Option<BTreeSet<Target>> {
-    let mut targets = BTreeSet::new();
-    for (at, watch) in watches.iter().enumerate() {
-        let references = watch.references(object)?.into_iter();
-        targets.extend(references.map(|reference| (at, namespace.to_owned(), reference)));
-    }
-    Some(targets)
 }
 
 /// How many objects there are of those that another depends on.
@@ -130,7 +63,7 @@ pub enum Found<T> {
 #[derive(Clone, Copy, Default)]
 pub struct Related<'a> {
     pub(crate) watches: &'a [Watch],
-    pub(crate) stores: &'a [Store],
+    pub(crate) watched: &'a [Watched],
     pub(crate) namespace: &'a str,
 }
 
@@ -151,9 +84,9 @@ impl Related<'_> {
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
-        let mut stores = self.stores::<T>()?.into_iter();
+        let mut watched = self.watched(&T::group(&()), &T::kind(&()))?.into_iter();
         let key = (self.namespace.to_owned(), name.to_owned());
-        let found = stores.find_map(|store| store.get(&key));
+        let found = watched.find_map(|watched| watched.store.get(&key));
         found.map(|found| read(&found.open())).transpose()
     }
 
@@ -166,10 +99,10 @@ impl Related<'_> {
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
-        let stores = self.stores::<T>()?.into_iter();
+        let watched = self.watched(&T::group(&()), &T::kind(&()))?.into_iter();
         let has = |object: &DynamicObject| object.labels().get(name).is_some_and(|it| it == value);
         let label = Label::new(name, value);
-        let candidates = stores.flat_map(|store| store.within(self.namespace));
+        let candidates = watched.flat_map(|watched| watched.store.within(self.namespace));
         let candidates = candidates.filter(|kept| kept.may_carry(&label));
         let found = candidates.map(|kept| kept.open()).filter(has);
         // One that several watches bring is one.
@@ -186,25 +119,42 @@ impl Related<'_> {
         }
     }
 
+    /// Those of a type that their watch [finds under a key](Watch::keyed), in whatever namespace, in the order of
+    /// their namespaces and names.
+    ///
+    /// # Errors
+    ///
+    /// No watch is on that type.
+    pub fn keyed(
+        &self,
+        resource: &ApiResource,
+        key: &str,
+    ) -> Result<Vec<DynamicObject>, ReconcileError> {
+        let watched = self.watched(&resource.group, &resource.kind)?;
+        let found = watched.into_iter().flat_map(|watched| {
+            let places = watched.keyed(key).into_iter();
+            places.filter_map(|place| Some((place.clone(), watched.store.get(&place)?)))
+        });
+        // One that several watches bring is one.
+        let found: BTreeMap<_, Arc<Kept>> = found.collect();
+        Ok(found.values().map(|kept| kept.open()).collect())
+    }
+
     /// What the watches on a type have brought.
-    fn stores<T: Resource<DynamicType = ()>>(&self) -> Result<Vec<&Store>, ReconcileError> {
-        let is_it = |watch: &Watch| {
-            watch.resource.kind == T::kind(&()) && watch.resource.group == T::group(&())
-        };
-        let stores = self.watches.iter().zip(self.stores);
-        let stores = stores.filter_map(|(watch, store)| is_it(watch).then_some(store));
-        let stores: Vec<_> = stores.collect();
-        if stores.is_empty() {
-            let message = format!(
-                "the operator asks for a {} and watches none; add a `Watch` on it",
-                T::kind(&())
-            );
+    fn watched(&self, group: &str, kind: &str) -> Result<Vec<&Watched>, ReconcileError> {
+        let is_it = |watch: &Watch| watch.resource.kind == kind && watch.resource.group == group;
+        let watched = self.watches.iter().zip(self.watched);
+        let watched = watched.filter_map(|(watch, watched)| is_it(watch).then_some(watched));
+        let watched: Vec<_> = watched.collect();
+        if watched.is_empty() {
+            let message =
+                format!("the operator asks for a {kind} and watches none; add a `Watch` on it");
             return Err(ReconcileError::Permanent {
                 reason: "NotWatched",
                 message,
             });
         }
-        Ok(stores)
+        Ok(watched)
     }
 }
 
@@ -214,60 +164,4 @@ fn read<T: DeserializeOwned>(object: &DynamicObject) -> Result<T, ReconcileError
         reason: "DependencyUnreadable",
         message: format!("'{}' cannot be read: {error}", object.name_any()),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use serde_json::json;
-
-    use super::*;
-
-    fn object(name: &str, labels: &Value) -> Arc<DynamicObject> {
-        let metadata = json!({"name": name, "namespace": "n", "labels": labels});
-        Arc::new(serde_json::from_value(json!({"metadata": metadata})).expect("an object"))
-    }
-
-    fn found(
-        referrers: &Referrers<&'static str>,
-        before: Option<&Arc<DynamicObject>>,
-        after: Option<&Arc<DynamicObject>>,
-    ) -> Vec<&'static str> {
-        referrers
-            .of(0, &Change { before, after })
-            .into_iter()
-            .collect()
-    }
-
-    #[test]
-    fn those_that_refer_to_an_object_are_found_by_its_name_and_its_labels() {
-        let referrers = Referrers::default();
-        let named = |name: &str| (0, "n".to_owned(), Reference::Named(name.to_owned()));
-        let labelled = (
-            0,
-            "n".to_owned(),
-            Reference::Labelled("app".to_owned(), "db".to_owned()),
-        );
-        referrers.set(&"a", BTreeSet::from([named("s")]));
-        referrers.set(&"b", BTreeSet::from([named("s"), named("t")]));
-        referrers.set(&"c", BTreeSet::from([labelled]));
-        let (s, t) = (object("s", &json!({})), object("t", &json!({"app": "db"})));
-        assert_eq!(found(&referrers, None, Some(&s)), ["a", "b"]);
-        assert_eq!(found(&referrers, Some(&t), None), ["b", "c"]);
-        // It loses its label, and with it whoever was served by it.
-        let bare = object("t", &json!({}));
-        assert_eq!(found(&referrers, Some(&t), Some(&bare)), ["b", "c"]);
-        let changed = referrers.set(&"b", BTreeSet::from([named("t"), named("u")]));
-        assert_eq!(changed, [named("s"), named("u")]);
-        assert_eq!(found(&referrers, None, Some(&s)), ["a"]);
-        for key in ["a", "b", "c"] {
-            referrers.set(&key, BTreeSet::new());
-        }
-        let state = referrers.state();
-        assert!(
-            state.by_target.is_empty() && state.targets.is_empty(),
-            "nothing is kept"
-        );
-    }
 }

@@ -17,10 +17,10 @@ use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
 use crate::children::{ChildWriter, Children, Journal, Owner};
 use crate::cycle::{Cycle, Next};
-use crate::kept::Store;
 use crate::metrics::ViolationLabels;
 use crate::pause;
 use crate::reconcile::{Progress, Readiness, Reconcile, ReconcileError};
+use crate::related::{Related, Watched};
 use crate::request::Observation;
 use crate::status::{READY, Standing, Status};
 
@@ -33,7 +33,7 @@ const PROCESSING_ERROR: &str = "ProcessingError";
 /// One object in one round.
 pub(crate) struct Round<'a, R> {
     cycle: &'a Cycle<R>,
-    related: &'a [Store],
+    related: &'a [Watched],
     api: Api<DynamicObject>,
     name: String,
     reference: ObjectReference,
@@ -58,7 +58,7 @@ impl<'a, R: Reconcile> Round<'a, R> {
     pub(crate) fn new(
         cycle: &'a Cycle<R>,
         stored: &DynamicObject,
-        related: &'a [Store],
+        related: &'a [Watched],
     ) -> Result<Self, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
@@ -154,7 +154,15 @@ impl<R: Reconcile> Round<'_, R> {
         Ok(is_written)
     }
 
-    fn check(&self) -> Verdict {
+    fn related(&self) -> Related<'_> {
+        Related {
+            watches: &self.cycle.watches,
+            watched: self.related,
+            namespace: self.namespace.as_deref().unwrap_or_default(),
+        }
+    }
+
+    fn check(&self, others: &Value) -> Verdict {
         let unchanged = self
             .accepted
             .as_ref()
@@ -167,6 +175,7 @@ impl<R: Reconcile> Round<'_, R> {
         };
         let policy = self.cycle.policy.get();
         let candidate = candidate.since(self.accepted.as_ref()).under(&policy);
+        let candidate = candidate.among(others);
         self.cycle.ruleset.check(&candidate)
     }
 

@@ -57,11 +57,7 @@ impl<R: Reconcile> Loop<R> {
         metrics: Metrics,
         policy: CurrentPolicy,
     ) -> Self {
-        let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
-        let plural = ruleset.crd()["spec"]["names"]["plural"]
-            .as_str()
-            .unwrap_or_default();
-        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+        let resource = resource(&*ruleset);
         let child_types = reconciler.children();
         for (at, type_) in child_types.iter().enumerate() {
             let is_again = |other: &ChildType| other.is_the_same_as(type_);
@@ -144,6 +140,14 @@ impl<R: Reconcile> Loop<R> {
         self.cycle.stalls = stalls;
         self
     }
+}
+
+/// The kind of a ruleset, as the API server has it.
+#[must_use]
+pub fn resource(ruleset: &dyn Judge) -> ApiResource {
+    let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
+    let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
+    ApiResource::from_gvk_with_plural(&gvk, plural.unwrap_or_default())
 }
 
 fn has_status(ruleset: &dyn Judge) -> bool {

@@ -20,21 +20,30 @@ use crate::predicate::{Change, generation_or_finalizers};
 use crate::protection::Protection;
 use crate::queue::{Priority, Queue};
 use crate::reconcile::Reconcile;
-use crate::related::{Referrers, targets};
+use crate::referrers::{Referrers, targets};
+use crate::related::Watched;
 use crate::together::together;
 use crate::watches::{self, Seen, Told};
 
 /// Where what the watches bring is kept.
 pub(crate) struct Stores {
     pub(crate) parents: Store,
-    pub(crate) related: Vec<Store>,
+    pub(crate) related: Vec<Watched>,
 }
 
 impl Stores {
     pub(crate) fn of<R>(cycle: &Cycle<R>) -> Self {
+        let parents = Store::default();
+        let related = cycle.watches.iter().map(|watch| {
+            if watch.is_on_all_of(&cycle.resource) {
+                Watched::of(&parents)
+            } else {
+                Watched::default()
+            }
+        });
         Self {
-            parents: Store::default(),
-            related: cycle.watches.iter().map(|_| Store::default()).collect(),
+            related: related.collect(),
+            parents,
         }
     }
 }
@@ -55,7 +64,9 @@ pub(crate) struct Sources<'a, R> {
 
 impl<'a, R: Reconcile> Sources<'a, R> {
     pub(crate) fn new(cycle: &'a Cycle<R>, stores: &'a Stores, queue: &'a Queue<Key>) -> Self {
-        let watches = 1 + cycle.child_types.len() + cycle.watches.len();
+        let related = cycle.watches.iter();
+        let related = related.filter(|watch| !watch.is_on_all_of(&cycle.resource));
+        let watches = 1 + cycle.child_types.len() + related.count();
         let referrers = Arc::new(Referrers::default());
         Self {
             cycle,
@@ -104,8 +115,8 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     pub(crate) async fn follow(&self) {
         let parents = self.parents(&self.stores.parents).boxed();
         let children = (0..self.cycle.child_types.len()).map(|type_| self.children(type_).boxed());
-        let related = self.stores.related.iter().enumerate();
-        let related = related.map(|(at, store)| self.related(at, store).boxed());
+        let related = (0..self.cycle.watches.len()).filter(|at| !self.is_on_parents(*at));
+        let related = related.map(|at| self.related(at).boxed());
         together(once(parents).chain(children).chain(related)).await;
     }
 
@@ -139,21 +150,17 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     }
 
     /// What they depend on, of one type.
-    async fn related(&self, at: usize, store: &Store) {
+    async fn related(&self, at: usize) {
         let watch = &self.cycle.watches[at];
         let resource = &watch.resource;
         let events = self.events(resource, &watch.config, watch.is_metadata_only);
-        let saw = |seen: &Seen<'_>| {
-            if let Some(protection) = self.protection(at) {
-                protection.saw(&seen.change);
-            }
-            if watch.is_worth_a_round(&seen.change) {
-                for key in self.referrers.of(at, &seen.change) {
-                    self.queue.add(key, priority(seen), Duration::ZERO);
-                }
-            }
-        };
-        watches::follow(events, store, self.told(resource, saw, || {})).await;
+        let told = self.told(resource, |seen| self.saw_related(at, seen), || {});
+        watches::follow(events, &self.stores.related[at].store, told).await;
+    }
+
+    /// Whether a watch brings the objects that are reconciled: they are not watched twice.
+    fn is_on_parents(&self, at: usize) -> bool {
+        self.cycle.watches[at].is_on_all_of(&self.cycle.resource)
     }
 
     fn events(
@@ -216,6 +223,9 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             self.cycle.written.or_later(Arc::clone(after));
         }
         self.note(&seen.change);
+        for at in (0..self.cycle.watches.len()).filter(|at| self.is_on_parents(*at)) {
+            self.saw_related(at, seen);
+        }
         // Without our own status writes.
         let is_worth_a_round =
             generation_or_finalizers(&seen.change) || pause::begins_or_ends(&seen.change);
@@ -227,6 +237,20 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             return self.queue.remove(&key);
         }
         self.queue.add(key, priority(seen), Duration::ZERO);
+    }
+
+    /// Something has changed that others depend on: a round for each of them.
+    fn saw_related(&self, at: usize, seen: &Seen<'_>) {
+        let watch = &self.cycle.watches[at];
+        self.stores.related[at].saw(watch, &seen.change);
+        if let Some(protection) = self.protection(at) {
+            protection.saw(&seen.change);
+        }
+        if watch.is_worth_a_round(&seen.change) {
+            for key in self.referrers.of(at, watch, &seen.change) {
+                self.queue.add(key, priority(seen), Duration::ZERO);
+            }
+        }
     }
 
     /// Takes note of where an object is and what it refers to.

@@ -11,6 +11,7 @@ use crate::kept::Store;
 use crate::objects;
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
+use crate::related::Watched;
 use crate::run::Loop;
 use crate::watches::{self, Told};
 use crate::worker::Worker;
@@ -58,9 +59,14 @@ impl<R: Reconcile> Loop<R> {
                     object.data = Value::Object(Map::new());
                 }
             }
-            let store = Store::default();
-            brings(all, &store, |_| {}).await;
-            related.push(store);
+            let watched = Watched::default();
+            let told = |told: Told<'_>| {
+                if let Told::Seen(seen) = told {
+                    watched.saw(watch, &seen.change);
+                }
+            };
+            brings(all, &watched.store, told).await;
+            related.push(watched);
         }
         let worker = Worker {
             cycle,

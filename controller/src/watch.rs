@@ -1,5 +1,6 @@
 //! What else is watched for an operator, besides its objects and their children.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -10,16 +11,19 @@ use serde_json::{Value, json};
 
 use crate::predicate::Change;
 
-/// What an object says of others that it depends on, in its own namespace.
+/// What an object says of others that it depends on, in its own namespace if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reference {
     /// The one of this name: there is none of it, or one.
     Named(String),
     /// Those that carry this label: none, one, or many.
     Labelled(String, String),
+    /// Those that their watch [finds under this key](Watch::keyed), in whatever namespace.
+    Keyed(String),
 }
 
 type References = Arc<dyn Fn(&Value) -> Vec<Reference> + Send + Sync>;
+type Keys = Arc<dyn Fn(&Value) -> Vec<String> + Send + Sync>;
 type Predicate = Arc<dyn Fn(&Change<'_, DynamicObject>) -> bool + Send + Sync>;
 
 /// What a watch has to do with what it watches.
@@ -43,6 +47,7 @@ pub struct Watch {
     pub(crate) is_protected: bool,
     predicates: Vec<Predicate>,
     references: References,
+    keys: Option<Keys>,
 }
 
 impl Watch {
@@ -65,6 +70,7 @@ impl Watch {
             is_protected: false,
             predicates: Vec::new(),
             references: Arc::new(references),
+            keys: None,
         }
     }
 
@@ -95,6 +101,14 @@ impl Watch {
     #[must_use]
     pub fn protected(mut self) -> Self {
         self.is_protected = true;
+        self
+    }
+
+    /// Finds what is watched under keys that are told of each object, as stored: what others of it have to do
+    /// with who refers to the same key. An object may well refer to a key that it is found under itself.
+    #[must_use]
+    pub fn keyed(mut self, keys: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static) -> Self {
+        self.keys = Some(Arc::new(keys));
         self
     }
 
@@ -138,5 +152,30 @@ impl Watch {
             tracing::error!(%name, "what the object refers to cannot be told: that panicked");
         }
         references.ok()
+    }
+
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Whether it brings the very objects of a type that somebody watches who leaves nothing out.
+    pub(crate) fn is_on_all_of(&self, resource: &ApiResource) -> bool {
+        self.resource == *resource
+            && !self.is_metadata_only
+            && self.config == watcher::Config::default()
+    }
+
+    /// What an object is found under. Nothing where the author's function panics.
+    pub(crate) fn keys(&self, object: &DynamicObject) -> BTreeSet<String> {
+        let Some(keys) = &self.keys else {
+            return BTreeSet::new();
+        };
+        let value = serde_json::to_value(object).unwrap_or_default();
+        let told = catch_unwind(AssertUnwindSafe(|| keys(&value)));
+        if told.is_err() {
+            let name = &value["metadata"]["name"];
+            tracing::error!(%name, "what the object is found under cannot be told: that panicked");
+        }
+        told.unwrap_or_default().into_iter().collect()
     }
 }

@@ -16,6 +16,7 @@ use crate::directory::shown;
 use crate::kept::{Key, Store, key_of};
 use crate::queue::Queue;
 use crate::reconcile::Reconcile;
+use crate::related::Watched;
 
 /// By how much of itself a delay is lengthened at most.
 const JITTER: f64 = 0.1;
@@ -24,7 +25,7 @@ const JITTER: f64 = 0.1;
 pub(crate) struct Worker<'a, R> {
     pub(crate) cycle: &'a Cycle<R>,
     pub(crate) store: Store,
-    pub(crate) related: &'a [Store],
+    pub(crate) related: &'a [Watched],
     pub(crate) queue: &'a Queue<Key>,
 }
 

@@ -9,6 +9,7 @@ use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
 use cloud_database_rules::CloudDatabase;
 use controller::{
     ChildType, Directory, Loop, Metrics, Pace, Reconcile, Run, Stalls, Tenure, TokenBucket,
+    resource,
 };
 use kube::Client;
 use serde_json::Value;
@@ -325,7 +326,10 @@ impl Operators {
     }
 
     fn pipelines<K: Pipeline>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
-        self.run(Judging::<K>::pipelines(self.policy.clone()), ruleset, place)
+        let chosen = self.kinds.chosen.iter();
+        let installed: Vec<_> = chosen.map(|(_, ruleset)| resource(&**ruleset)).collect();
+        let judging = Judging::<K>::pipelines(self.policy.clone(), &installed);
+        self.run(judging, ruleset, place)
     }
 
     fn workloads<K: Kind>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {

@@ -43,6 +43,8 @@ pub struct Candidate<'a> {
     pub duplicates: &'a [FieldPath],
     /// What violations of Rust rules do; without one, what the rules say themselves.
     pub policy: Option<&'a Policy>,
+    /// What rules may know of other objects; without it, they judge the object by itself.
+    pub others: Option<&'a Value>,
     /// What the API server judges by.
     pub crd: ClusterCrd,
 }
@@ -59,6 +61,7 @@ impl<'a> Candidate<'a> {
             unknown_fields: UnknownFields::Ignore,
             duplicates: &[],
             policy: None,
+            others: None,
             crd: ClusterCrd::Unknown,
         }
     }
@@ -107,6 +110,15 @@ impl<'a> Candidate<'a> {
     pub fn under(self, policy: &'a Policy) -> Self {
         Self {
             policy: Some(policy),
+            ..self
+        }
+    }
+
+    /// The same, among others of which rules may know this. Null tells nothing.
+    #[must_use]
+    pub fn among(self, others: &'a Value) -> Self {
+        Self {
+            others: Some(others).filter(|others| !others.is_null()),
             ..self
         }
     }

@@ -169,6 +169,7 @@ impl CustomResource {
             old: old.filter(|_| self.scale.is_some()),
             before: old,
             policy: None,
+            others: None,
             is_enough_to_know: true,
         };
         let mut report = Report::default();
@@ -234,6 +235,7 @@ impl CustomResource {
             old: old.as_ref(),
             before: before.as_deref(),
             policy: candidate.policy,
+            others: candidate.others,
             is_enough_to_know: false,
         };
         let known = candidate

@@ -68,6 +68,9 @@ pub struct Subject<'a, K> {
     pub old: Option<&'a K>,
     /// The section of the policy that is for the kind, if there is one.
     pub settings: Option<&'a Value>,
+    /// What is known of other objects, in the form that the kind's operator tells it. Only the loop knows of them:
+    /// a rule that asks finds nothing at the gate and at the desk.
+    pub others: Option<&'a Value>,
     prepared: OnceCell<Box<dyn Any>>,
 }
 
@@ -83,8 +86,14 @@ impl<'a, K> Subject<'a, K> {
             object,
             old,
             settings,
+            others: None,
             prepared: OnceCell::new(),
         }
+    }
+
+    /// The same, among others.
+    pub(crate) fn among(self, others: Option<&'a Value>) -> Self {
+        Self { others, ..self }
     }
 
     /// What several rules need of the subject, made by the first that asks. All rules of a kind share one.

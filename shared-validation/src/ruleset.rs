@@ -77,6 +77,8 @@ pub(crate) struct Case<'a> {
     pub(crate) before: Option<&'a Value>,
     /// What violations of Rust rules do.
     pub(crate) policy: Option<&'a Policy>,
+    /// What rules may know of other objects.
+    pub(crate) others: Option<&'a Value>,
     /// Whether it is enough to know that something is wrong.
     pub(crate) is_enough_to_know: bool,
 }

@@ -80,7 +80,9 @@ impl<K: Kind> LayerJudge for Typed<K> {
         let settings = case.policy.zip(K::settings());
         let settings = settings.and_then(|(policy, own)| policy.settings(own.section));
         let subject = Subject::new(case.operation, &object, before.as_ref(), settings);
-        // The old object by itself: what it was before does not matter for what it had wrong.
+        let subject = subject.among(case.others);
+        // The old object by itself: what it was before does not matter for what it had wrong, and what is wrong
+        // among others is so today.
         let old = old.as_ref();
         let old = old.map(|old| Subject::new(case.operation, old, None, settings));
         for rule in &self.rules {

@@ -31,6 +31,7 @@ mod programs;
 mod protocol;
 mod proxy;
 mod random;
+mod sharing;
 mod traces;
 mod unguarded;
 mod vector;

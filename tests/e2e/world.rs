@@ -126,7 +126,8 @@ impl World {
         if is_in_no_namespace(like) {
             return Api::all_with(self.cluster.client(), &resource);
         }
-        Api::namespaced_with(self.cluster.client(), NAMESPACE, &resource)
+        let namespace = like["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE);
+        Api::namespaced_with(self.cluster.client(), namespace, &resource)
     }
 
     pub async fn make_secret(&self, name: &str, data: &Value) {

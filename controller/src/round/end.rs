@@ -38,7 +38,7 @@ impl<R: Reconcile> Round<'_, R> {
         let deleted = Deleted {
             object: &self.object,
             accepted: self.accepted.as_ref(),
-            valid: self.check().is_valid(),
+            valid: self.check(&Value::Null).is_valid(),
             children: self.observation(),
         };
         self.note_terminating();

@@ -9,7 +9,6 @@ use crate::announce;
 use crate::cycle::Next;
 use crate::finalizers;
 use crate::reconcile::{Progress, Reconcile, ReconcileError};
-use crate::related::Related;
 use crate::request::SyncRequest;
 use crate::status::Status;
 
@@ -17,7 +16,11 @@ impl<R: Reconcile> Round<'_, R> {
     /// Brings the world to what the object says.
     pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
         let mut status = self.status();
-        match self.settled(&status) {
+        let others = match self.cycle.reconciler.others(&self.object, self.related()) {
+            Ok(others) => others,
+            Err(error) => return self.failed(status, error).await,
+        };
+        match self.settled(&status, &others) {
             Some(Settled::Valid) => return Ok(Next::After(announce::RENEW_AFTER)),
             Some(Settled::Invalid(message)) => {
                 return self
@@ -26,11 +29,12 @@ impl<R: Reconcile> Round<'_, R> {
             }
             None => {}
         }
-        let verdict = self.check();
+        let verdict = self.check(&others);
         self.cycle.metrics.judged(&self.cycle.name);
         let kind = self.cycle.ruleset.kind();
         self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
-        status.fields(self.cycle.reconciler.judged(&self.object, &verdict));
+        let reconciler = &self.cycle.reconciler;
+        status.fields(reconciler.judged(&self.object, &others, &verdict));
         if !verdict.is_valid() {
             // What could not be judged may be another time, without a change.
             let next = if verdict.is_conclusive() {
@@ -90,11 +94,7 @@ impl<R: Reconcile> Round<'_, R> {
             parent: &object,
             raw: &verdict.object,
             children: self.observation(),
-            related: Related {
-                watches: &self.cycle.watches,
-                stores: self.related,
-                namespace: self.namespace.as_deref().unwrap_or_default(),
-            },
+            related: self.related(),
         };
         match self.cycle.reconciler.reconcile(&request).await {
             Ok(progress) => self.settle(status, progress).await,
@@ -103,8 +103,8 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     /// What was found when the object was judged, where its status tells of it as it is.
-    fn settled(&self, status: &Status) -> Option<Settled> {
-        if !status.is_as_stored() || !self.cycle.reconciler.is_settled(&self.object) {
+    fn settled(&self, status: &Status, others: &Value) -> Option<Settled> {
+        if !status.is_as_stored() || !self.cycle.reconciler.is_settled(&self.object, others) {
             return None;
         }
         let (is_valid, message) = status.is_told(VALID)?;

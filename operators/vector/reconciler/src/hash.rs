@@ -6,9 +6,9 @@ use fnv::FnvHasher;
 use serde_json::Value;
 use vector_rules::Catalogue;
 
-/// A fingerprint of everything that a verdict depends on: what the pipeline says, where it is, and by which rules
-/// it was judged. Of 64 bits, as a status holds it.
-pub(crate) fn of(object: &Value, rules: &str) -> i64 {
+/// A fingerprint of everything that a verdict depends on: what the pipeline says, where it is, what others
+/// take from it, and by which rules it was judged. Of 64 bits, as a status holds it.
+pub(crate) fn of(object: &Value, others: &Value, rules: &str) -> i64 {
     let mut hasher = FnvHasher::default();
     let mut add = |text: &str| {
         hasher.write(text.as_bytes());
@@ -16,6 +16,7 @@ pub(crate) fn of(object: &Value, rules: &str) -> i64 {
     };
     add(&object["spec"].to_string());
     add(object["metadata"]["namespace"].as_str().unwrap_or_default());
+    add(&others.to_string());
     add(&Catalogue::shipped().version);
     add(env!("CARGO_PKG_VERSION"));
     add(rules);
@@ -36,16 +37,18 @@ mod tests {
                 "spec": {"sources": {"in": {"type": kind}}},
             })
         };
-        let first = of(&object("a", "file"), "");
+        let alone = &Value::Null;
+        let first = of(&object("a", "file"), alone, "");
         let mut touched = object("a", "file");
         touched["metadata"]["resourceVersion"] = "2".into();
-        assert_eq!(first, of(&touched, ""));
-        for (other, rules) in [
-            (object("b", "file"), ""),
-            (object("a", "exec"), ""),
-            (object("a", "file"), "another policy"),
+        assert_eq!(first, of(&touched, alone, ""));
+        for (object, others, rules) in [
+            (object("b", "file"), alone, ""),
+            (object("a", "exec"), alone, ""),
+            (object("a", "file"), &json!(["another"]), ""),
+            (object("a", "file"), alone, "another policy"),
         ] {
-            assert_ne!(first, of(&other, rules));
+            assert_ne!(first, of(&object, others, rules));
         }
     }
 }

@@ -1,15 +1,20 @@
 //! The step of all kinds: an object is judged, and its status tells of it.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use controller::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, SyncRequest};
+use controller::{
+    Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, Related, SyncRequest, Watch,
+};
+use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
 use shared_validation::{CurrentPolicy, Kind, Verdict};
-use vector_rules::{Pipeline, Role};
+use vector_rules::{Pipeline, Role, sharing};
 
 use crate::hash;
+use crate::neighbours::Neighbours;
 
 /// How long an object that was judged is left unseen when nothing changes.
 const RESYNC: Duration = Duration::from_hours(10);
@@ -24,17 +29,20 @@ pub struct Judging<K> {
     hash: &'static str,
     /// Whether the status says who runs it.
     has_role: bool,
+    /// What it may share a Vector with, if it is what Vectors run.
+    neighbours: Neighbours,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Pipeline> Judging<K> {
-    /// Judges pipelines under a policy, and again when that changes.
+    /// Judges pipelines under a policy, and again when that changes: among those of the kinds that are installed.
     #[must_use]
-    pub fn pipelines(policy: CurrentPolicy) -> Self {
+    pub fn pipelines(policy: CurrentPolicy, installed: &[ApiResource]) -> Self {
         Self {
             policy,
             hash: "LastAppliedPipelineHash",
             has_role: true,
+            neighbours: Neighbours::among(installed),
             kind: PhantomData,
         }
     }
@@ -48,13 +56,14 @@ impl<K: Kind> Judging<K> {
             policy,
             hash: "LastAppliedConfigHash",
             has_role: false,
+            neighbours: Neighbours::among(&[]),
             kind: PhantomData,
         }
     }
 
-    fn hash(&self, object: &Value) -> i64 {
+    fn hash(&self, object: &Value, others: &Value) -> i64 {
         let section = K::settings().map(|settings| settings.section);
-        hash::of(object, &self.policy.get().told_of(K::KIND, section))
+        hash::of(object, others, &self.policy.get().told_of(K::KIND, section))
     }
 }
 
@@ -62,26 +71,39 @@ impl<K: Kind> Judging<K> {
 impl<K: Kind> Reconcile for Judging<K> {
     type Kind = K;
 
-    fn is_settled(&self, object: &Value) -> bool {
-        object["status"][self.hash] == self.hash(object)
+    fn watches(&self) -> Vec<Watch> {
+        self.neighbours.watches()
     }
 
-    fn judged(&self, object: &Value, verdict: &Verdict) -> Map<String, Value> {
+    fn others(&self, object: &Value, related: Related<'_>) -> Result<Value, ReconcileError> {
+        self.neighbours.taken(object, related)
+    }
+
+    fn is_settled(&self, object: &Value, others: &Value) -> bool {
+        object["status"][self.hash] == self.hash(object, others)
+    }
+
+    fn judged(&self, object: &Value, others: &Value, verdict: &Verdict) -> Map<String, Value> {
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
         let role = sources.and_then(Role::of).map(Role::as_str);
-        let role = self.has_role.then_some(("role".to_owned(), json!(role)));
+        let of_pipelines = [
+            ("role".to_owned(), json!(role)),
+            ("addresses".to_owned(), json!(addresses(object, verdict))),
+        ];
+        let of_pipelines = self.has_role.then_some(of_pipelines);
         let reason = (!verdict.is_valid()).then(|| shortened(verdict.message()));
         let fields = json!({
             "configCheckResult": verdict.is_valid(),
             "reason": reason,
             // Without it, the object is judged again.
-            self.hash: verdict.is_conclusive().then(|| self.hash(object)),
+            self.hash: verdict.is_conclusive().then(|| self.hash(object, others)),
         });
         let fields = match fields {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
-        fields.into_iter().chain(role).collect()
+        let of_pipelines = of_pipelines.into_iter().flatten();
+        fields.into_iter().chain(of_pipelines).collect()
     }
 
     async fn reconcile(&self, _: &SyncRequest<'_, K>) -> Result<Progress, ReconcileError> {
@@ -101,6 +123,14 @@ impl<K: Kind> Reconcile for Judging<K> {
     async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
         Ok(Finalized::Gone)
     }
+}
+
+/// Where a pipeline listens, or would if others did not. None of one that cannot run for another reason.
+fn addresses(object: &Value, verdict: &Verdict) -> Option<BTreeSet<String>> {
+    let mut errors = verdict.errors.iter();
+    let could_run = errors.all(|violation| violation.rule == sharing::ADDRESS_FREE);
+    let addresses = could_run.then(|| sharing::listens_on(object));
+    addresses.filter(|addresses| !addresses.is_empty())
 }
 
 /// The beginning of a text that is too long for a status.

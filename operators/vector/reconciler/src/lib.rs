@@ -3,5 +3,6 @@
 
 mod hash;
 mod judging;
+mod neighbours;
 
 pub use judging::Judging;

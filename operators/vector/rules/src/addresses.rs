@@ -1,6 +1,8 @@
 //! What two components cannot both have: an address that is listened on.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
@@ -20,6 +22,48 @@ pub struct Address {
     pub option: &'static str,
 }
 
+impl Address {
+    /// Where a component says so.
+    pub(crate) fn path(&self, component: &Component<'_>) -> FieldPath {
+        let names = self.option.split('.');
+        names.fold(FieldPath::new(component.path()), |path, name| {
+            path.child(name)
+        })
+    }
+
+    /// What any two have in common that can get in each other's way. None of a port that is chosen when it is
+    /// listened on.
+    pub(crate) fn port(&self) -> Option<String> {
+        match self.place.parse::<SocketAddr>() {
+            Ok(place) if place.port() == 0 => None,
+            Ok(place) => Some(format!("{} {}", self.protocol, place.port())),
+            Err(_) => Some(self.to_string()),
+        }
+    }
+
+    /// Whether one host cannot give both. Vector compares configurations by what is written; a host also knows
+    /// addresses that stand for all.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        if self.port().is_none() || self.port() != other.port() {
+            return false;
+        }
+        let places = [self, other].map(|address| address.place.parse::<SocketAddr>().ok());
+        let [Some(one), Some(another)] = places.map(|place| place.map(|place| place.ip())) else {
+            return true;
+        };
+        // That of IPv6 stands for those of IPv4, too.
+        let has =
+            |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
+        one == another || has(one, another) || has(another, one)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.protocol, self.place)
+    }
+}
+
 /// Components of one configuration that claim the same.
 pub(crate) fn judge(config: &Map<String, Value>, problems: &mut Problems) {
     let mut claimed: BTreeMap<(&str, String), Component<'_>> = BTreeMap::new();
@@ -29,28 +73,19 @@ pub(crate) fn judge(config: &Map<String, Value>, problems: &mut Problems) {
             match claimed.get(&key) {
                 Some(other) if other.id == component.id => {}
                 Some(other) => {
-                    let path = FieldPath::new(component.path());
+                    let path = address.path(&component);
                     let detail = format!(
-                        "{} {} is taken by {} `{}`",
-                        address.protocol,
-                        address.place,
+                        "{address} is taken by {} `{}`",
                         other.family.noun(),
                         other.id
                     );
-                    let error =
-                        FieldError::invalid(below(&path, address.option), address.place, detail);
+                    let error = FieldError::invalid(path, address.place, detail);
                     problems.add(Check::Topology, error);
                 }
                 None => drop(claimed.insert(key, component)),
             }
         }
     }
-}
-
-fn below(path: &FieldPath, option: &str) -> FieldPath {
-    option
-        .split('.')
-        .fold(path.clone(), |path, name| path.child(name))
 }
 
 /// Where a component listens.

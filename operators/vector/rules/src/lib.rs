@@ -31,6 +31,7 @@ mod program;
 mod programs;
 mod readable;
 mod role;
+pub mod sharing;
 mod tenant_policy;
 mod tenants;
 mod topology;

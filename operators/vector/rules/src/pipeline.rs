@@ -96,6 +96,11 @@ pub struct PipelineStatus {
     #[schemars(length(max = 32768))]
     pub reason: Option<String>,
 
+    /// Where it listens; while it is not valid, where it would if others did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2048), inner(length(max = 64)))]
+    pub addresses: Vec<String>,
+
     /// A fingerprint of what was judged, and by which rules.
     #[serde(
         default,

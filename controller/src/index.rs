@@ -1,0 +1,53 @@
+//! What belongs to what, found from both sides.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+
+/// Things, and the terms under which each of them is found.
+pub(crate) struct Index<K, T> {
+    things: HashMap<T, BTreeSet<K>>,
+    terms: HashMap<K, BTreeSet<T>>,
+}
+
+impl<K, T> Default for Index<K, T> {
+    fn default() -> Self {
+        Self {
+            things: HashMap::new(),
+            terms: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Clone + Ord + Hash, T: Clone + Ord + Hash> Index<K, T> {
+    /// Takes the terms under which a thing is found now; none, when it is gone. Gives those that came or went.
+    pub(crate) fn set(&mut self, thing: &K, terms: BTreeSet<T>) -> Vec<T> {
+        let before = self.terms.remove(thing).unwrap_or_default();
+        let changed: Vec<_> = before.symmetric_difference(&terms).cloned().collect();
+        for term in before.difference(&terms) {
+            if let Some(things) = self.things.get_mut(term) {
+                things.remove(thing);
+                if things.is_empty() {
+                    self.things.remove(term);
+                }
+            }
+        }
+        for term in terms.difference(&before) {
+            let things = self.things.entry(term.clone()).or_default();
+            things.insert(thing.clone());
+        }
+        if !terms.is_empty() {
+            self.terms.insert(thing.clone(), terms);
+        }
+        changed
+    }
+
+    /// What is found under a term.
+    pub(crate) fn get(&self, term: &T) -> impl Iterator<Item = &K> {
+        self.things.get(term).into_iter().flatten()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.things.is_empty() && self.terms.is_empty()
+    }
+}

@@ -1,0 +1,475 @@
+//! What pipelines have between them that one Vector runs: the addresses where they listen.
+//!
+//! Who holds an address keeps it. Of those who do not, the eldest gets it; one that cannot run for another reason
+//! does not count.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+
+use crate::addresses::{self, Address};
+use crate::component::{Component, components};
+use crate::pipeline::Pipeline;
+use crate::role::Role;
+
+/// The rule that tells of it.
+pub const ADDRESS_FREE: &str = "address-free";
+
+/// Where Vector's own API listens, in the Pods that run it.
+const API: &str = "[::]:8686";
+
+/// An address of a pipeline that it cannot have, as the rule is told of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Taken {
+    /// The field that names it.
+    at: String,
+    /// The address, as a configuration has it.
+    place: String,
+    /// With its protocol.
+    address: String,
+    /// Who has it.
+    by: String,
+    /// Who runs both.
+    runner: String,
+}
+
+pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
+    Rule {
+        id: ADDRESS_FREE,
+        sentence: "No other pipeline that the same Vector runs listens where this one does. The loop asks, which knows the others; the one that came later is told.",
+        severity: Severity::Error,
+        source: "https://github.com/kaasops/vector-operator/tree/main/docs",
+        reads: &["spec.sources", "spec.sinks"],
+        check: address_free,
+    }
+}
+
+fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let told = subject.others.map(Vec::<Taken>::deserialize);
+    for taken in told.into_iter().flatten().flatten() {
+        let Taken {
+            address,
+            by,
+            runner,
+            ..
+        } = taken;
+        let detail = format!(
+            "{address} is taken by {by}, and {runner} runs both; listen on another port, or have another run it by the labels that it selects"
+        );
+        let path = FieldPath::new(taken.at);
+        findings.push(FieldError::invalid(path, taken.place, detail));
+    }
+}
+
+/// What may be run with what, by where it is: all agents' pipelines, and the aggregators' of each namespace and of
+/// none.
+///
+/// None of one that nobody can run.
+#[must_use]
+pub fn together_with(pipeline: &Value) -> Option<String> {
+    let sources = pipeline.pointer("/spec/sources")?.as_object()?;
+    Some(match Role::of(sources)? {
+        Role::Agent => "agent".to_owned(),
+        Role::Aggregator => aggregators_in(pipeline),
+    })
+}
+
+/// The same, of who runs them.
+#[must_use]
+pub fn runs_together(runner: &Value) -> String {
+    if runner["kind"] == "Vector" {
+        "agent".to_owned()
+    } else {
+        aggregators_in(runner)
+    }
+}
+
+fn aggregators_in(object: &Value) -> String {
+    let namespace = object["metadata"]["namespace"].as_str();
+    format!("aggregator {}", namespace.unwrap_or_default())
+}
+
+/// What a pipeline shares with any other that it may get in the way of; nothing, once it is being deleted.
+#[must_use]
+pub fn ports(pipeline: &Value) -> BTreeSet<String> {
+    let Some(together) = together_with(pipeline).filter(|_| !is_going(pipeline)) else {
+        return BTreeSet::new();
+    };
+    let claims = claims(pipeline).into_iter();
+    let ports = claims.filter_map(|(_, address)| address.port());
+    ports.map(|port| format!("{together} {port}")).collect()
+}
+
+/// Where a pipeline listens, as its status tells.
+#[must_use]
+pub fn listens_on(pipeline: &Value) -> BTreeSet<String> {
+    let claims = claims(pipeline).into_iter();
+    claims.map(|(_, address)| address.to_string()).collect()
+}
+
+/// What is known of a pipeline that matters to others: where it listens, by what it is selected, and whether it
+/// does or cannot.
+#[must_use]
+pub fn seen_by_others(pipeline: &Value) -> impl PartialEq + use<> {
+    (
+        ports(pipeline),
+        pipeline["metadata"]["labels"].clone(),
+        held(pipeline),
+        is_faulty(pipeline),
+    )
+}
+
+/// What is known of who runs pipelines that matters to them.
+#[must_use]
+pub fn seen_by_pipelines(runner: &Value) -> impl PartialEq + use<> {
+    (is_going(runner), selector(runner).cloned(), has_api(runner))
+}
+
+/// Which addresses of a pipeline are taken by others, in the form that the rule reads; null when none is.
+///
+/// `others` are those that may be run together with it and share a port, itself among them or not; `runners` those
+/// that may run them. All are objects as stored, with their kinds.
+#[must_use]
+pub fn taken(pipeline: &Value, others: &[Value], runners: &[Value]) -> Value {
+    let uid = &pipeline["metadata"]["uid"];
+    let others = others
+        .iter()
+        .filter(|other| other["metadata"]["uid"] != *uid);
+    let others = others.filter(|other| !is_going(other) && !is_faulty(other));
+    let mut claims: Vec<_> = [pipeline]
+        .into_iter()
+        .chain(others)
+        .flat_map(|pipeline| Claim::all(pipeline, runners))
+        .collect();
+    claims.sort_by(|one, another| one.precedence().cmp(&another.precedence()));
+    let apis = runners.iter().filter(|runner| has_api(runner));
+    let apis: Vec<_> = apis.map(|runner| (runner, api())).collect();
+    let mut given: Vec<Claim<'_>> = Vec::new();
+    let mut taken = Vec::new();
+    for claim in claims {
+        let by_api = apis.iter().find(|(runner, api)| {
+            api.overlaps(&claim.address)
+                && claim.runners.iter().any(|it| std::ptr::eq(*it, *runner))
+        });
+        let by = match by_api {
+            Some((runner, _)) => Some(("its own API".to_owned(), *runner)),
+            None => given.iter().find_map(|it| it.keeps_from(&claim)),
+        };
+        match by {
+            Some((by, runner)) if std::ptr::eq(claim.pipeline, pipeline) => {
+                let path = claim.address.path(&claim.component);
+                taken.push(Taken {
+                    at: format!("spec.{}", path.as_str()),
+                    address: claim.address.to_string(),
+                    place: claim.address.place,
+                    by,
+                    runner: name(runner),
+                });
+            }
+            Some(_) => {}
+            None => given.push(claim),
+        }
+    }
+    if taken.is_empty() {
+        return Value::Null;
+    }
+    serde_json::to_value(taken).unwrap_or_default()
+}
+
+/// One address that a pipeline is to listen on.
+struct Claim<'a> {
+    pipeline: &'a Value,
+    component: Component<'a>,
+    address: Address,
+    /// Who runs the pipeline.
+    runners: Vec<&'a Value>,
+    is_held: bool,
+}
+
+impl<'a> Claim<'a> {
+    fn all(pipeline: &'a Value, runners: &'a [Value]) -> impl Iterator<Item = Self> {
+        let together = together_with(pipeline);
+        let own = runners.iter().filter(|runner| {
+            !is_going(runner)
+                && together.as_ref() == Some(&runs_together(runner))
+                && selects(runner, pipeline)
+        });
+        let own: Vec<_> = own.collect();
+        let held = held(pipeline);
+        claims(pipeline)
+            .into_iter()
+            .map(move |(component, address)| Self {
+                pipeline,
+                component,
+                is_held: held.contains(&address.to_string()),
+                address,
+                runners: own.clone(),
+            })
+    }
+
+    /// Who comes first: whoever holds the address, then the elder.
+    fn precedence(&self) -> impl Ord + use<'a> {
+        let metadata = &self.pipeline["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default();
+        (!self.is_held, text("creationTimestamp"), text("uid"))
+    }
+
+    /// Who has what another claims, and who runs both, if that is so.
+    fn keeps_from(&self, other: &Self) -> Option<(String, &'a Value)> {
+        if std::ptr::eq(self.pipeline, other.pipeline) || !self.address.overlaps(&other.address) {
+            return None;
+        }
+        let mut runners = self.runners.iter();
+        let runner =
+            runners.find(|runner| other.runners.iter().any(|it| std::ptr::eq(*it, **runner)))?;
+        let by = format!(
+            "the {} `{}` of {}",
+            self.component.family.noun(),
+            self.component.id,
+            name(self.pipeline)
+        );
+        Some((by, runner))
+    }
+}
+
+fn claims(pipeline: &Value) -> Vec<(Component<'_>, Address)> {
+    let Some(spec) = pipeline["spec"].as_object() else {
+        return Vec::new();
+    };
+    let claims = components(spec).flat_map(|component| {
+        let addresses = addresses::of(&component).into_iter();
+        addresses.map(move |address| (component, address))
+    });
+    claims.collect()
+}
+
+/// What a pipeline listens on, as far as its status tells.
+fn held(pipeline: &Value) -> BTreeSet<String> {
+    let status = &pipeline["status"];
+    let told = status["addresses"].as_array().into_iter().flatten();
+    let told = told.filter(|_| status["configCheckResult"] == true);
+    told.filter_map(Value::as_str).map(String::from).collect()
+}
+
+/// Whether it cannot run whatever others do: then it is told to listen nowhere.
+fn is_faulty(pipeline: &Value) -> bool {
+    let status = &pipeline["status"];
+    let is_of_now = status["observedGeneration"] == pipeline["metadata"]["generation"];
+    is_of_now && status["configCheckResult"] == false && status["addresses"].is_null()
+}
+
+fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn selector(runner: &Value) -> Option<&Map<String, Value>> {
+    runner.pointer("/spec/selector/matchLabels")?.as_object()
+}
+
+/// Whether a pipeline has every label that is selected by.
+fn selects(runner: &Value, pipeline: &Value) -> bool {
+    let labels = &pipeline["metadata"]["labels"];
+    let mut selected = selector(runner).into_iter().flatten();
+    selected.all(|(name, value)| labels.get(name) == Some(value))
+}
+
+fn has_api(runner: &Value) -> bool {
+    let of = |pointer| runner.pointer(pointer) == Some(&Value::Bool(true));
+    of("/spec/agent/api/enabled") || of("/spec/api/enabled")
+}
+
+fn api() -> Address {
+    Address {
+        protocol: "tcp",
+        place: API.to_owned(),
+        option: "",
+    }
+}
+
+/// What an object is called among those of all kinds and namespaces.
+fn name(object: &Value) -> String {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
+    let kind = text("/kind").unwrap_or_default();
+    let name = text("/metadata/name").unwrap_or_default();
+    match text("/metadata/namespace") {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use shared_validation::{Candidate, Judge, Ruleset};
+
+    use super::*;
+    use crate::pipeline::VectorPipeline;
+
+    fn pipeline(name: &str, created: &str, address: &str) -> Value {
+        json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": "VectorPipeline",
+            "metadata": {
+                "name": name, "namespace": "team", "uid": name, "generation": 1,
+                "creationTimestamp": format!("2026-01-01T00:00:0{created}Z"),
+            },
+            "spec": {
+                "sources": {"in": {"type": "vector", "address": address}},
+                "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+            },
+        })
+    }
+
+    fn runner(name: &str, spec: &Value) -> Value {
+        json!({
+            "kind": "VectorAggregator",
+            "metadata": {"name": name, "namespace": "team", "uid": name},
+            "spec": spec,
+        })
+    }
+
+    fn anybody() -> Vec<Value> {
+        vec![runner("all", &json!({}))]
+    }
+
+    fn labelled(mut pipeline: Value, run: &str) -> Value {
+        pipeline["metadata"]["labels"] = json!({"run": run});
+        pipeline
+    }
+
+    fn told(mut pipeline: Value, is_valid: bool, addresses: &Value) -> Value {
+        pipeline["status"] = json!({
+            "configCheckResult": is_valid, "addresses": addresses, "observedGeneration": 1,
+        });
+        pipeline
+    }
+
+    /// Who takes the address of the first from it.
+    fn blamed(pipelines: &[Value], runners: &[Value]) -> Option<String> {
+        let taken = taken(&pipelines[0], pipelines, runners);
+        let by = taken.pointer("/0/by")?.as_str()?;
+        Some(by.rsplit('/').next()?.to_owned())
+    }
+
+    const PORT: &str = "0.0.0.0:9000";
+
+    #[test]
+    fn the_elder_keeps_an_address_and_who_holds_it_before() {
+        let old = || pipeline("old", "1", PORT);
+        let new = || pipeline("new", "2", PORT);
+        let runners = anybody();
+        let is = |name: &str| Some(name.to_owned());
+        assert_eq!(blamed(&[new(), old()], &runners), is("old"));
+        assert_eq!(blamed(&[old(), new()], &runners), None);
+        // The elder takes the address of the younger one.
+        let held = json!([format!("tcp {PORT}")]);
+        let holds = told(new(), true, &held);
+        assert_eq!(blamed(&[old(), holds.clone()], &runners), is("new"));
+        assert_eq!(blamed(&[holds.clone(), old()], &runners), None);
+        // Both hold it, having been run by different ones.
+        let both = [holds, told(old(), true, &held)];
+        assert_eq!(blamed(&both, &runners), is("old"));
+        // It waits for another; it is wrong by itself; it was, and has been changed since; it goes.
+        let waits = told(old(), false, &held);
+        assert_eq!(blamed(&[new(), waits], &runners), is("old"));
+        let mut faulty = told(old(), false, &Value::Null);
+        assert_eq!(blamed(&[new(), faulty.clone()], &runners), None);
+        faulty["metadata"]["generation"] = 2.into();
+        assert_eq!(blamed(&[new(), faulty], &runners), is("old"));
+        let mut going = old();
+        going["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
+        assert!(ports(&going).is_empty());
+        assert_eq!(blamed(&[new(), going], &runners), None);
+    }
+
+    #[test]
+    fn only_who_is_run_by_the_same_vector_is_in_the_way() {
+        let runners = ["a", "b"].map(|run| {
+            let selector = json!({"matchLabels": {"run": run}});
+            runner(run, &json!({"selector": selector}))
+        });
+        let old = labelled(pipeline("old", "1", PORT), "a");
+        let new = || pipeline("new", "2", PORT);
+        let by = |new, runners: &[Value]| blamed(&[new, old.clone()], runners);
+        assert_eq!(by(labelled(new(), "a"), &runners), Some("old".to_owned()));
+        assert_eq!(by(labelled(new(), "b"), &runners), None);
+        assert_eq!(by(new(), &runners), None);
+        assert_eq!(by(new(), &anybody()), Some("old".to_owned()));
+        assert_eq!(by(labelled(new(), "a"), &[]), None);
+        let mut elsewhere = anybody();
+        elsewhere[0]["metadata"]["namespace"] = "other".into();
+        assert_eq!(by(new(), &elsewhere), None);
+        elsewhere[0]["kind"] = "Vector".into();
+        assert_eq!(by(new(), &elsewhere), None, "agents do not run it");
+        let mut going = anybody();
+        going[0]["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
+        assert_eq!(by(new(), &going), None);
+        // Who loses what it claims is in nobody's way.
+        let third = labelled(pipeline("third", "3", PORT), "b");
+        let both = json!({"matchLabels": {}});
+        let second = labelled(pipeline("second", "2", PORT), "a");
+        let runners = [
+            runners.to_vec(),
+            vec![runner("c", &json!({"selector": both}))],
+        ]
+        .concat();
+        let all = [third, second, old.clone()];
+        assert_eq!(blamed(&all, &runners), Some("old".to_owned()));
+        assert_eq!(blamed(&all, &runners[..2]), None);
+    }
+
+    #[test]
+    fn addresses_that_stand_for_all_take_every_other_with_the_port() {
+        for (one, another, is_taken) in [
+            ("0.0.0.0:9000", "0.0.0.0:9000", true),
+            ("0.0.0.0:9000", "127.0.0.1:9000", true),
+            ("[::]:9000", "127.0.0.1:9000", true),
+            ("[::]:9000", "0.0.0.0:9000", true),
+            ("0.0.0.0:9000", "[::1]:9000", false),
+            ("127.0.0.2:9000", "127.0.0.1:9000", false),
+            ("0.0.0.0:9000", "0.0.0.0:9001", false),
+            ("0.0.0.0:0", "0.0.0.0:0", false),
+            ("systemd", "systemd#1", true),
+            ("systemd", "systemd#2", false),
+        ] {
+            for (one, another) in [(one, another), (another, one)] {
+                let pipelines = [pipeline("new", "2", one), pipeline("old", "1", another)];
+                let by = blamed(&pipelines, &anybody());
+                assert_eq!(by.is_some(), is_taken, "{one} and {another}");
+                let shared = !ports(&pipelines[0]).is_disjoint(&ports(&pipelines[1]));
+                assert!(shared || !is_taken, "{one} and {another} are not found");
+            }
+        }
+        let mut udp = pipeline("new", "2", PORT);
+        udp["spec"]["sources"]["in"] = json!({"type": "socket", "mode": "udp", "address": PORT});
+        let pipelines = [udp, pipeline("old", "1", PORT)];
+        assert_eq!(blamed(&pipelines, &anybody()), None);
+    }
+
+    #[test]
+    fn the_api_of_who_runs_it_has_its_port() {
+        let runners = [runner("r", &json!({"api": {"enabled": true}}))];
+        let mut taken = taken(&pipeline("new", "2", "0.0.0.0:8686"), &[], &runners);
+        assert_eq!(taken[0]["by"], "its own API");
+        assert_eq!(taken[0]["runner"], "VectorAggregator team/r");
+        taken = super::taken(&pipeline("new", "2", "0.0.0.0:8687"), &[], &runners);
+        assert_eq!(taken, Value::Null);
+    }
+
+    #[test]
+    fn the_rule_names_the_field_and_who_has_the_address() {
+        let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
+        let taken = taken(&pipelines[0], &pipelines, &anybody());
+        let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+        let candidate = Candidate::create(&pipelines[0]);
+        assert!(rules.check(&candidate).is_valid(), "by itself");
+        let verdict = rules.check(&candidate.among(&taken));
+        let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is taken by the source `in` of VectorPipeline team/old, and VectorAggregator team/all runs both; listen on another port, or have another run it by the labels that it selects [address-free]";
+        assert_eq!(verdict.message(), expected);
+        // What stands is not inherited: others have come.
+        let candidate = Candidate::update(&pipelines[0], &pipelines[0]);
+        assert!(!rules.check(&candidate.among(&taken)).is_valid());
+    }
+}

@@ -1,0 +1,251 @@
+//! Pipelines that one Vector runs: who listens where another does is told by the loop, whoever comes later.
+
+use control_plane::{Cluster, Moto, eventually};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::world::{Detours, NAMESPACE, World, condition};
+
+const KINDS: &str =
+    "VectorPipeline,ClusterVectorPipeline,Vector,VectorAggregator,ClusterVectorAggregator";
+
+async fn start() -> World {
+    let cluster = Cluster::start().await.expect("a cluster");
+    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let detours = Detours {
+        kinds: Some(KINDS),
+        ..Detours::default()
+    };
+    World::install(cluster, moto, detours).await
+}
+
+fn object(kind: &str, namespace: Option<&str>, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "observability.kaasops.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    })
+}
+
+fn aggregated(name: &str, address: &str) -> Value {
+    let spec = json!({
+        "sources": {"in": {"type": "socket", "mode": "tcp", "address": address}},
+        "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+    });
+    object("VectorPipeline", Some(NAMESPACE), name, &spec)
+}
+
+fn on_nodes(kind: &str, namespace: Option<&str>, name: &str) -> Value {
+    let sink = json!({
+        "type": "websocket_server", "address": "0.0.0.0:9100",
+        "encoding": {"codec": "json"}, "inputs": ["in"],
+    });
+    let spec = json!({"sources": {"in": {"type": "kubernetes_logs"}}, "sinks": {"out": sink}});
+    object(kind, namespace, name, &spec)
+}
+
+async fn make(world: &World, object: Value) {
+    let api = world.objects(&object);
+    let object = serde_json::from_value(object).expect("an object");
+    let made = api.create(&PostParams::default(), &object).await;
+    made.expect("stored");
+}
+
+async fn edit(world: &World, object: &Value, change: &Value) {
+    let name = object["metadata"]["name"].as_str().expect("a name");
+    let api = world.objects(object);
+    let (params, change) = (PatchParams::default(), Patch::Merge(change));
+    let edited = api.patch(name, &params, &change).await;
+    edited.expect("it is stored");
+}
+
+/// Where a pipeline listens.
+fn listens(pipeline: &Value) -> String {
+    let address = pipeline["spec"]["sources"]["in"]["address"].as_str();
+    format!("tcp {}", address.expect("an address"))
+}
+
+/// Both, the elder first: what was made within a second is of one age, and then the UID counts.
+async fn by_age(world: &World, pipelines: [Value; 2]) -> [Value; 2] {
+    let mut ages = Vec::new();
+    for pipeline in &pipelines {
+        let name = pipeline["metadata"]["name"].as_str().expect("a name");
+        let stored = world
+            .objects(pipeline)
+            .get(name)
+            .await
+            .expect("it is there");
+        ages.push((stored.creation_timestamp(), stored.uid()));
+    }
+    let [one, another] = pipelines;
+    if ages[0] < ages[1] {
+        [one, another]
+    } else {
+        [another, one]
+    }
+}
+
+/// Waits until a pipeline is told of like this.
+async fn becomes(world: &World, object: &Value, what: &str, is: impl Fn(&DynamicObject) -> bool) {
+    let api: Api<DynamicObject> = world.objects(object);
+    let name = object["metadata"]["name"].as_str().expect("a name");
+    let what = format!("'{name}' being {what}");
+    let found = eventually(&what, async || api.get(name).await.ok().filter(&is)).await;
+    found.unwrap_or_else(|error| world.fail(&error.to_string()));
+}
+
+/// Waits until it is valid, and listens there.
+async fn runs(world: &World, object: &Value, addresses: &[&str]) {
+    becomes(world, object, "valid", |object| {
+        let status = &object.data["status"];
+        let is_ready = condition(object, "Ready").is_some_and(|ready| ready.status == "True");
+        is_ready && status["configCheckResult"] == true && status["addresses"] == json!(addresses)
+    })
+    .await;
+}
+
+/// Waits until it is told that another has its address.
+async fn waits(world: &World, object: &Value, whose: &str) {
+    let taken = format!("is taken by {whose}");
+    becomes(
+        world,
+        object,
+        &format!("told that its address {taken}"),
+        |object| {
+            let status = &object.data["status"];
+            let valid = condition(object, "Valid");
+            let reason = status["reason"].as_str().unwrap_or_default();
+            let is_told = reason.contains(&taken)
+                && valid.is_some_and(|valid| valid.status == "False" && valid.message == reason);
+            is_told && status["configCheckResult"] == false
+        },
+    )
+    .await;
+}
+
+async fn judgements(world: &World) -> u64 {
+    let url = world.installation.controller_health_url();
+    let metrics = world.metrics(&url).await;
+    let count = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} ";
+    let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(count));
+    let count = counts.next().and_then(|count| count.parse().ok());
+    count.unwrap_or_else(|| world.fail("nothing was judged"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_loop() {
+    let mut world = start().await;
+    let tcp = &["tcp 0.0.0.0:9000"];
+    let pipelines = ["one", "two"].map(|name| aggregated(name, "0.0.0.0:9000"));
+    for pipeline in &pipelines {
+        make(&world, pipeline.clone()).await;
+        // Nobody runs them: they are in nobody's way.
+        runs(&world, pipeline, tcp).await;
+    }
+    let [old, new] = by_age(&world, pipelines).await;
+    let source = |pipeline: &Value| {
+        let name = pipeline["metadata"]["name"].as_str().unwrap_or_default();
+        format!(
+            "the source `in` of VectorPipeline {NAMESPACE}/{name}, and VectorAggregator {NAMESPACE}/all runs both"
+        )
+    };
+    let aggregator = object("VectorAggregator", Some(NAMESPACE), "all", &json!({}));
+    make(&world, aggregator.clone()).await;
+    waits(&world, &new, &source(&old)).await;
+    runs(&world, &old, tcp).await;
+    // One that comes where there is one keeps waiting; one that has a port of its own does not.
+    let third = aggregated("three", "127.0.0.1:9000");
+    make(&world, third.clone()).await;
+    waits(&world, &third, &source(&old)).await;
+    let [second, third] = by_age(&world, [new, third]).await;
+    let free = aggregated("free", "0.0.0.0:9001");
+    make(&world, free.clone()).await;
+    runs(&world, &free, &["tcp 0.0.0.0:9001"]).await;
+
+    // All of it stands in the statuses.
+    world
+        .installation
+        .restart_controller_with(&[])
+        .expect("it starts");
+    let later = aggregated("later", "0.0.0.0:9002");
+    make(&world, later.clone()).await;
+    runs(&world, &later, &["tcp 0.0.0.0:9002"]).await;
+    assert_eq!(judgements(&world).await, 1, "only the new one is judged");
+
+    // Who has come first after the one that goes gets the address.
+    let name = old["metadata"]["name"].as_str().expect("a name");
+    let (api, params) = (world.objects(&old), DeleteParams::default());
+    api.delete(name, &params).await.expect("it goes");
+    runs(&world, &second, &[&listens(&second)]).await;
+    waits(&world, &third, &source(&second)).await;
+
+    // Another set of labels, and they are not run together any more.
+    let selector = json!({"spec": {"selector": {"matchLabels": {"run": "it"}}}});
+    edit(&world, &aggregator, &selector).await;
+    runs(&world, &third, &[&listens(&third)]).await;
+    // With the label, each is run again: both listen already, and the elder goes on.
+    for pipeline in [&third, &second] {
+        edit(
+            &world,
+            pipeline,
+            &json!({"metadata": {"labels": {"run": "it"}}}),
+        )
+        .await;
+    }
+    waits(&world, &third, &source(&second)).await;
+    runs(&world, &second, &[&listens(&second)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
+    let world = start().await;
+    let made = world.kubectl(&["create", "namespace", "team"]);
+    made.expect("a namespace");
+    let agents = object("Vector", Some(NAMESPACE), "agents", &json!({"agent": {}}));
+    make(&world, agents).await;
+    let first = on_nodes("VectorPipeline", Some("team"), "first");
+    make(&world, first.clone()).await;
+    runs(&world, &first, &["tcp 0.0.0.0:9100"]).await;
+    let of_first =
+        "the sink `out` of VectorPipeline team/first, and Vector default/agents runs both";
+    let tenants = on_nodes("VectorPipeline", Some(NAMESPACE), "second");
+    let administrators = on_nodes("ClusterVectorPipeline", None, "third");
+    for later in [&tenants, &administrators] {
+        make(&world, later.clone()).await;
+        waits(&world, later, of_first).await;
+    }
+    // What holds an address keeps it, whoever is older: an old pipeline cannot take it from those that run.
+    let listening = |address: &str| json!({"spec": {"sinks": {"out": {"address": address}}}});
+    edit(&world, &first, &listening("0.0.0.0:9200")).await;
+    runs(&world, &first, &["tcp 0.0.0.0:9200"]).await;
+    let (holder, other) = holder(&world, &tenants, &administrators).await;
+    edit(&world, &first, &listening("0.0.0.0:9100")).await;
+    let by = match holder["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("VectorPipeline {namespace}/second"),
+        None => "ClusterVectorPipeline third".to_owned(),
+    };
+    let by = format!("the sink `out` of {by}, and Vector default/agents runs both");
+    waits(&world, &first, &by).await;
+    waits(&world, other, &by).await;
+}
+
+/// Which of two gets what both wait for, and which does not.
+async fn holder<'a>(world: &World, one: &'a Value, another: &'a Value) -> (&'a Value, &'a Value) {
+    let is_valid = async |object: &Value| {
+        let name = object["metadata"]["name"].as_str()?;
+        let found = world.objects(object).get(name).await.ok()?;
+        found.data["status"]["configCheckResult"].as_bool()
+    };
+    let found = eventually("one of two having the address", async || {
+        match (is_valid(one).await?, is_valid(another).await?) {
+            (true, false) => Some((one, another)),
+            (false, true) => Some((another, one)),
+            _ => None,
+        }
+    });
+    found
+        .await
+        .unwrap_or_else(|error| world.fail(&error.to_string()))
+}
