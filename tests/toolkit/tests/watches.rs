@@ -9,8 +9,9 @@ use controller::{
     ChildType, Found, Handled, Metrics, ReconcileError, Reference, SyncRequest, SyncResponse, Watch,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
 use kube::{Client, Config, ResourceExt};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -29,6 +30,7 @@ struct Reader {
 struct Spec {
     secret: Option<String>,
     app: Option<String>,
+    port: Option<String>,
 }
 
 impl Kind for Reader {
@@ -42,7 +44,7 @@ impl Kind for Reader {
             "Reader",
             "readers",
             "Namespaced",
-            &json!({"spec": {"type": "object", "properties": {"secret": text, "app": text}}}),
+            &json!({"spec": {"type": "object", "properties": {"secret": text, "app": text, "port": text}}}),
         )
     }
 
@@ -52,7 +54,7 @@ impl Kind for Reader {
 }
 
 fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileError> {
-    let Spec { secret, app } = &request.parent().spec;
+    let Spec { secret, app, port } = &request.parent().spec;
     let mut told = BTreeMap::new();
     if let Some(name) = secret {
         let secret: Option<Secret> = request.related().named(name)?;
@@ -69,6 +71,14 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
         };
         told.insert("app", found);
     }
+    if let Some(port) = port {
+        let found = request.related().keyed(&readers_of_all(), port)?;
+        let names = found.iter().map(|it| {
+            let namespace = it.namespace().unwrap_or_default();
+            format!("{namespace}/{}", it.name_any())
+        });
+        told.insert("port", names.collect::<Vec<_>>().join(" and "));
+    }
     let name = &request.raw_parent()["metadata"]["name"];
     SyncResponse::new().child(&json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -76,7 +86,12 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
     }))
 }
 
-fn watches() -> [Watch; 2] {
+fn readers_of_all() -> ApiResource {
+    let kind = GroupVersionKind::gvk(Reader::GROUP, Reader::VERSION, Reader::KIND);
+    ApiResource::from_gvk_with_plural(&kind, "readers")
+}
+
+fn watches() -> [Watch; 3] {
     let secrets = Watch::on::<Secret>(|object| {
         let name = object.pointer("/spec/secret").and_then(Value::as_str);
         name.map(|name| Reference::Named(name.to_owned()))
@@ -88,6 +103,14 @@ fn watches() -> [Watch; 2] {
         let labelled = |app: &str| Reference::Labelled("app".to_owned(), app.to_owned());
         app.map(labelled).into_iter().collect()
     });
+    let port = |object: &Value| {
+        let port = object.pointer("/spec/port").and_then(Value::as_str);
+        port.map(String::from)
+    };
+    // Those that are reconciled are watched once.
+    let same_port = Watch::dynamic(readers_of_all(), move |object| {
+        port(object).into_iter().map(Reference::Keyed).collect()
+    });
     [
         secrets
             .labels("readable=true")
@@ -98,6 +121,7 @@ fn watches() -> [Watch; 2] {
                     .is_some_and(|secret| secret.annotations().contains_key("quiet"))
             }),
         maps.labels("app").metadata_only(),
+        same_port.keyed(move |object| port(object).into_iter().collect()),
     ]
 }
 
@@ -258,6 +282,36 @@ async fn of_what_is_found_by_a_label_there_is_none_or_one_or_many() {
     readers.tells("r", "app", "one, data None").await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_a_key_in_common_is_found_in_all_namespaces_and_among_those_that_are_reconciled() {
+    let readers = Readers::with_crd().await;
+    let made = ["create", "namespace", "other"];
+    readers.cluster.run_kubectl(&made).expect("a namespace");
+    for at in 0..20 {
+        let port = json!({"port": format!("{at}")});
+        readers.reader(&format!("r{at}"), port).await;
+    }
+    for at in 0..20 {
+        let alone = format!("default/r{at}");
+        readers.tells(&format!("r{at}"), "port", &alone).await;
+    }
+    let others = objects::<Reader>(readers.cluster.client(), Some("other"));
+    tell::<Reader>(&others, "s", &json!({"spec": {"port": "7"}})).await;
+    readers.tells("r7", "port", "default/r7 and other/s").await;
+    let before = readers.rounds();
+    tell::<Reader>(&others, "s", &json!({"spec": {"port": "8"}})).await;
+    readers.tells("r8", "port", "default/r8 and other/s").await;
+    readers.tells("r7", "port", "default/r7").await;
+    others
+        .delete("s", &DeleteParams::default())
+        .await
+        .expect("it goes");
+    readers.tells("r8", "port", "default/r8").await;
+    // Some each for these three, and none for the others.
+    let rounds = readers.rounds() - before;
+    assert!((4..=12).contains(&rounds), "{rounds}");
+}
+
 /// A kubeconfig of an account that may do everything but read Secrets, until it is granted.
 async fn limited(cluster: &Cluster) -> Client {
     let kubectl = |args: &[&str]| cluster.run_kubectl(args).expect("kubectl");
@@ -308,6 +362,10 @@ async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
     down("on readers.toys.example.com finds no such kind: apply the CRD readers.toys.example.com")
         .await;
     down("on secrets is forbidden: grant `list` and `watch` on secrets").await;
+    // What is reconciled is watched once, though each depends on others of it.
+    let down = readers.metrics.what_is_down();
+    let on_readers = down.iter().filter(|told| told.contains("on readers."));
+    assert_eq!(on_readers.count(), 1, "{down:?}");
     install_crd(&readers.cluster.client(), Reader::crd()).await;
     readers.reader("r", json!({"secret": "s"})).await;
     readers.secret("s", "late").await;

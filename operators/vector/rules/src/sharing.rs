@@ -3,22 +3,25 @@
 //! Who holds an address keeps it. Of those who do not, the eldest gets it; one that cannot run for another reason
 //! does not count.
 
-use std::collections::BTreeSet;
+mod claim;
+mod stored;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
-use crate::addresses::{self, Address};
-use crate::component::{Component, components};
+use crate::judged::Judged;
 use crate::pipeline::Pipeline;
 use crate::role::Role;
+use claim::{Claim, Listener};
+use stored::{api, has_api, held, is_faulty, is_going, name, selector};
+
+pub use stored::{runs_together, together_with};
 
 /// The rule that tells of it.
 pub const ADDRESS_FREE: &str = "address-free";
-
-/// Where Vector's own API listens, in the Pods that run it.
-const API: &str = "[::]:8686";
 
 /// An address of a pipeline that it cannot have, as the rule is told of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +41,7 @@ struct Taken {
 pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
     Rule {
         id: ADDRESS_FREE,
-        sentence: "No other pipeline that the same Vector runs listens where this one does. The loop asks, which knows the others; the one that came later is told.",
+        sentence: "No two components listen where one host lets only one, be they of one pipeline or of all that the same Vector runs. The loop knows the others, and tells the one that came later.",
         severity: Severity::Error,
         source: "https://github.com/kaasops/vector-operator/tree/main/docs",
         reads: &["spec.sources", "spec.sinks"],
@@ -47,6 +50,7 @@ pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
 }
 
 fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    among_its_own(subject, findings);
     let told = subject.others.map(Vec::<Taken>::deserialize);
     for taken in told.into_iter().flatten().flatten() {
         let Taken {
@@ -63,32 +67,34 @@ fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) 
     }
 }
 
-/// What may be run with what, by where it is: all agents' pipelines, and the aggregators' of each namespace and of
-/// none.
-///
-/// None of one that nobody can run.
-#[must_use]
-pub fn together_with(pipeline: &Value) -> Option<String> {
-    let sources = pipeline.pointer("/spec/sources")?.as_object()?;
-    Some(match Role::of(sources)? {
-        Role::Agent => "agent".to_owned(),
-        Role::Aggregator => aggregators_in(pipeline),
-    })
-}
-
-/// The same, of who runs them.
-#[must_use]
-pub fn runs_together(runner: &Value) -> String {
-    if runner["kind"] == "Vector" {
-        "agent".to_owned()
-    } else {
-        aggregators_in(runner)
+/// Equal addresses are Vector's own to refuse.
+fn among_its_own<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let config = Judged::of(subject).config.as_object();
+    let sources = subject.object.spec().sources.as_ref();
+    let (Some(config), Some(role)) = (config, sources.and_then(Role::of)) else {
+        return;
+    };
+    let mut listeners: BTreeMap<String, Vec<Listener<'_>>> = BTreeMap::new();
+    for listener in Listener::all(config) {
+        let Some(port) = listener.address.port() else {
+            continue;
+        };
+        let before = listeners.entry(port).or_default();
+        let mut in_the_way = before
+            .iter()
+            .filter(|it| it.is_in_the_way_of(&listener, role));
+        if let Some(other) = in_the_way.find(|it| it.address.place != listener.address.place) {
+            let detail = format!(
+                "{} is not free where {} listens on {}; choose another port",
+                listener.address,
+                other.name(),
+                other.address.place
+            );
+            let place = listener.address.place.clone();
+            findings.push(FieldError::invalid(listener.path(), place, detail));
+        }
+        before.push(listener);
     }
-}
-
-fn aggregators_in(object: &Value) -> String {
-    let namespace = object["metadata"]["namespace"].as_str();
-    format!("aggregator {}", namespace.unwrap_or_default())
 }
 
 /// What a pipeline shares with any other that it may get in the way of; nothing, once it is being deleted.
@@ -97,16 +103,17 @@ pub fn ports(pipeline: &Value) -> BTreeSet<String> {
     let Some(together) = together_with(pipeline).filter(|_| !is_going(pipeline)) else {
         return BTreeSet::new();
     };
-    let claims = claims(pipeline).into_iter();
-    let ports = claims.filter_map(|(_, address)| address.port());
+    let ports = Listener::of(pipeline).filter_map(|listener| listener.address.port());
     ports.map(|port| format!("{together} {port}")).collect()
 }
 
 /// Where a pipeline listens, as its status tells.
 #[must_use]
 pub fn listens_on(pipeline: &Value) -> BTreeSet<String> {
-    let claims = claims(pipeline).into_iter();
-    claims.map(|(_, address)| address.to_string()).collect()
+    let listeners = Listener::of(pipeline);
+    listeners
+        .map(|listener| listener.address.to_string())
+        .collect()
 }
 
 /// What is known of a pipeline that matters to others: where it listens, by what it is selected, and whether it
@@ -149,21 +156,19 @@ pub fn taken(pipeline: &Value, others: &[Value], runners: &[Value]) -> Value {
     let mut given: Vec<Claim<'_>> = Vec::new();
     let mut taken = Vec::new();
     for claim in claims {
-        let by_api = apis.iter().find(|(runner, api)| {
-            api.overlaps(&claim.address)
-                && claim.runners.iter().any(|it| std::ptr::eq(*it, *runner))
-        });
+        let by_api = apis
+            .iter()
+            .find(|(runner, api)| api.overlaps(&claim.listener.address) && claim.is_run_by(runner));
         let by = match by_api {
             Some((runner, _)) => Some(("its own API".to_owned(), *runner)),
             None => given.iter().find_map(|it| it.keeps_from(&claim)),
         };
         match by {
             Some((by, runner)) if std::ptr::eq(claim.pipeline, pipeline) => {
-                let path = claim.address.path(&claim.component);
                 taken.push(Taken {
-                    at: format!("spec.{}", path.as_str()),
-                    address: claim.address.to_string(),
-                    place: claim.address.place,
+                    at: claim.listener.path().as_str().to_owned(),
+                    address: claim.listener.address.to_string(),
+                    place: claim.listener.address.place,
                     by,
                     runner: name(runner),
                 });
@@ -176,127 +181,6 @@ pub fn taken(pipeline: &Value, others: &[Value], runners: &[Value]) -> Value {
         return Value::Null;
     }
     serde_json::to_value(taken).unwrap_or_default()
-}
-
-/// One address that a pipeline is to listen on.
-struct Claim<'a> {
-    pipeline: &'a Value,
-    component: Component<'a>,
-    address: Address,
-    /// Who runs the pipeline.
-    runners: Vec<&'a Value>,
-    is_held: bool,
-}
-
-impl<'a> Claim<'a> {
-    fn all(pipeline: &'a Value, runners: &'a [Value]) -> impl Iterator<Item = Self> {
-        let together = together_with(pipeline);
-        let own = runners.iter().filter(|runner| {
-            !is_going(runner)
-                && together.as_ref() == Some(&runs_together(runner))
-                && selects(runner, pipeline)
-        });
-        let own: Vec<_> = own.collect();
-        let held = held(pipeline);
-        claims(pipeline)
-            .into_iter()
-            .map(move |(component, address)| Self {
-                pipeline,
-                component,
-                is_held: held.contains(&address.to_string()),
-                address,
-                runners: own.clone(),
-            })
-    }
-
-    /// Who comes first: whoever holds the address, then the elder.
-    fn precedence(&self) -> impl Ord + use<'a> {
-        let metadata = &self.pipeline["metadata"];
-        let text = |field: &str| metadata[field].as_str().unwrap_or_default();
-        (!self.is_held, text("creationTimestamp"), text("uid"))
-    }
-
-    /// Who has what another claims, and who runs both, if that is so.
-    fn keeps_from(&self, other: &Self) -> Option<(String, &'a Value)> {
-        if std::ptr::eq(self.pipeline, other.pipeline) || !self.address.overlaps(&other.address) {
-            return None;
-        }
-        let mut runners = self.runners.iter();
-        let runner =
-            runners.find(|runner| other.runners.iter().any(|it| std::ptr::eq(*it, **runner)))?;
-        let by = format!(
-            "the {} `{}` of {}",
-            self.component.family.noun(),
-            self.component.id,
-            name(self.pipeline)
-        );
-        Some((by, runner))
-    }
-}
-
-fn claims(pipeline: &Value) -> Vec<(Component<'_>, Address)> {
-    let Some(spec) = pipeline["spec"].as_object() else {
-        return Vec::new();
-    };
-    let claims = components(spec).flat_map(|component| {
-        let addresses = addresses::of(&component).into_iter();
-        addresses.map(move |address| (component, address))
-    });
-    claims.collect()
-}
-
-/// What a pipeline listens on, as far as its status tells.
-fn held(pipeline: &Value) -> BTreeSet<String> {
-    let status = &pipeline["status"];
-    let told = status["addresses"].as_array().into_iter().flatten();
-    let told = told.filter(|_| status["configCheckResult"] == true);
-    told.filter_map(Value::as_str).map(String::from).collect()
-}
-
-/// Whether it cannot run whatever others do: then it is told to listen nowhere.
-fn is_faulty(pipeline: &Value) -> bool {
-    let status = &pipeline["status"];
-    let is_of_now = status["observedGeneration"] == pipeline["metadata"]["generation"];
-    is_of_now && status["configCheckResult"] == false && status["addresses"].is_null()
-}
-
-fn is_going(object: &Value) -> bool {
-    !object["metadata"]["deletionTimestamp"].is_null()
-}
-
-fn selector(runner: &Value) -> Option<&Map<String, Value>> {
-    runner.pointer("/spec/selector/matchLabels")?.as_object()
-}
-
-/// Whether a pipeline has every label that is selected by.
-fn selects(runner: &Value, pipeline: &Value) -> bool {
-    let labels = &pipeline["metadata"]["labels"];
-    let mut selected = selector(runner).into_iter().flatten();
-    selected.all(|(name, value)| labels.get(name) == Some(value))
-}
-
-fn has_api(runner: &Value) -> bool {
-    let of = |pointer| runner.pointer(pointer) == Some(&Value::Bool(true));
-    of("/spec/agent/api/enabled") || of("/spec/api/enabled")
-}
-
-fn api() -> Address {
-    Address {
-        protocol: "tcp",
-        place: API.to_owned(),
-        option: "",
-    }
-}
-
-/// What an object is called among those of all kinds and namespaces.
-fn name(object: &Value) -> String {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
-    let kind = text("/kind").unwrap_or_default();
-    let name = text("/metadata/name").unwrap_or_default();
-    match text("/metadata/namespace") {
-        Some(namespace) => format!("{kind} {namespace}/{name}"),
-        None => format!("{kind} {name}"),
-    }
 }
 
 #[cfg(test)]
@@ -320,6 +204,13 @@ mod tests {
                 "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
             },
         })
+    }
+
+    fn on_nodes(name: &str, created: &str, address: &str) -> Value {
+        let mut pipeline = pipeline(name, created, address);
+        let source = json!({"type": "prometheus_remote_write", "address": address});
+        pipeline["spec"]["sources"]["in"] = source;
+        pipeline
     }
 
     fn runner(name: &str, spec: &Value) -> Value {
@@ -385,6 +276,39 @@ mod tests {
     }
 
     #[test]
+    fn aggregators_have_each_port_once() {
+        // The host would have both, but not what leads to the Pods.
+        let pipelines = [
+            pipeline("new", "2", "127.0.0.2:9000"),
+            pipeline("old", "1", "127.0.0.1:9000"),
+        ];
+        assert_eq!(blamed(&pipelines, &anybody()), Some("old".to_owned()));
+    }
+
+    #[test]
+    fn one_pipeline_is_in_its_own_way_before_anybody_runs_it() {
+        let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+        let mut pipeline = pipeline("a", "1", "0.0.0.0:9000");
+        let mut said = |address: &str| {
+            let another = json!({"type": "vector", "address": address});
+            pipeline["spec"]["sources"]["other"] = another;
+            pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in", "other"]);
+            rules.check(&Candidate::create(&pipeline)).message()
+        };
+        assert_eq!(
+            said("127.0.0.1:9000"),
+            "spec.sources[other].address: Invalid value: \"127.0.0.1:9000\": tcp 127.0.0.1:9000 is not free where the source `in` listens on 0.0.0.0:9000; choose another port [address-free]"
+        );
+        assert_eq!(said("127.0.0.1:9001"), "");
+        // Once.
+        let equal = said("0.0.0.0:9000");
+        assert!(
+            equal.contains("[events-flow]") && !equal.contains("[address-free]"),
+            "{equal}"
+        );
+    }
+
+    #[test]
     fn only_who_is_run_by_the_same_vector_is_in_the_way() {
         let runners = ["a", "b"].map(|run| {
             let selector = json!({"matchLabels": {"run": run}});
@@ -422,6 +346,7 @@ mod tests {
 
     #[test]
     fn addresses_that_stand_for_all_take_every_other_with_the_port() {
+        let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}})];
         for (one, another, is_taken) in [
             ("0.0.0.0:9000", "0.0.0.0:9000", true),
             ("0.0.0.0:9000", "127.0.0.1:9000", true),
@@ -435,8 +360,8 @@ mod tests {
             ("systemd", "systemd#2", false),
         ] {
             for (one, another) in [(one, another), (another, one)] {
-                let pipelines = [pipeline("new", "2", one), pipeline("old", "1", another)];
-                let by = blamed(&pipelines, &anybody());
+                let pipelines = [on_nodes("new", "2", one), on_nodes("old", "1", another)];
+                let by = blamed(&pipelines, &agents);
                 assert_eq!(by.is_some(), is_taken, "{one} and {another}");
                 let shared = !ports(&pipelines[0]).is_disjoint(&ports(&pipelines[1]));
                 assert!(shared || !is_taken, "{one} and {another} are not found");
