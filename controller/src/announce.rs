@@ -225,10 +225,7 @@ fn cut(note: &str) -> String {
     if note.len() <= MAX_NOTE_BYTES {
         return note.to_owned();
     }
-    let mut end = MAX_NOTE_BYTES - '…'.len_utf8();
-    while !note.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = note.floor_char_boundary(MAX_NOTE_BYTES - '…'.len_utf8());
     format!("{}…", &note[..end])
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
+use crate::meant::did_you_mean;
 use crate::metadata;
 use crate::ruleset::Report;
 use crate::schema::{Additional, Schema};
@@ -131,50 +132,12 @@ fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Rep
     let known = parent
         .into_iter()
         .flat_map(|parent| parent.properties.keys());
-    let detail = match nearest(name, known.map(String::as_str)) {
-        Some(candidate) => format!("unknown field; did you mean `{candidate}`?"),
-        None => "unknown field; the API server would drop it".to_owned(),
+    let question = did_you_mean(name, known.map(String::as_str));
+    let detail = if question.is_empty() {
+        "unknown field; the API server would drop it".to_owned()
+    } else {
+        format!("unknown field{question}")
     };
     let error = FieldError::forbidden(below.to_path(), detail);
     metadata::report(report, "unknown", below, error);
-}
-
-/// Nothing that long is a slip of the pen, and comparing it would take time.
-const LONGEST_NAME: usize = 64;
-
-/// With how many names one is compared.
-const MOST_COMPARED: usize = 1000;
-
-/// The known name that was probably meant: the same in other case, or a slip or two away.
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if name.len() > LONGEST_NAME {
-        return None;
-    }
-    let lower = name.to_lowercase();
-    let length = name.chars().count();
-    let allowed = (1 + length / 5).min(3);
-    // What is much longer or shorter is not compared: that takes time for each of its letters.
-    let close = known.filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed);
-    let close = close.take(MOST_COMPARED);
-    let compared = close.map(|candidate| {
-        let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
-        (distance, candidate)
-    });
-    let meant = compared.filter(|(distance, _)| *distance <= allowed);
-    let nearest = meant.min_by_key(|(distance, _)| *distance);
-    nearest.map(|(_, candidate)| candidate)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slip_is_told_from_another_name() {
-        let known = ["storage", "engine", "size"];
-        assert_eq!(nearest("Storage", known.into_iter()), Some("storage"));
-        assert_eq!(nearest("sotrage", known.into_iter()), Some("storage"));
-        assert_eq!(nearest("colour", known.into_iter()), None);
-        assert_eq!(nearest("si", known.into_iter()), None);
-    }
 }

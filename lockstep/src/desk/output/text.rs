@@ -57,21 +57,13 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
 
 /// The line of a place, and where in it the place is.
 fn around<'a>(text: &'a str, place: &Place) -> (&'a str, std::ops::Range<usize>) {
-    let start = floor(text, place.span.start.min(text.len()));
+    let start = text.floor_char_boundary(place.span.start);
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
-    let end = floor(text, place.span.end.clamp(start, line_end));
-    let from = floor(text, line_start.max(start.saturating_sub(MAX_LINE_BYTES)));
-    let to = floor(text, line_end.min(end.max(start) + MAX_LINE_BYTES));
+    let end = text.floor_char_boundary(place.span.end.clamp(start, line_end));
+    let from = text.floor_char_boundary(line_start.max(start.saturating_sub(MAX_LINE_BYTES)));
+    let to = text.floor_char_boundary(line_end.min(end.max(start) + MAX_LINE_BYTES));
     let shown = text[from..to].trim_end_matches('\r');
     let end = (end - from).min(shown.len());
     (shown, (start - from).min(end)..end)
-}
-
-/// The nearest boundary of a character at or before a byte.
-fn floor(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }

@@ -171,3 +171,18 @@ impl Catalogue {
             .expect("a generated catalogue")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_compiled_by_the_compiler_of_the_vector_that_it_is_of() {
+        let locked = include_str!("../../../../Cargo.lock");
+        let vrl = format!(
+            "name = \"vrl\"\nversion = \"{}\"\n",
+            Catalogue::shipped().vrl
+        );
+        assert!(locked.contains(&vrl), "{vrl}");
+    }
+}

@@ -39,7 +39,6 @@ mod transforms;
 mod verdicts;
 mod workload;
 
-pub use addresses::Address;
 pub use agent::{Vector, VectorSpec};
 pub use aggregator::{
     Aggregator, Autoscaling, ClusterVectorAggregator, ClusterVectorAggregatorSpec,
@@ -48,7 +47,7 @@ pub use aggregator::{
 };
 pub use catalogue::Catalogue;
 pub use compilers::{Compiler, MakeCompiler, compile_by};
-pub use component::{Component, Family, components};
+pub use component::Family;
 pub use judge::judge;
 pub use pipeline::{
     ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,

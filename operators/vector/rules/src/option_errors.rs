@@ -7,7 +7,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
-use shared_validation::{BadValue, FieldError, FieldPath, nearest};
+use shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
 
 use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, Family};
@@ -59,8 +59,7 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
         let detail = format!(
             "Vector {} has no such {noun}{}",
             catalogue.version,
-            nearest(kind, known.into_iter())
-                .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+            did_you_mean(kind, known.into_iter())
         );
         let error = FieldError::invalid(path.child("type"), kind.as_str(), detail);
         return problems.add(Check::Options, error);
@@ -204,10 +203,8 @@ impl Say<'_> {
                 let known = self.options.names(self.value, &place);
                 for name in unexpected.iter().take(MOST_TOLD) {
                     let others = known.iter().filter(|other| *other != name);
-                    let meant = nearest(name, others.map(String::as_str));
-                    let meant =
-                        meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
-                    let detail = format!("`{}` has no such option{meant}", self.owner);
+                    let question = did_you_mean(name, others.map(String::as_str));
+                    let detail = format!("`{}` has no such option{question}", self.owner);
                     let error = FieldError::forbidden(below(&path, name), detail);
                     out.push(Found {
                         error,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use glob::{MatchOptions, Pattern};
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::{Settings, nearest};
+use shared_validation::{Settings, did_you_mean};
 
 use crate::catalogue::Catalogue;
 use crate::component::Family;
@@ -116,9 +116,8 @@ fn check(section: &Value) -> Result<(), String> {
         let known = Catalogue::shipped().kinds(family);
         for kind in tenants.denied(family) {
             if !known.contains(&kind.as_str()) {
-                let meant = nearest(kind, known.iter().copied());
-                let meant = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-                return Err(format!("there is no {} `{kind}`{meant}", family.noun()));
+                let question = did_you_mean(kind, known.iter().copied());
+                return Err(format!("there is no {} `{kind}`{question}", family.noun()));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath, nearest};
+use shared_validation::{FieldError, FieldPath, did_you_mean};
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, Family, components, is_pattern};
@@ -204,10 +204,8 @@ fn unknown(
     }
     let others = outputs.by_name.keys().map(String::as_str);
     let others = others.filter(|name| is_guessed && *name != to.id);
-    match nearest(input, others) {
-        Some(meant) => format!("no component has this output; did you mean `{meant}`?"),
-        None => "no component has this output".to_owned(),
-    }
+    let question = did_you_mean(input, others);
+    format!("no component has this output{question}")
 }
 
 fn types(
