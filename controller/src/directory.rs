@@ -75,6 +75,13 @@ impl Directory {
         }
     }
 
+    /// Has every object looked at again that would be in time: what all of them are judged by has changed.
+    pub fn look_at_all(&self) {
+        for (_, queue) in self.running() {
+            queue.hasten();
+        }
+    }
+
     /// What every loop works on and what waits, as JSON.
     pub fn queues(&self) -> Value {
         let running = self.running().into_iter();

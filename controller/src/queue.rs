@@ -149,6 +149,17 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.tell(state);
     }
 
+    /// Hands out all that waits for its time, behind whatever is more urgent.
+    pub(crate) fn hasten(&self) {
+        let mut state = self.state();
+        let keys: Vec<_> = state.entries.keys().cloned().collect();
+        for key in keys {
+            self.metrics.adds.inc();
+            state.add(key, Priority::Start, Duration::ZERO);
+        }
+        self.tell(state);
+    }
+
     /// How long a key waits at least.
     fn least(&self, priority: Priority) -> Duration {
         match priority {
@@ -320,6 +331,21 @@ mod tests {
     /// What is handed out without waiting.
     fn at_once(queue: &Queue<&'static str>) -> Option<&'static str> {
         queue.next().now_or_never().flatten()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_its_time_can_be_hastened_behind_what_is_urgent() {
+        let queue = queue();
+        queue.add("worked on", Priority::Change, NOW);
+        assert_eq!(at_once(&queue), Some("worked on"));
+        queue.add("later", Priority::Due, Duration::from_hours(1));
+        queue.hasten();
+        queue.add("urgent", Priority::Change, NOW);
+        assert_eq!(at_once(&queue), Some("urgent"));
+        assert_eq!(at_once(&queue), Some("later"));
+        assert_eq!(at_once(&queue), None);
+        queue.done(&"worked on", None);
+        assert_eq!(at_once(&queue), Some("worked on"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -83,7 +83,10 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose()?;
     let rulesets = kinds.rulesets();
-    let policy = args.policy.follow(&kinds.all, &mut registry);
+    let directory = Directory::default();
+    let of_policy = directory.clone();
+    let look_at_all = move || of_policy.look_at_all();
+    let policy = args.policy.follow(&kinds.all, &mut registry, look_at_all);
     let candidate = Candidate::new(
         client.clone(),
         &args.namespace,
@@ -105,7 +108,6 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         down if down.is_empty() => Ok(()),
         down => Err(down.join("\n")),
     };
-    let directory = Directory::default();
     let more = args.knocking.routes(&directory, &metrics);
     admin::serve(args.health_listen, registry, ready, more).await?;
     let arming = gate.map(|gate| {

@@ -33,8 +33,13 @@ fn parse(text: &str, rulesets: &Rulesets) -> anyhow::Result<Policy> {
 
 impl PolicyArgs {
     /// Puts the policy in force and keeps it fresh. One that cannot be taken leaves the last good one in
-    /// force: a typing error must neither stop the gate nor open it.
-    pub(crate) fn follow(&self, rulesets: &Rulesets, registry: &mut Registry) -> CurrentPolicy {
+    /// force: a typing error must neither stop the gate nor open it. Tells whenever another one is in force.
+    pub(crate) fn follow(
+        &self,
+        rulesets: &Rulesets,
+        registry: &mut Registry,
+        tell: impl Fn() + Send + 'static,
+    ) -> CurrentPolicy {
         let current = CurrentPolicy::default();
         let Some(path) = self.file.clone() else {
             return current;
@@ -64,7 +69,9 @@ impl PolicyArgs {
             let mut ticks = tokio::time::interval(LOOK_EVERY);
             loop {
                 ticks.tick().await;
-                follower.look();
+                if follower.look() {
+                    tell();
+                }
             }
         });
         current
@@ -82,20 +89,22 @@ struct Follower {
 }
 
 impl Follower {
-    fn look(&mut self) {
+    /// Whether another policy has come into force.
+    fn look(&mut self) -> bool {
         let text = match std::fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => format!("\0{error}"),
         };
         if self.seen.as_ref() == Some(&text) {
-            return;
+            return false;
         }
         let path = self.path.display();
         let policy = match text.strip_prefix('\0') {
             Some(error) => Err(anyhow::anyhow!("{error}")),
             None => parse(&text, &self.rulesets),
         };
+        let is_taken = policy.is_ok();
         match policy {
             Ok(policy) => {
                 tracing::info!(%path, "the policy is in force");
@@ -110,5 +119,6 @@ impl Follower {
             }
         }
         self.seen = Some(text);
+        is_taken
     }
 }

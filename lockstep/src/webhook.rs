@@ -54,7 +54,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let stop = serving::stop_signal()?;
     let mut registry = Registry::default();
     let rulesets = kinds::rulesets()?;
-    let policy = args.policy.follow(&rulesets, &mut registry);
+    let policy = args.policy.follow(&rulesets, &mut registry, || {});
     let metrics = Metrics::register(&mut registry);
     let limits = args.limits.limits();
     let crds = args.crds.follow(&rulesets);

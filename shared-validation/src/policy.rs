@@ -174,6 +174,10 @@ impl Policy {
                 let problem = format!("no such section; the sections are {}", known.join(", "));
                 return Err(PolicyError::Settings { section, problem });
             };
+            // A heading with nothing under it.
+            if value.is_null() {
+                continue;
+            }
             if let Err(problem) = (settings.check)(&value) {
                 return Err(PolicyError::Settings { section, problem });
             }

@@ -228,6 +228,27 @@ async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
     becomes("settings: {vector: {tenants: {deniedSinks: []}}}", &[]).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_changes_is_asked_of_what_stands() {
+    let vector = Vector::start().await;
+    let removed = vector.world.installation.remove_gate(&vector.world.cluster);
+    removed.expect("the gate is gone");
+    vector
+        .make("example", &remapping(".host = get_env_var!(\"HOST\")"))
+        .await;
+    let status = vector.status("example").await;
+    assert_eq!(status["configCheckResult"], false, "{status}");
+    let allowed = "settings: {vector: {tenants: {deniedFunctions: []}}}";
+    let set = vector.world.installation.set_policy(allowed);
+    set.expect("a policy");
+    eventually("it being valid", async || {
+        let object = vector.pipelines().get("example").await.ok()?;
+        (object.data["status"]["configCheckResult"] == true).then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| vector.world.fail(&error.to_string()));
+}
+
 #[test]
 fn the_desk_points_at_the_very_characters_of_a_program() {
     let directory = tempfile::tempdir().expect("a directory");

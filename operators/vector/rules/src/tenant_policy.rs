@@ -136,9 +136,13 @@ fn check(section: &Value) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
+    use shared_validation::{Policy, Ruleset, Rulesets};
 
     use super::*;
+    use crate::pipeline::VectorPipeline;
 
     #[test]
     fn what_an_installation_tells_takes_the_place_of_what_holds_without() {
@@ -168,6 +172,30 @@ mod tests {
             assert!(error.contains(problem), "{error}");
         }
         assert_eq!(check(&json!({})), Ok(()));
+    }
+
+    #[test]
+    fn a_policy_takes_the_section_and_names_what_it_does_not_take() {
+        let ruleset = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+        let rulesets = Rulesets::default().with(Arc::new(ruleset));
+        let read = |settings: Value| {
+            let policy = Policy::read(&json!({"settings": settings}), &rulesets);
+            policy.map_err(|error| error.to_string())
+        };
+        let section = json!({"tenants": {"deniedSinks": []}});
+        let policy = read(json!({"vector": section})).expect("it is taken");
+        assert_eq!(policy.settings("vector"), Some(&section));
+        assert_eq!(read(json!({"vector": null})), Ok(Policy::default()));
+        let error = read(json!({"vektor": null})).expect_err("no such section");
+        assert_eq!(
+            error,
+            "settings.vektor: no such section; the sections are vector"
+        );
+        let error = read(json!({"vector": {"tenants": {"files": 1}}})).expect_err("no list");
+        assert!(
+            error.starts_with("settings.vector: invalid type"),
+            "{error}"
+        );
     }
 
     #[test]
