@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
@@ -31,30 +31,9 @@ impl Address {
         })
     }
 
-    /// What any two have in common that can get in each other's way. None of a port that is chosen when it is
-    /// listened on.
-    pub(crate) fn port(&self) -> Option<String> {
-        match self.place.parse::<SocketAddr>() {
-            Ok(place) if place.port() == 0 => None,
-            Ok(place) => Some(format!("{} {}", self.protocol, place.port())),
-            Err(_) => Some(self.to_string()),
-        }
-    }
-
-    /// Whether one host cannot give both. Vector compares configurations by what is written; a host also knows
-    /// addresses that stand for all.
-    pub(crate) fn overlaps(&self, other: &Self) -> bool {
-        if self.port().is_none() || self.port() != other.port() {
-            return false;
-        }
-        let places = [self, other].map(|address| address.place.parse::<SocketAddr>().ok());
-        let [Some(one), Some(another)] = places.map(|place| place.map(|place| place.ip())) else {
-            return true;
-        };
-        // That of IPv6 stands for those of IPv4, too.
-        let has =
-            |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
-        one == another || has(one, another) || has(another, one)
+    /// As a host has it, where it is one of those.
+    pub(crate) fn socket(&self) -> Option<SocketAddr> {
+        self.place.parse().ok()
     }
 }
 

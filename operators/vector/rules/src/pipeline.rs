@@ -98,7 +98,7 @@ pub struct PipelineStatus {
 
     /// Where it listens; while it is not valid, where it would if others did not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 2048), inner(length(max = 64)))]
+    #[schemars(length(max = 100), inner(length(max = 64)))]
     pub addresses: Vec<String>,
 
     /// A fingerprint of what was judged, and by which rules.

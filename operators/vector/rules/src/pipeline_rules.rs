@@ -91,7 +91,7 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
             one_role,
         ),
     ];
-    rules.push(sharing::rule());
+    rules.extend(sharing::rules());
     rules.extend(tenants::rules());
     rules
 }

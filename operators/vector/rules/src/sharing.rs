@@ -4,6 +4,7 @@
 //! does not count.
 
 mod claim;
+mod own;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
-use crate::judged::Judged;
 use crate::pipeline::Pipeline;
-use crate::role::Role;
 use claim::{Claim, Listener};
-use stored::{api, has_api, held, is_faulty, is_going, name, selector};
+use own::MOST_ADDRESSES;
+use stored::{has_api, held, is_faulty, is_going, name, selector};
 
 pub use stored::{runs_together, together_with};
 
@@ -38,19 +38,30 @@ struct Taken {
     runner: String,
 }
 
-pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
-    Rule {
-        id: ADDRESS_FREE,
-        sentence: "No two components listen where one host lets only one, be they of one pipeline or of all that the same Vector runs. The loop knows the others, and tells the one that came later.",
+pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
+    let rule = |id, sentence, check| Rule {
+        id,
+        sentence,
         severity: Severity::Error,
         source: "https://github.com/kaasops/vector-operator/tree/main/docs",
         reads: &["spec.sources", "spec.sinks"],
-        check: address_free,
-    }
+        check,
+    };
+    [
+        rule(
+            "addresses-apart",
+            "No two components listen where one host lets only one.",
+            own::addresses_apart,
+        ),
+        rule(
+            ADDRESS_FREE,
+            "No other pipeline that the same Vector runs listens where this one does. The loop knows the others, and tells the one that came later.",
+            address_free,
+        ),
+    ]
 }
 
 fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    among_its_own(subject, findings);
     let told = subject.others.map(Vec::<Taken>::deserialize);
     for taken in told.into_iter().flatten().flatten() {
         let Taken {
@@ -67,43 +78,18 @@ fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) 
     }
 }
 
-/// Equal addresses are Vector's own to refuse.
-fn among_its_own<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let config = Judged::of(subject).config.as_object();
-    let sources = subject.object.spec().sources.as_ref();
-    let (Some(config), Some(role)) = (config, sources.and_then(Role::of)) else {
-        return;
-    };
-    let mut listeners: BTreeMap<String, Vec<Listener<'_>>> = BTreeMap::new();
-    for listener in Listener::all(config) {
-        let Some(port) = listener.address.port() else {
-            continue;
-        };
-        let before = listeners.entry(port).or_default();
-        let mut in_the_way = before
-            .iter()
-            .filter(|it| it.is_in_the_way_of(&listener, role));
-        if let Some(other) = in_the_way.find(|it| it.address.place != listener.address.place) {
-            let detail = format!(
-                "{} is not free where {} listens on {}; choose another port",
-                listener.address,
-                other.name(),
-                other.address.place
-            );
-            let place = listener.address.place.clone();
-            findings.push(FieldError::invalid(listener.path(), place, detail));
-        }
-        before.push(listener);
-    }
-}
-
 /// What a pipeline shares with any other that it may get in the way of; nothing, once it is being deleted.
 #[must_use]
 pub fn ports(pipeline: &Value) -> BTreeSet<String> {
     let Some(together) = together_with(pipeline).filter(|_| !is_going(pipeline)) else {
         return BTreeSet::new();
     };
-    let ports = Listener::of(pipeline).filter_map(|listener| listener.address.port());
+    let ports: Vec<_> = Listener::of(pipeline).map(|it| it.port).collect();
+    if ports.len() > MOST_ADDRESSES {
+        // It is refused for that, and shares nothing.
+        return BTreeSet::new();
+    }
+    let ports = ports.into_iter();
     ports.map(|port| format!("{together} {port}")).collect()
 }
 
@@ -145,36 +131,40 @@ pub fn taken(pipeline: &Value, others: &[Value], runners: &[Value]) -> Value {
         .iter()
         .filter(|other| other["metadata"]["uid"] != *uid);
     let others = others.filter(|other| !is_going(other) && !is_faulty(other));
-    let mut claims: Vec<_> = [pipeline]
-        .into_iter()
-        .chain(others)
-        .flat_map(|pipeline| Claim::all(pipeline, runners))
-        .collect();
-    claims.sort_by(|one, another| one.precedence().cmp(&another.precedence()));
-    let apis = runners.iter().filter(|runner| has_api(runner));
-    let apis: Vec<_> = apis.map(|runner| (runner, api())).collect();
-    let mut given: Vec<Claim<'_>> = Vec::new();
+    let mut claims: BTreeMap<String, Vec<Claim<'_>>> = BTreeMap::new();
+    for claim in Claim::all(pipeline, runners) {
+        claims
+            .entry(claim.listener.port.clone())
+            .or_default()
+            .push(claim);
+    }
+    for claim in others.flat_map(|other| Claim::all(other, runners)) {
+        if let Some(same_port) = claims.get_mut(&claim.listener.port) {
+            same_port.push(claim);
+        }
+    }
     let mut taken = Vec::new();
-    for claim in claims {
-        let by_api = apis
-            .iter()
-            .find(|(runner, api)| api.overlaps(&claim.listener.address) && claim.is_run_by(runner));
-        let by = match by_api {
-            Some((runner, _)) => Some(("its own API".to_owned(), *runner)),
-            None => given.iter().find_map(|it| it.keeps_from(&claim)),
-        };
-        match by {
-            Some((by, runner)) if std::ptr::eq(claim.pipeline, pipeline) => {
-                taken.push(Taken {
-                    at: claim.listener.path().as_str().to_owned(),
-                    address: claim.listener.address.to_string(),
-                    place: claim.listener.address.place,
-                    by,
-                    runner: name(runner),
-                });
+    for mut same_port in claims.into_values() {
+        same_port.sort_by(|one, another| one.precedence().cmp(&another.precedence()));
+        let mut given: Vec<Claim<'_>> = Vec::new();
+        for claim in same_port {
+            let by = match claim.api() {
+                Some(runner) => Some(("its own API".to_owned(), runner)),
+                None => given.iter().find_map(|it| it.keeps_from(&claim)),
+            };
+            match by {
+                Some((by, runner)) if std::ptr::eq(claim.pipeline, pipeline) => {
+                    taken.push(Taken {
+                        at: claim.listener.path().as_str().to_owned(),
+                        address: claim.listener.address.to_string(),
+                        place: claim.listener.address.place,
+                        by,
+                        runner: name(runner),
+                    });
+                }
+                Some(_) => {}
+                None => given.push(claim),
             }
-            Some(_) => {}
-            None => given.push(claim),
         }
     }
     if taken.is_empty() {
@@ -297,15 +287,36 @@ mod tests {
         };
         assert_eq!(
             said("127.0.0.1:9000"),
-            "spec.sources[other].address: Invalid value: \"127.0.0.1:9000\": tcp 127.0.0.1:9000 is not free where the source `in` listens on 0.0.0.0:9000; choose another port [address-free]"
+            "spec.sources[other].address: Invalid value: \"127.0.0.1:9000\": tcp 127.0.0.1:9000 is not free where the source `in` listens on 0.0.0.0:9000; choose another port [addresses-apart]"
         );
         assert_eq!(said("127.0.0.1:9001"), "");
         // Once.
         let equal = said("0.0.0.0:9000");
         assert!(
-            equal.contains("[events-flow]") && !equal.contains("[address-free]"),
+            equal.contains("[events-flow]") && !equal.contains("[addresses-apart]"),
             "{equal}"
         );
+    }
+
+    #[test]
+    fn who_listens_everywhere_is_refused_and_compared_with_nobody() {
+        let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+        let with = |count: u16| {
+            let mut pipeline = pipeline("a", "1", PORT);
+            for port in 0..count {
+                let address = format!("127.0.0.1:{}", 10_000 + port);
+                let source = json!({"type": "vector", "address": address});
+                pipeline["spec"]["sources"][format!("s{port}")] = source;
+            }
+            pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in"]);
+            pipeline
+        };
+        let (most, more) = (with(99), with(100));
+        assert_eq!((ports(&most).len(), ports(&more).len()), (100, 0));
+        let said = |pipeline| rules.check(&Candidate::create(pipeline)).message();
+        assert_eq!(said(&most), "");
+        let expected = "spec: Invalid value: listens on 101 addresses; at most 100 are compared with those of others [addresses-apart]";
+        assert_eq!(said(&more), expected);
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! What a pipeline is to have for itself.
 
+use std::net::IpAddr;
+use std::rc::Rc;
+
 use serde_json::{Map, Value};
 use shared_validation::FieldPath;
 
-use super::stored::{held, is_going, name, role, runs_together, selects, together_with};
+use super::stored::{
+    API_PORT, has_api, held, is_going, name, role, runs_together, selects, together_with,
+};
 use crate::addresses::{self, Address};
 use crate::component::{Component, Family, components};
 use crate::role::Role;
@@ -12,14 +17,18 @@ use crate::role::Role;
 pub(super) struct Listener<'a> {
     component: Component<'a>,
     pub(super) address: Address,
+    /// What any two have in common of which one can be in the way of the other: protocol and port.
+    pub(super) port: String,
+    /// None where there is no choice.
+    host: Option<IpAddr>,
 }
 
 impl<'a> Listener<'a> {
-    /// Those of a configuration.
+    /// Those of a configuration, but for ports that are chosen when they are listened on.
     pub(super) fn all(config: &'a Map<String, Value>) -> impl Iterator<Item = Self> {
         components(config).flat_map(|component| {
             let addresses = addresses::of(&component).into_iter();
-            addresses.map(move |address| Self { component, address })
+            addresses.filter_map(move |address| Self::new(component, address))
         })
     }
 
@@ -29,14 +38,33 @@ impl<'a> Listener<'a> {
         spec.flat_map(Self::all)
     }
 
-    /// Whether only one of them can listen, whoever comes first. An aggregator is sent to by its ports, of which it
-    /// has each once.
+    fn new(component: Component<'a>, address: Address) -> Option<Self> {
+        let socket = address.socket();
+        let port = match socket {
+            Some(socket) if socket.port() == 0 => return None,
+            Some(socket) => format!("{} {}", address.protocol, socket.port()),
+            None => address.to_string(),
+        };
+        Some(Self {
+            component,
+            address,
+            port,
+            host: socket.map(|socket| socket.ip()),
+        })
+    }
+
+    /// Whether only one of them can listen, whoever comes first: Vector compares what is written, a host also knows
+    /// addresses that stand for all. An aggregator is sent to by its ports, of which it has each once.
     pub(super) fn is_in_the_way_of(&self, other: &Self, role: Role) -> bool {
         let are_sent_to = role == Role::Aggregator
             && [self, other].map(|it| it.component.family) == [Family::Source; 2];
-        let port = self.address.port();
-        self.address.overlaps(&other.address)
-            || are_sent_to && port.is_some() && port == other.address.port()
+        let overlaps = match (self.host, other.host) {
+            (Some(one), Some(another)) => {
+                one == another || is_all_of(one, another) || is_all_of(another, one)
+            }
+            _ => true,
+        };
+        self.port == other.port && (are_sent_to || overlaps)
     }
 
     /// The field that names the address.
@@ -51,11 +79,16 @@ impl<'a> Listener<'a> {
     }
 }
 
+/// Whether an address stands for all of which another is one. That of IPv6 stands for those of IPv4, too.
+fn is_all_of(all: IpAddr, one: IpAddr) -> bool {
+    all.is_unspecified() && (all.is_ipv6() || one.is_ipv4())
+}
+
 /// One address that a pipeline is to listen on, among those who run it.
 pub(super) struct Claim<'a> {
     pub(super) pipeline: &'a Value,
     pub(super) listener: Listener<'a>,
-    pub(super) runners: Vec<&'a Value>,
+    runners: Rc<[&'a Value]>,
     role: Role,
     is_held: bool,
 }
@@ -69,13 +102,13 @@ impl<'a> Claim<'a> {
         let own = runners.iter().filter(|runner| {
             !is_going(runner) && runs_together(runner) == together && selects(runner, pipeline)
         });
-        let own: Vec<_> = own.collect();
+        let own: Rc<[_]> = own.collect();
         let held = held(pipeline);
         let claims = Listener::of(pipeline).map(|listener| Self {
             pipeline,
             is_held: held.contains(&listener.address.to_string()),
             listener,
-            runners: own.clone(),
+            runners: Rc::clone(&own),
             role,
         });
         claims.collect()
@@ -96,12 +129,16 @@ impl<'a> Claim<'a> {
             return None;
         }
         let mut runners = self.runners.iter();
-        let runner = runners.find(|runner| other.is_run_by(runner))?;
+        let is_same = |runner: &Value| other.runners.iter().any(|it| std::ptr::eq(*it, runner));
+        let runner = runners.find(|runner| is_same(runner))?;
         let by = format!("{} of {}", self.listener.name(), name(self.pipeline));
         Some((by, runner))
     }
 
-    pub(super) fn is_run_by(&self, runner: &Value) -> bool {
-        self.runners.iter().any(|it| std::ptr::eq(*it, runner))
+    /// Who runs it and has its port for Vector's own API.
+    pub(super) fn api(&self) -> Option<&'a Value> {
+        let is_api = self.listener.port == API_PORT;
+        let mut runners = self.runners.iter().filter(|_| is_api);
+        runners.find(|runner| has_api(runner)).copied()
     }
 }

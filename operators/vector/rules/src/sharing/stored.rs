@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::addresses::Address;
 use crate::role::Role;
 
-/// Where Vector's own API listens, in the Pods that run it.
-const API: &str = "[::]:8686";
+/// Where Vector's own API listens in the Pods that run it, at all of their addresses.
+pub(super) const API_PORT: &str = "tcp 8686";
 
 /// What may be run with what, by where it is: all agents' pipelines, and the aggregators' of each namespace and of
 /// none.
@@ -74,14 +73,6 @@ pub(super) fn selects(runner: &Value, pipeline: &Value) -> bool {
 pub(super) fn has_api(runner: &Value) -> bool {
     let of = |pointer| runner.pointer(pointer) == Some(&Value::Bool(true));
     of("/spec/agent/api/enabled") || of("/spec/api/enabled")
-}
-
-pub(super) fn api() -> Address {
-    Address {
-        protocol: "tcp",
-        place: API.to_owned(),
-        option: "",
-    }
 }
 
 /// What an object is called among those of all kinds and namespaces.

@@ -1,0 +1,48 @@
+//! What components of one pipeline have between them, before anybody runs it.
+
+use std::collections::BTreeMap;
+
+use shared_validation::{FieldError, FieldPath, Findings, Subject};
+
+use super::claim::Listener;
+use crate::judged::Judged;
+use crate::pipeline::Pipeline;
+use crate::role::Role;
+
+/// On how many addresses one pipeline listens at most: each is compared with those of others.
+pub(super) const MOST_ADDRESSES: usize = 100;
+
+pub(super) fn addresses_apart<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let config = Judged::of(subject).config.as_object();
+    let sources = subject.object.spec().sources.as_ref();
+    let (Some(config), Some(role)) = (config, sources.and_then(Role::of)) else {
+        return;
+    };
+    let all: Vec<_> = Listener::all(config).collect();
+    if all.len() > MOST_ADDRESSES {
+        let detail = format!(
+            "listens on {} addresses; at most {MOST_ADDRESSES} are compared with those of others",
+            all.len()
+        );
+        return findings.push(FieldError::invalid_hidden(FieldPath::new("spec"), detail));
+    }
+    let mut listeners: BTreeMap<String, Vec<Listener<'_>>> = BTreeMap::new();
+    for listener in all {
+        let before = listeners.entry(listener.port.clone()).or_default();
+        let mut in_the_way = before
+            .iter()
+            .filter(|it| it.is_in_the_way_of(&listener, role));
+        // Equal ones are Vector's own to refuse.
+        if let Some(other) = in_the_way.find(|it| it.address.place != listener.address.place) {
+            let detail = format!(
+                "{} is not free where {} listens on {}; choose another port",
+                listener.address,
+                other.name(),
+                other.address.place
+            );
+            let place = listener.address.place.clone();
+            findings.push(FieldError::invalid(listener.path(), place, detail));
+        }
+        before.push(listener);
+    }
+}
