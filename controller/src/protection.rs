@@ -100,7 +100,7 @@ impl<'a, R> Protection<'a, R> {
             }
             Reference::Keyed(key) => {
                 let watched = self.watched.iter().map(|(_, watched)| watched);
-                watched.flat_map(|watched| watched.keyed(key)).collect()
+                watched.flat_map(|watched| watched.places(key)).collect()
             }
         };
         for key in touched {

@@ -69,7 +69,7 @@ impl<K: Clone + Ord + Hash> Referrers<K> {
             let labels = object.labels().iter();
             let labels =
                 labels.map(|(name, value)| Reference::Labelled(name.clone(), value.clone()));
-            let keys = watch.keys(object).into_iter().map(Reference::Keyed);
+            let keys = watch.keys(object).into_keys().map(Reference::Keyed);
             let name = Reference::Named(object.name_any());
             for reference in labels.chain(keys).chain([name]) {
                 let namespace = object.namespace().unwrap_or_default();
@@ -133,7 +133,9 @@ mod tests {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
         let watch = Watch::dynamic(resource, |_| Vec::new()).keyed(|object| {
             let key = object["metadata"]["labels"]["key"].as_str();
-            key.into_iter().map(String::from).collect()
+            key.into_iter()
+                .map(|key| (key.to_owned(), json!({})))
+                .collect()
         });
         let change = Change { before, after };
         referrers.of(0, &watch, &change).into_iter().collect()

@@ -1,14 +1,15 @@
 //! The objects that others depend on, as the watches have brought them.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::index::Index;
-use crate::kept::{Kept, Key, Label, Store, key_of};
+use crate::kept::{Key, Label, Store, key_of};
 use crate::predicate::Change;
 use crate::reconcile::ReconcileError;
 use crate::watch::Watch;
@@ -17,8 +18,14 @@ use crate::watch::Watch;
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) store: Store,
-    /// Where each stands, by what its watch finds it under.
-    keys: Mutex<Index<Key, String>>,
+    keyed: Mutex<Keyed>,
+}
+
+/// Where objects are found, by what their watch finds them under, and what it tells of each there.
+#[derive(Default)]
+struct Keyed {
+    places: Index<Key, String>,
+    told: HashMap<Key, BTreeMap<String, Value>>,
 }
 
 impl Watched {
@@ -26,25 +33,45 @@ impl Watched {
     pub(crate) fn of(store: &Store) -> Self {
         Self {
             store: store.clone(),
-            keys: Mutex::default(),
+            keyed: Mutex::default(),
         }
     }
 
     /// Takes note of where an object is found from now on.
     pub(crate) fn saw(&self, watch: &Watch, change: &Change<'_, DynamicObject>) {
-        if let Some(object) = change.after.or(change.before).filter(|_| watch.is_keyed()) {
-            let keys = change.after.map(|after| watch.keys(after));
-            self.keys().set(&key_of(object), keys.unwrap_or_default());
+        let Some(object) = change.after.or(change.before).filter(|_| watch.is_keyed()) else {
+            return;
+        };
+        let told = change.after.map(|after| watch.keys(after));
+        let told = told.unwrap_or_default();
+        let place = key_of(object);
+        let mut keyed = self.keyed();
+        keyed.places.set(&place, told.keys().cloned().collect());
+        if told.is_empty() {
+            keyed.told.remove(&place);
+        } else {
+            keyed.told.insert(place, told);
         }
     }
 
     /// Those under a key, by where they are.
-    pub(crate) fn keyed(&self, key: &str) -> Vec<Key> {
-        self.keys().get(&key.to_owned()).cloned().collect()
+    pub(crate) fn places(&self, key: &str) -> Vec<Key> {
+        self.keyed().places.get(&key.to_owned()).cloned().collect()
     }
 
-    fn keys(&self) -> MutexGuard<'_, Index<Key, String>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is told of those under a key, by where they are.
+    fn told(&self, key: &str) -> Vec<(Key, Value)> {
+        let keyed = self.keyed();
+        let key = key.to_owned();
+        let told = keyed.places.get(&key).filter_map(|place| {
+            let told = keyed.told.get(place)?.get(&key)?;
+            Some((place.clone(), told.clone()))
+        });
+        told.collect()
+    }
+
+    fn keyed(&self) -> MutexGuard<'_, Keyed> {
+        self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,25 +146,18 @@ impl Related<'_> {
         }
     }
 
-    /// Those of a type that their watch [finds under a key](Watch::keyed), in whatever namespace, in the order of
-    /// their namespaces and names.
+    /// What is told of those of a type that their watch [finds under a key](Watch::keyed), in whatever namespace, in
+    /// the order of their namespaces and names.
     ///
     /// # Errors
     ///
     /// No watch is on that type.
-    pub fn keyed(
-        &self,
-        resource: &ApiResource,
-        key: &str,
-    ) -> Result<Vec<DynamicObject>, ReconcileError> {
+    pub fn keyed(&self, resource: &ApiResource, key: &str) -> Result<Vec<Value>, ReconcileError> {
         let watched = self.watched(&resource.group, &resource.kind)?;
-        let found = watched.into_iter().flat_map(|watched| {
-            let places = watched.keyed(key).into_iter();
-            places.filter_map(|place| Some((place.clone(), watched.store.get(&place)?)))
-        });
         // One that several watches bring is one.
-        let found: BTreeMap<_, Arc<Kept>> = found.collect();
-        Ok(found.values().map(|kept| kept.open()).collect())
+        let found = watched.into_iter().flat_map(|watched| watched.told(key));
+        let found: BTreeMap<_, _> = found.collect();
+        Ok(found.into_values().collect())
     }
 
     /// What the watches on a type have brought.

@@ -1,6 +1,6 @@
 //! What else is watched for an operator, besides its objects and their children.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub enum Reference {
 }
 
 type References = Arc<dyn Fn(&Value) -> Vec<Reference> + Send + Sync>;
-type Keys = Arc<dyn Fn(&Value) -> Vec<String> + Send + Sync>;
+type Keys = Arc<dyn Fn(&Value) -> Vec<(String, Value)> + Send + Sync>;
 type Predicate = Arc<dyn Fn(&Change<'_, DynamicObject>) -> bool + Send + Sync>;
 
 /// What a watch has to do with what it watches.
@@ -104,10 +104,14 @@ impl Watch {
         self
     }
 
-    /// Finds what is watched under keys that are told of each object, as stored: what others of it have to do
-    /// with who refers to the same key. An object may well refer to a key that it is found under itself.
+    /// Finds what is watched under keys that are told of each object, as stored, each with what there is to tell of
+    /// the object to who refers to that key. This is held ready for each: it should be no more than is needed. An
+    /// object may well refer to a key that it is found under itself.
     #[must_use]
-    pub fn keyed(mut self, keys: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static) -> Self {
+    pub fn keyed(
+        mut self,
+        keys: impl Fn(&Value) -> Vec<(String, Value)> + Send + Sync + 'static,
+    ) -> Self {
         self.keys = Some(Arc::new(keys));
         self
     }
@@ -165,10 +169,10 @@ impl Watch {
             && self.config == watcher::Config::default()
     }
 
-    /// What an object is found under. Nothing where the author's function panics.
-    pub(crate) fn keys(&self, object: &DynamicObject) -> BTreeSet<String> {
+    /// What an object is found under, with what is told of it there. Nothing where the author's function panics.
+    pub(crate) fn keys(&self, object: &DynamicObject) -> BTreeMap<String, Value> {
         let Some(keys) = &self.keys else {
-            return BTreeSet::new();
+            return BTreeMap::new();
         };
         let value = serde_json::to_value(object).unwrap_or_default();
         let told = catch_unwind(AssertUnwindSafe(|| keys(&value)));

@@ -104,10 +104,17 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 .iter()
                 .map(|field| pointer::get(case.object, field));
             let inputs = fingerprint(read.map(|value| value.unwrap_or(&Value::Null)));
+            // What is wrong only among others is so for as long as they are there, and is never inherited.
+            let alone = case.others.is_some().then(|| {
+                let subject = Subject::new(case.operation, &object, before.as_ref(), settings);
+                run(rule, &subject)
+            });
             for error in found {
-                let was_there = inherited
-                    .iter()
-                    .any(|e| e.error_type == error.error_type && e.path == error.path);
+                let is_of_others = alone.as_ref().is_some_and(|alone| !alone.contains(&error));
+                let was_there = !is_of_others
+                    && inherited
+                        .iter()
+                        .any(|e| e.error_type == error.error_type && e.path == error.path);
                 let error = FieldError {
                     detail: format!("{} [{}]", error.detail, rule.id),
                     ..error
@@ -117,7 +124,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     layer: Layer::Rust,
                     at: error.path.clone(),
                     error,
-                    inputs: Some(inputs),
+                    inputs: (!is_of_others).then_some(inputs),
                 };
                 let said = match rule.severity {
                     Severity::Error => Action::Deny,

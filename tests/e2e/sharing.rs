@@ -101,7 +101,8 @@ async fn runs(world: &World, object: &Value, addresses: &[&str]) {
     becomes(world, object, "valid", |object| {
         let status = &object.data["status"];
         let is_ready = condition(object, "Ready").is_some_and(|ready| ready.status == "True");
-        is_ready && status["configCheckResult"] == true && status["addresses"] == json!(addresses)
+        let told = status["addresses"].as_array().cloned().unwrap_or_default();
+        is_ready && status["configCheckResult"] == true && told == addresses
     })
     .await;
 }
@@ -141,8 +142,8 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
     let pipelines = ["one", "two"].map(|name| aggregated(name, "0.0.0.0:9000"));
     for pipeline in &pipelines {
         make(&world, pipeline.clone()).await;
-        // Nobody runs them: they are in nobody's way.
-        runs(&world, pipeline, tcp).await;
+        // Nobody runs them: they are in nobody's way, and listen nowhere.
+        runs(&world, pipeline, &[]).await;
     }
     let [old, new] = by_age(&world, pipelines).await;
     let source = |pipeline: &Value| {
@@ -184,18 +185,16 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
     // Another set of labels, and they are not run together any more.
     let selector = json!({"spec": {"selector": {"matchLabels": {"run": "it"}}}});
     edit(&world, &aggregator, &selector).await;
-    runs(&world, &third, &[&listens(&third)]).await;
-    // With the label, each is run again: both listen already, and the elder goes on.
     for pipeline in [&third, &second] {
-        edit(
-            &world,
-            pipeline,
-            &json!({"metadata": {"labels": {"run": "it"}}}),
-        )
-        .await;
+        runs(&world, pipeline, &[]).await;
     }
-    waits(&world, &third, &source(&second)).await;
-    runs(&world, &second, &[&listens(&second)]).await;
+    // With the label, each is run again: who is so first listens, and the elder is the newcomer.
+    let label = json!({"metadata": {"labels": {"run": "it"}}});
+    edit(&world, &third, &label).await;
+    runs(&world, &third, &[&listens(&third)]).await;
+    edit(&world, &second, &label).await;
+    waits(&world, &second, &source(&third)).await;
+    runs(&world, &third, &[&listens(&third)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,27 +207,33 @@ async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
     let first = on_nodes("VectorPipeline", Some("team"), "first");
     make(&world, first.clone()).await;
     runs(&world, &first, &["tcp 0.0.0.0:9100"]).await;
-    let of_first =
-        "the sink `out` of VectorPipeline team/first, and Vector default/agents runs both";
     let tenants = on_nodes("VectorPipeline", Some(NAMESPACE), "second");
+    make(&world, tenants.clone()).await;
+    // A tenant is not told whose pipelines others are.
+    let of_another =
+        "a pipeline that is not of this namespace, and Vector default/agents runs both";
+    waits(&world, &tenants, of_another).await;
     let administrators = on_nodes("ClusterVectorPipeline", None, "third");
-    for later in [&tenants, &administrators] {
-        make(&world, later.clone()).await;
-        waits(&world, later, of_first).await;
-    }
+    make(&world, administrators.clone()).await;
+    let of = |pipeline: &str| {
+        format!("the sink `out` of VectorPipeline {pipeline}, and Vector default/agents runs both")
+    };
+    waits(&world, &administrators, &of("team/first")).await;
     // What holds an address keeps it, whoever is older: an old pipeline cannot take it from those that run.
     let listening = |address: &str| json!({"spec": {"sinks": {"out": {"address": address}}}});
     edit(&world, &first, &listening("0.0.0.0:9200")).await;
     runs(&world, &first, &["tcp 0.0.0.0:9200"]).await;
     let (holder, other) = holder(&world, &tenants, &administrators).await;
     edit(&world, &first, &listening("0.0.0.0:9100")).await;
-    let by = match holder["metadata"]["namespace"].as_str() {
-        Some(namespace) => format!("VectorPipeline {namespace}/second"),
-        None => "ClusterVectorPipeline third".to_owned(),
+    let hidden =
+        "a pipeline that is not of this namespace, and a Vector of another namespace runs both";
+    waits(&world, &first, hidden).await;
+    let by = match other["metadata"]["namespace"].as_str() {
+        Some(_) => of_another.to_owned(),
+        None => of("default/second"),
     };
-    let by = format!("the sink `out` of {by}, and Vector default/agents runs both");
-    waits(&world, &first, &by).await;
     waits(&world, other, &by).await;
+    runs(&world, holder, &["tcp 0.0.0.0:9100"]).await;
 }
 
 /// Which of two gets what both wait for, and which does not.

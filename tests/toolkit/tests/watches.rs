@@ -73,11 +73,8 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
     }
     if let Some(port) = port {
         let found = request.related().keyed(&readers_of_all(), port)?;
-        let names = found.iter().map(|it| {
-            let namespace = it.namespace().unwrap_or_default();
-            format!("{namespace}/{}", it.name_any())
-        });
-        told.insert("port", names.collect::<Vec<_>>().join(" and "));
+        let names: Vec<_> = found.iter().filter_map(Value::as_str).collect();
+        told.insert("port", names.join(" and "));
     }
     let name = &request.raw_parent()["metadata"]["name"];
     SyncResponse::new().child(&json!({
@@ -121,7 +118,15 @@ fn watches() -> [Watch; 3] {
                     .is_some_and(|secret| secret.annotations().contains_key("quiet"))
             }),
         maps.labels("app").metadata_only(),
-        same_port.keyed(move |object| port(object).into_iter().collect()),
+        same_port.keyed(move |object| {
+            let of = |pointer| object.pointer(pointer).and_then(Value::as_str);
+            let (namespace, name) = (of("/metadata/namespace"), of("/metadata/name"));
+            let name = [namespace, name].map(Option::unwrap_or_default).join("/");
+            port(object)
+                .map(|port| (port, name.into()))
+                .into_iter()
+                .collect()
+        }),
     ]
 }
 

@@ -1,6 +1,5 @@
 //! The step of all kinds: an object is judged, and its status tells of it.
 
-use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -76,7 +75,7 @@ impl<K: Kind> Reconcile for Judging<K> {
     }
 
     fn others(&self, object: &Value, related: Related<'_>) -> Result<Value, ReconcileError> {
-        self.neighbours.taken(object, related)
+        self.neighbours.shared(object, related)
     }
 
     fn is_settled(&self, object: &Value, others: &Value) -> bool {
@@ -86,11 +85,10 @@ impl<K: Kind> Reconcile for Judging<K> {
     fn judged(&self, object: &Value, others: &Value, verdict: &Verdict) -> Map<String, Value> {
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
         let role = sources.and_then(Role::of).map(Role::as_str);
-        let of_pipelines = [
-            ("role".to_owned(), json!(role)),
-            ("addresses".to_owned(), json!(addresses(object, verdict))),
-        ];
-        let of_pipelines = self.has_role.then_some(of_pipelines);
+        let role = self.has_role.then_some(("role".to_owned(), json!(role)));
+        // What could not be judged goes on as before.
+        let listens = self.has_role && verdict.is_conclusive();
+        let listens = listens.then(|| listens_on(object, others, verdict));
         let reason = (!verdict.is_valid()).then(|| shortened(verdict.message()));
         let fields = json!({
             "configCheckResult": verdict.is_valid(),
@@ -102,8 +100,8 @@ impl<K: Kind> Reconcile for Judging<K> {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
-        let of_pipelines = of_pipelines.into_iter().flatten();
-        fields.into_iter().chain(of_pipelines).collect()
+        let listens = listens.into_iter().flatten();
+        fields.into_iter().chain(role).chain(listens).collect()
     }
 
     async fn reconcile(&self, _: &SyncRequest<'_, K>) -> Result<Progress, ReconcileError> {
@@ -125,12 +123,19 @@ impl<K: Kind> Reconcile for Judging<K> {
     }
 }
 
-/// Where a pipeline listens, or would if others did not. None of one that cannot run for another reason.
-fn addresses(object: &Value, verdict: &Verdict) -> Option<BTreeSet<String>> {
+/// Where a pipeline listens and who runs it, or what it waits for. Nothing of one that cannot run for another reason.
+fn listens_on(object: &Value, others: &Value, verdict: &Verdict) -> Map<String, Value> {
     let mut errors = verdict.errors.iter();
     let could_run = errors.all(|violation| violation.rule == sharing::ADDRESS_FREE);
-    let addresses = could_run.then(|| sharing::listens_on(object));
-    addresses.filter(|addresses| !addresses.is_empty())
+    let waits = !verdict.is_valid();
+    let addresses = could_run.then(|| sharing::addresses(object, others, waits));
+    let run_by = (!waits).then(|| sharing::run_by(others));
+    let fields = [("addresses", addresses), ("runBy", run_by)];
+    let told = fields.into_iter().map(|(name, texts)| {
+        let texts = texts.filter(|texts| !texts.is_empty());
+        (name.to_owned(), json!(texts))
+    });
+    told.collect()
 }
 
 /// The beginning of a text that is too long for a status.

@@ -1,10 +1,7 @@
 //! What a pipeline shares a Vector with, as the watches bring it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use controller::predicate::Change;
 use controller::{ReconcileError, Reference, Related, Watch};
-use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::Value;
 use vector_rules::sharing;
@@ -47,47 +44,43 @@ impl Neighbours {
             Watch::dynamic(resource.clone(), |pipeline| {
                 references(sharing::ports(pipeline))
             })
-            .keyed(|pipeline| sharing::ports(pipeline).into_iter().collect())
-            .when(|change| differs(change, sharing::seen_by_others))
+            .keyed(sharing::told_of_pipeline)
+            .when(|change| differs(change, sharing::told_of_pipeline))
         });
         let runners = self.runners.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {
-                let listens = !sharing::ports(pipeline).is_empty();
-                references(sharing::together_with(pipeline).filter(|_| listens))
+                references(sharing::runners(pipeline))
             })
-            .keyed(|runner| vec![sharing::runs_together(runner)])
-            .when(|change| differs(change, sharing::seen_by_pipelines))
+            .keyed(sharing::told_of_runner)
+            .when(|change| differs(change, sharing::told_of_runner))
         });
         pipelines.chain(runners).collect()
     }
 
-    /// Which addresses of a pipeline others have.
-    pub(crate) fn taken(
+    /// What a pipeline shares with others.
+    pub(crate) fn shared(
         &self,
         pipeline: &Value,
         related: Related<'_>,
     ) -> Result<Value, ReconcileError> {
-        let ports = sharing::ports(pipeline);
-        let Some(together) = sharing::together_with(pipeline).filter(|_| !ports.is_empty()) else {
+        let Some(key) = sharing::runners(pipeline) else {
             return Ok(Value::Null);
         };
-        let find = |resources: &[ApiResource], keys: &BTreeSet<String>| {
-            let mut found = BTreeMap::new();
+        let find = |resources: &[ApiResource], keys: &[String]| {
+            let mut found = Vec::new();
             for resource in resources {
                 for key in keys {
-                    let objects = related.keyed(resource, key)?.into_iter();
-                    // One that shares several ports is one.
-                    found.extend(objects.map(|object| (object.uid(), as_json(&object))));
+                    found.extend(related.keyed(resource, key)?);
                 }
             }
-            Ok(found.into_values().collect::<Vec<_>>())
+            Ok(found)
         };
-        let runners = find(&self.runners, &BTreeSet::from([together]))?;
+        let runners = find(&self.runners, &[key])?;
         if runners.is_empty() {
             return Ok(Value::Null);
         }
-        let others = find(&self.pipelines, &ports)?;
-        Ok(sharing::taken(pipeline, &others, &runners))
+        let others = find(&self.pipelines, &sharing::ports(pipeline))?;
+        Ok(sharing::shared(pipeline, others, runners))
     }
 }
 
@@ -96,9 +89,5 @@ fn references(keys: impl IntoIterator<Item = String>) -> Vec<Reference> {
 }
 
 fn differs<T: PartialEq>(change: &Change<'_, DynamicObject>, of: impl Fn(&Value) -> T) -> bool {
-    change.differs(|object| of(&as_json(object)))
-}
-
-fn as_json(object: &DynamicObject) -> Value {
-    serde_json::to_value(object).unwrap_or_default()
+    change.differs(|object| of(&serde_json::to_value(object).unwrap_or_default()))
 }

@@ -96,10 +96,15 @@ pub struct PipelineStatus {
     #[schemars(length(max = 32768))]
     pub reason: Option<String>,
 
-    /// Where it listens; while it is not valid, where it would if others did not.
+    /// Where it listens, if anything runs it; while it is not valid, what others have of that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(max = 64)))]
     pub addresses: Vec<String>,
+
+    /// Who runs it, if it listens anywhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 512)))]
+    pub run_by: Vec<String>,
 
     /// A fingerprint of what was judged, and by which rules.
     #[serde(

@@ -1,27 +1,33 @@
 //! What pipelines have between them that one Vector runs: the addresses where they listen.
 //!
-//! Who holds an address keeps it. Of those who do not, the eldest gets it; one that cannot run for another reason
-//! does not count.
+//! Who listens already goes on, beside those whom the same Vector runs. Of the others the eldest gets the address; one
+//! that cannot run for another reason does not count.
 
 mod claim;
+mod listener;
 mod own;
+mod runner;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
 use crate::pipeline::Pipeline;
-use claim::{Claim, Listener};
+use crate::role::Role;
+use claim::Claim;
+use listener::Listener;
 use own::MOST_ADDRESSES;
-use stored::{has_api, held, is_faulty, is_going, name, selector};
-
-pub use stored::{runs_together, together_with};
+use runner::Runner;
+use stored::{is_going, is_invalid, is_told, role, together};
 
 /// The rule that tells of it.
 pub const ADDRESS_FREE: &str = "address-free";
+
+/// Of how many who run it a status tells.
+const MOST_RUNNERS: usize = 64;
 
 /// An address of a pipeline that it cannot have, as the rule is told of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +42,15 @@ struct Taken {
     by: String,
     /// Who runs both.
     runner: String,
+}
+
+/// What a pipeline shares with others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Shared {
+    /// Those who run it.
+    run_by: Vec<String>,
+    /// What others have there.
+    taken: Vec<Taken>,
 }
 
 pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
@@ -62,8 +77,8 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
 }
 
 fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let told = subject.others.map(Vec::<Taken>::deserialize);
-    for taken in told.into_iter().flatten().flatten() {
+    let shared = subject.others.map(Shared::deserialize);
+    for taken in shared.into_iter().flatten().flat_map(|it| it.taken) {
         let Taken {
             address,
             by,
@@ -78,99 +93,190 @@ fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) 
     }
 }
 
-/// What a pipeline shares with any other that it may get in the way of; nothing, once it is being deleted.
+/// Under which ports a pipeline may have something in common with others.
 #[must_use]
-pub fn ports(pipeline: &Value) -> BTreeSet<String> {
-    let Some(together) = together_with(pipeline).filter(|_| !is_going(pipeline)) else {
-        return BTreeSet::new();
+pub fn ports(pipeline: &Value) -> Vec<String> {
+    let Some(role) = role(pipeline) else {
+        return Vec::new();
     };
-    let ports: Vec<_> = Listener::of(pipeline).map(|it| it.port).collect();
-    if ports.len() > MOST_ADDRESSES {
-        // It is refused for that, and shares nothing.
-        return BTreeSet::new();
-    }
+    let ports: BTreeSet<_> = listeners(pipeline).into_iter().map(|it| it.port).collect();
     let ports = ports.into_iter();
-    ports.map(|port| format!("{together} {port}")).collect()
-}
-
-/// Where a pipeline listens, as its status tells.
-#[must_use]
-pub fn listens_on(pipeline: &Value) -> BTreeSet<String> {
-    let listeners = Listener::of(pipeline);
-    listeners
-        .map(|listener| listener.address.to_string())
+    ports
+        .map(|port| under(&together(pipeline, role), &port))
         .collect()
 }
 
-/// What is known of a pipeline that matters to others: where it listens, by what it is selected, and whether it
-/// does or cannot.
+/// Under which key those are found that may run a pipeline; none where that does not matter to it.
 #[must_use]
-pub fn seen_by_others(pipeline: &Value) -> impl PartialEq + use<> {
-    (
-        ports(pipeline),
-        pipeline["metadata"]["labels"].clone(),
-        held(pipeline),
-        is_faulty(pipeline),
-    )
+pub fn runners(pipeline: &Value) -> Option<String> {
+    let role = role(pipeline)?;
+    (!listeners(pipeline).is_empty()).then(|| together(pipeline, role))
 }
 
-/// What is known of who runs pipelines that matters to them.
+/// What others are told of a pipeline, by port: where it is to listen. Nothing of one that is being deleted, and of
+/// one that is invalid only what it waits for.
 #[must_use]
-pub fn seen_by_pipelines(runner: &Value) -> impl PartialEq + use<> {
-    (is_going(runner), selector(runner).cloned(), has_api(runner))
+pub fn told_of_pipeline(pipeline: &Value) -> Vec<(String, Value)> {
+    let Some(role) = role(pipeline).filter(|_| !is_going(pipeline)) else {
+        return Vec::new();
+    };
+    let together = together(pipeline, role);
+    let mut told: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
+    for listener in listeners(pipeline) {
+        if !is_invalid(pipeline) || is_told(pipeline, &listener.address.to_string()) {
+            let claims = told.entry(under(&together, &listener.port)).or_default();
+            claims.push(Claim::new(pipeline, &listener));
+        }
+    }
+    let told = told.into_iter();
+    told.map(|(port, claims)| (port, json!(claims))).collect()
 }
 
-/// Which addresses of a pipeline are taken by others, in the form that the rule reads; null when none is.
+/// What pipelines are told of one who may run them.
+#[must_use]
+pub fn told_of_runner(runner: &Value) -> Vec<(String, Value)> {
+    if is_going(runner) {
+        return Vec::new();
+    }
+    let role = if runner["kind"] == "Vector" {
+        Role::Agent
+    } else {
+        Role::Aggregator
+    };
+    vec![(together(runner, role), json!(Runner::new(runner)))]
+}
+
+/// What a pipeline shares: who runs it, and which of its addresses others have there, in the form that the rule
+/// reads. Null where nobody runs it.
 ///
-/// `others` are those that may be run together with it and share a port, itself among them or not; `runners` those
-/// that may run them. All are objects as stored, with their kinds.
+/// `others` is what is told of those under its ports, itself among them or not; `runners` of those who may run it.
 #[must_use]
-pub fn taken(pipeline: &Value, others: &[Value], runners: &[Value]) -> Value {
-    let uid = &pipeline["metadata"]["uid"];
-    let others = others
-        .iter()
-        .filter(|other| other["metadata"]["uid"] != *uid);
-    let others = others.filter(|other| !is_going(other) && !is_faulty(other));
-    let mut claims: BTreeMap<String, Vec<Claim<'_>>> = BTreeMap::new();
-    for claim in Claim::all(pipeline, runners) {
-        claims
-            .entry(claim.listener.port.clone())
-            .or_default()
-            .push(claim);
+pub fn shared(pipeline: &Value, others: Vec<Value>, runners: Vec<Value>) -> Value {
+    let Some(role) = role(pipeline) else {
+        return Value::Null;
+    };
+    let listeners = listeners(pipeline);
+    let Some(first) = listeners.first() else {
+        return Value::Null;
+    };
+    let me = Claim::new(pipeline, first);
+    let others = others.into_iter();
+    let others = others.flat_map(|told| Vec::<Claim>::deserialize(told).unwrap_or_default());
+    let mut by_port: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
+    for other in others.filter(|other| other.uid != me.uid) {
+        by_port.entry(other.port.clone()).or_default().push(other);
     }
-    for claim in others.flat_map(|other| Claim::all(other, runners)) {
-        if let Some(same_port) = claims.get_mut(&claim.listener.port) {
-            same_port.push(claim);
-        }
-    }
-    let mut taken = Vec::new();
-    for mut same_port in claims.into_values() {
-        same_port.sort_by(|one, another| one.precedence().cmp(&another.precedence()));
-        let mut given: Vec<Claim<'_>> = Vec::new();
-        for claim in same_port {
-            let by = match claim.api() {
-                Some(runner) => Some(("its own API".to_owned(), runner)),
-                None => given.iter().find_map(|it| it.keeps_from(&claim)),
-            };
-            match by {
-                Some((by, runner)) if std::ptr::eq(claim.pipeline, pipeline) => {
-                    taken.push(Taken {
-                        at: claim.listener.path().as_str().to_owned(),
-                        address: claim.listener.address.to_string(),
-                        place: claim.listener.address.place,
-                        by,
-                        runner: name(runner),
-                    });
-                }
-                Some(_) => {}
-                None => given.push(claim),
-            }
-        }
-    }
-    if taken.is_empty() {
+    let runners = runners.into_iter();
+    let runners = runners.filter_map(|told| Runner::deserialize(told).ok());
+    let runners: BTreeMap<_, _> = runners
+        .filter(|runner| runner.runs(&me.labels))
+        .map(|runner| (runner.name.clone(), runner))
+        .collect();
+    if runners.is_empty() {
         return Value::Null;
     }
-    serde_json::to_value(taken).unwrap_or_default()
+    let mut taken = Vec::new();
+    for listener in &listeners {
+        let mine = Claim::new(pipeline, listener);
+        let by = runners.values().find_map(|runner| {
+            if runner.needs(&listener.port) {
+                return Some(("Vector's own API".to_owned(), runner));
+            }
+            let keeper = keeper(&mine, by_port.get(&listener.port)?, runner, role)?;
+            Some((told_to(&me, keeper), runner))
+        });
+        if let Some((by, runner)) = by {
+            taken.push(Taken {
+                at: listener.path().as_str().to_owned(),
+                address: listener.address.to_string(),
+                place: listener.address.place.clone(),
+                by,
+                runner: if me.may_know(&runner.namespace) {
+                    runner.name.clone()
+                } else {
+                    "a Vector of another namespace".to_owned()
+                },
+            });
+        }
+    }
+    json!(Shared {
+        run_by: runners.into_keys().collect(),
+        taken,
+    })
+}
+
+/// Who has what a pipeline claims, among those whom one runs.
+fn keeper<'a>(
+    mine: &'a Claim,
+    others: &'a [Claim],
+    runner: &Runner,
+    role: Role,
+) -> Option<&'a Claim> {
+    let others = others.iter().filter(|other| runner.runs(&other.labels));
+    let mut claims: Vec<_> = others.chain([mine]).collect();
+    claims.sort_by_cached_key(|claim| claim.precedence(&runner.name));
+    let mut given: Vec<&Claim> = Vec::new();
+    for claim in claims {
+        let mut before = given.iter();
+        let keeper =
+            before.find(|it| it.uid != claim.uid && it.spot.is_in_the_way_of(claim.spot, role));
+        match keeper {
+            Some(keeper) if std::ptr::eq(claim, mine) => return Some(keeper),
+            None if std::ptr::eq(claim, mine) => return None,
+            Some(_) => {}
+            None => given.push(claim),
+        }
+    }
+    None
+}
+
+/// What the author of a pipeline is told of another.
+fn told_to(me: &Claim, other: &Claim) -> String {
+    if me.may_know(&other.namespace) {
+        format!("{} of {}", other.listener, other.pipeline)
+    } else {
+        "a pipeline that is not of this namespace".to_owned()
+    }
+}
+
+/// Who runs a pipeline, of what it [shares](shared).
+#[must_use]
+pub fn run_by(shared: &Value) -> Vec<String> {
+    let shared = Shared::deserialize(shared);
+    let run_by = shared.map(|shared| shared.run_by).unwrap_or_default();
+    run_by.into_iter().take(MOST_RUNNERS).collect()
+}
+
+/// Where a pipeline listens that is run; where it would but for others, if it waits for these.
+#[must_use]
+pub fn addresses(pipeline: &Value, shared: &Value, waits: bool) -> Vec<String> {
+    let Ok(shared) = Shared::deserialize(shared) else {
+        return Vec::new();
+    };
+    let addresses: BTreeSet<_> = if waits {
+        shared
+            .taken
+            .into_iter()
+            .map(|taken| taken.address)
+            .collect()
+    } else {
+        let listeners = listeners(pipeline).into_iter();
+        listeners.map(|it| it.address.to_string()).collect()
+    };
+    addresses.into_iter().collect()
+}
+
+/// Where a pipeline is to listen. Nowhere, where that is more than is compared: it is refused for that.
+fn listeners(pipeline: &Value) -> Vec<Listener<'_>> {
+    let listeners: Vec<_> = Listener::of(pipeline).collect();
+    if listeners.len() > MOST_ADDRESSES {
+        return Vec::new();
+    }
+    listeners
+}
+
+fn under(together: &str, port: &str) -> String {
+    format!("{together} {port}")
 }
 
 #[cfg(test)]
@@ -220,21 +326,37 @@ mod tests {
         pipeline
     }
 
-    fn told(mut pipeline: Value, is_valid: bool, addresses: &Value) -> Value {
+    fn told(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: &[&str]) -> Value {
         pipeline["status"] = json!({
-            "configCheckResult": is_valid, "addresses": addresses, "observedGeneration": 1,
+            "configCheckResult": is_valid, "observedGeneration": 1,
+            "addresses": addresses, "runBy": run_by,
         });
         pipeline
     }
 
-    /// Who takes the address of the first from it.
+    /// What the first shares with the others.
+    fn shared_by(pipelines: &[Value], runners: &[Value]) -> Value {
+        let found =
+            |told: fn(&Value) -> Vec<(String, Value)>, objects: &[Value], keys: &[String]| {
+                let told = objects.iter().flat_map(told);
+                let found = told.filter(|(key, _)| keys.contains(key));
+                found.map(|(_, told)| told).collect()
+            };
+        let me = &pipelines[0];
+        let others = found(told_of_pipeline, pipelines, &ports(me));
+        let keys: Vec<_> = super::runners(me).into_iter().collect();
+        shared(me, others, found(told_of_runner, runners, &keys))
+    }
+
+    /// Who has the address of the first.
     fn blamed(pipelines: &[Value], runners: &[Value]) -> Option<String> {
-        let taken = taken(&pipelines[0], pipelines, runners);
-        let by = taken.pointer("/0/by")?.as_str()?;
+        let shared = shared_by(pipelines, runners);
+        let by = shared.pointer("/taken/0/by")?.as_str()?;
         Some(by.rsplit('/').next()?.to_owned())
     }
 
     const PORT: &str = "0.0.0.0:9000";
+    const TCP: &str = "tcp 0.0.0.0:9000";
 
     #[test]
     fn the_elder_keeps_an_address_and_who_holds_it_before() {
@@ -244,24 +366,35 @@ mod tests {
         let is = |name: &str| Some(name.to_owned());
         assert_eq!(blamed(&[new(), old()], &runners), is("old"));
         assert_eq!(blamed(&[old(), new()], &runners), None);
-        // The elder takes the address of the younger one.
-        let held = json!([format!("tcp {PORT}")]);
-        let holds = told(new(), true, &held);
-        assert_eq!(blamed(&[old(), holds.clone()], &runners), is("new"));
-        assert_eq!(blamed(&[holds.clone(), old()], &runners), None);
-        // Both hold it, having been run by different ones.
-        let both = [holds, told(old(), true, &held)];
+        // The elder is to listen where the younger one does.
+        let all = &["VectorAggregator team/all"];
+        let address = &[TCP];
+        let runs = told(new(), true, address, all);
+        assert_eq!(blamed(&[old(), runs.clone()], &runners), is("new"));
+        assert_eq!(blamed(&[runs.clone(), old()], &runners), None);
+        // Others have run it until now, or nobody has.
+        for run_by in [&["VectorAggregator team/other"][..], &[]] {
+            let elsewhere = told(old(), true, address, run_by);
+            assert_eq!(blamed(&[runs.clone(), elsewhere.clone()], &runners), None);
+            assert_eq!(blamed(&[elsewhere, runs.clone()], &runners), is("new"));
+        }
+        // Both have been run by it, before it selected otherwise.
+        let both = [runs, told(old(), true, address, all)];
         assert_eq!(blamed(&both, &runners), is("old"));
-        // It waits for another; it is wrong by itself; it was, and has been changed since; it goes.
-        let waits = told(old(), false, &held);
+        // What could not be judged goes on.
+        let unclear = told(new(), false, address, all);
+        assert_eq!(blamed(&[old(), unclear], &runners), is("new"));
+        // It waits for this address; for another; it is wrong by itself; it was, and has been changed since; it goes.
+        let waits = told(old(), false, address, &[]);
         assert_eq!(blamed(&[new(), waits], &runners), is("old"));
-        let mut faulty = told(old(), false, &Value::Null);
+        let waits = told(old(), false, &["tcp 0.0.0.0:9001"], &[]);
+        assert_eq!(blamed(&[new(), waits], &runners), None);
+        let mut faulty = told(old(), false, &[], &[]);
         assert_eq!(blamed(&[new(), faulty.clone()], &runners), None);
         faulty["metadata"]["generation"] = 2.into();
         assert_eq!(blamed(&[new(), faulty], &runners), is("old"));
         let mut going = old();
         going["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
-        assert!(ports(&going).is_empty());
         assert_eq!(blamed(&[new(), going], &runners), None);
     }
 
@@ -364,6 +497,7 @@ mod tests {
             ("[::]:9000", "127.0.0.1:9000", true),
             ("[::]:9000", "0.0.0.0:9000", true),
             ("0.0.0.0:9000", "[::1]:9000", false),
+            ("[::ffff:127.0.0.1]:9000", "127.0.0.1:9000", true),
             ("127.0.0.2:9000", "127.0.0.1:9000", false),
             ("0.0.0.0:9000", "0.0.0.0:9001", false),
             ("0.0.0.0:0", "0.0.0.0:0", false),
@@ -374,8 +508,8 @@ mod tests {
                 let pipelines = [on_nodes("new", "2", one), on_nodes("old", "1", another)];
                 let by = blamed(&pipelines, &agents);
                 assert_eq!(by.is_some(), is_taken, "{one} and {another}");
-                let shared = !ports(&pipelines[0]).is_disjoint(&ports(&pipelines[1]));
-                assert!(shared || !is_taken, "{one} and {another} are not found");
+                let shares = ports(&pipelines[0]) == ports(&pipelines[1]);
+                assert!(shares || !is_taken, "{one} and {another} are not found");
             }
         }
         let mut udp = pipeline("new", "2", PORT);
@@ -387,25 +521,46 @@ mod tests {
     #[test]
     fn the_api_of_who_runs_it_has_its_port() {
         let runners = [runner("r", &json!({"api": {"enabled": true}}))];
-        let mut taken = taken(&pipeline("new", "2", "0.0.0.0:8686"), &[], &runners);
-        assert_eq!(taken[0]["by"], "its own API");
-        assert_eq!(taken[0]["runner"], "VectorAggregator team/r");
-        taken = super::taken(&pipeline("new", "2", "0.0.0.0:8687"), &[], &runners);
-        assert_eq!(taken, Value::Null);
+        let shared = shared_by(&[pipeline("new", "2", "0.0.0.0:8686")], &runners);
+        assert_eq!(shared["taken"][0]["by"], "Vector's own API");
+        assert_eq!(shared["taken"][0]["runner"], "VectorAggregator team/r");
+        let shared = shared_by(&[pipeline("new", "2", "0.0.0.0:8687")], &runners);
+        assert_eq!(shared["taken"], json!([]));
+    }
+
+    #[test]
+    fn a_tenant_is_told_of_nothing_that_is_not_in_his_namespace() {
+        let mut old = on_nodes("old", "1", PORT);
+        old["metadata"]["namespace"] = "other".into();
+        let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}})];
+        let mut new = on_nodes("new", "2", PORT);
+        let taken = |new: &Value| shared_by(&[new.clone(), old.clone()], &agents)["taken"].clone();
+        assert_eq!(
+            taken(&new)[0]["by"],
+            "a pipeline that is not of this namespace"
+        );
+        assert_eq!(taken(&new)[0]["runner"], "a Vector of another namespace");
+        new["metadata"]["namespace"] = Value::Null;
+        assert_eq!(
+            taken(&new)[0]["by"],
+            "the source `in` of VectorPipeline other/old"
+        );
+        assert_eq!(taken(&new)[0]["runner"], "Vector n/a");
     }
 
     #[test]
     fn the_rule_names_the_field_and_who_has_the_address() {
         let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
-        let taken = taken(&pipelines[0], &pipelines, &anybody());
+        let shared = shared_by(&pipelines, &anybody());
         let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
         let candidate = Candidate::create(&pipelines[0]);
         assert!(rules.check(&candidate).is_valid(), "by itself");
-        let verdict = rules.check(&candidate.among(&taken));
+        let verdict = rules.check(&candidate.among(&shared));
         let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is taken by the source `in` of VectorPipeline team/old, and VectorAggregator team/all runs both; listen on another port, or have another run it by the labels that it selects [address-free]";
         assert_eq!(verdict.message(), expected);
+        assert!(verdict.inherited.is_empty());
         // What stands is not inherited: others have come.
         let candidate = Candidate::update(&pipelines[0], &pipelines[0]);
-        assert!(!rules.check(&candidate.among(&taken)).is_valid());
+        assert!(!rules.check(&candidate.among(&shared)).is_valid());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shared_validation::{FieldError, FieldPath, Findings, Subject};
 
-use super::claim::Listener;
+use super::listener::Listener;
 use crate::judged::Judged;
 use crate::pipeline::Pipeline;
 use crate::role::Role;
@@ -31,7 +31,7 @@ pub(super) fn addresses_apart<K: Pipeline>(subject: &Subject<'_, K>, findings: &
         let before = listeners.entry(listener.port.clone()).or_default();
         let mut in_the_way = before
             .iter()
-            .filter(|it| it.is_in_the_way_of(&listener, role));
+            .filter(|it| it.spot().is_in_the_way_of(listener.spot(), role));
         // Equal ones are Vector's own to refuse.
         if let Some(other) = in_the_way.find(|it| it.address.place != listener.address.place) {
             let detail = format!(
