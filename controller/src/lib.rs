@@ -13,6 +13,7 @@ mod conditions;
 mod cycle;
 mod directory;
 mod failable;
+mod filed;
 mod finalizers;
 mod handler;
 mod index;

@@ -234,8 +234,9 @@ impl<'a, R> Protection<'a, R> {
             after: Some(&object),
         };
         let of_each = self.watched.iter().map(|(at, _)| {
-            let watch = &self.cycle.watches[*at];
-            self.referrers.of(*at, watch, &change)
+            let filed = self.cycle.watches[*at].files(&object);
+            let keys = filed.map(|filed| filed.keys).unwrap_or_default();
+            self.referrers.of(*at, &change, keys)
         });
         of_each.flatten().collect()
     }

@@ -1,13 +1,13 @@
 //! The objects that others depend on, as the watches have brought them.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
+use crate::filed::Tellable;
 use crate::index::Index;
 use crate::kept::{Key, Label, Store, key_of};
 use crate::predicate::Change;
@@ -25,7 +25,7 @@ pub(crate) struct Watched {
 #[derive(Default)]
 struct Keyed {
     places: Index<Key, String>,
-    told: HashMap<Key, BTreeMap<String, Value>>,
+    told: HashMap<Key, Arc<dyn Tellable>>,
 }
 
 impl Watched {
@@ -37,20 +37,33 @@ impl Watched {
         }
     }
 
-    /// Takes note of where an object is found from now on.
-    pub(crate) fn saw(&self, watch: &Watch, change: &Change<'_, DynamicObject>) {
+    /// Takes note of where an object is found from now on. Gives the keys under which there is something else now.
+    pub(crate) fn saw(&self, watch: &Watch, change: &Change<'_, DynamicObject>) -> Vec<String> {
         let Some(object) = change.after.or(change.before).filter(|_| watch.is_keyed()) else {
-            return;
+            return Vec::new();
         };
-        let told = change.after.map(|after| watch.keys(after));
-        let told = told.unwrap_or_default();
         let place = key_of(object);
+        let filed = change.after.and_then(|after| watch.files(after));
+        let (keys, told) = filed.map(|filed| (filed.keys, filed.told)).unzip();
+        let keys: BTreeSet<_> = keys.unwrap_or_default();
+        let told = told.filter(|_| !keys.is_empty());
         let mut keyed = self.keyed();
-        keyed.places.set(&place, told.keys().cloned().collect());
-        if told.is_empty() {
-            keyed.told.remove(&place);
+        let came_or_went = keyed.places.set(&place, keys.clone());
+        let before = match &told {
+            Some(told) => keyed.told.insert(place, Arc::clone(told)),
+            None => keyed.told.remove(&place),
+        };
+        let is_as_before = match (before, told) {
+            (Some(before), Some(told)) => before.says_the_same_as(&*told),
+            // Who comes or goes, does so under all of his keys.
+            _ => true,
+        };
+        if is_as_before {
+            came_or_went
         } else {
-            keyed.told.insert(place, told);
+            let mut keys = keys;
+            keys.extend(came_or_went);
+            keys.into_iter().collect()
         }
     }
 
@@ -59,13 +72,13 @@ impl Watched {
         self.keyed().places.get(&key.to_owned()).cloned().collect()
     }
 
-    /// What is told of those under a key, by where they are.
-    fn told(&self, key: &str) -> Vec<(Key, Value)> {
+    /// What is told of those under any of these keys, by where they are.
+    fn told(&self, keys: &[String]) -> Vec<(Key, Arc<dyn Tellable>)> {
         let keyed = self.keyed();
-        let key = key.to_owned();
-        let told = keyed.places.get(&key).filter_map(|place| {
-            let told = keyed.told.get(place)?.get(&key)?;
-            Some((place.clone(), told.clone()))
+        let places: BTreeSet<_> = keys.iter().flat_map(|key| keyed.places.get(key)).collect();
+        let told = places.into_iter().filter_map(|place| {
+            let told = keyed.told.get(place)?;
+            Some((place.clone(), Arc::clone(told)))
         });
         told.collect()
     }
@@ -146,18 +159,33 @@ impl Related<'_> {
         }
     }
 
-    /// What is told of those of a type that their watch [finds under a key](Watch::keyed), in whatever namespace, in
-    /// the order of their namespaces and names.
+    /// What is told of those of a type that their watch [finds under any of these keys](Watch::keyed), in whatever
+    /// namespace, in the order of their namespaces and names. Of each once.
     ///
     /// # Errors
     ///
-    /// No watch is on that type.
-    pub fn keyed(&self, resource: &ApiResource, key: &str) -> Result<Vec<Value>, ReconcileError> {
+    /// No watch is on that type, or it tells something of another type than `T`.
+    pub fn keyed<T: Send + Sync + 'static>(
+        &self,
+        resource: &ApiResource,
+        keys: &[String],
+    ) -> Result<Vec<Arc<T>>, ReconcileError> {
         let watched = self.watched(&resource.group, &resource.kind)?;
         // One that several watches bring is one.
-        let found = watched.into_iter().flat_map(|watched| watched.told(key));
+        let found = watched.into_iter().flat_map(|watched| watched.told(keys));
         let found: BTreeMap<_, _> = found.collect();
-        Ok(found.into_values().collect())
+        let told = found.into_values().map(|told| told.into_any().downcast());
+        told.collect::<Result<_, _>>().map_err(|_| {
+            let message = format!(
+                "what the `Watch` on {} tells is not a {}; ask for what `Watch::keyed` gives",
+                resource.kind,
+                std::any::type_name::<T>()
+            );
+            ReconcileError::Permanent {
+                reason: "ToldOtherwise",
+                message,
+            }
+        })
     }
 
     /// What the watches on a type have brought.
@@ -184,4 +212,82 @@ fn read<T: DeserializeOwned>(object: &DynamicObject) -> Result<T, ReconcileError
         reason: "DependencyUnreadable",
         message: format!("'{}' cannot be read: {error}", object.name_any()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(name: &str, keys: &[&str], told: &str) -> Arc<DynamicObject> {
+        let metadata = json!({"name": name, "namespace": "n"});
+        let object = json!({"metadata": metadata, "keys": keys, "told": told});
+        Arc::new(serde_json::from_value(object).expect("an object"))
+    }
+
+    fn watch() -> Watch {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
+        Watch::dynamic(resource, |_| Vec::new()).keyed(|object: &Value| {
+            let keys = object["keys"].as_array().into_iter().flatten();
+            let keys = keys.filter_map(Value::as_str).map(String::from);
+            (keys.collect(), object["told"].to_string())
+        })
+    }
+
+    #[test]
+    fn keys_are_told_of_under_which_there_is_something_else_now() {
+        let (watch, watched) = (watch(), Watched::default());
+        let states = [
+            None,
+            Some(object("a", &["k", "l"], "it")),
+            Some(object("a", &["k", "l"], "it")),
+            Some(object("a", &["l", "m"], "it")),
+            Some(object("a", &["l", "n"], "else")),
+            Some(object("a", &[], "else")),
+            Some(object("a", &["l"], "else")),
+            None,
+        ];
+        let told = states.windows(2).map(|states| {
+            let (before, after) = (states[0].as_ref(), states[1].as_ref());
+            watched.saw(&watch, &Change { before, after })
+        });
+        let told: Vec<_> = told.map(|keys| keys.concat()).collect();
+        assert_eq!(told, ["kl", "", "km", "lmn", "ln", "l", "l"]);
+        let keyed = watched.keyed();
+        assert!(keyed.places.is_empty() && keyed.told.is_empty());
+    }
+
+    #[test]
+    fn what_is_found_under_several_keys_is_told_once() {
+        let watches = [watch()];
+        let watched = [Watched::default()];
+        for object in [
+            object("b", &["k"], "1"),
+            object("a", &["k", "l"], "2"),
+            object("c", &["m"], "3"),
+        ] {
+            let (before, after) = (None, Some(&object));
+            let keys = watched[0].saw(&watches[0], &Change { before, after });
+            assert!(!keys.is_empty());
+        }
+        let related = Related {
+            watches: &watches,
+            watched: &watched,
+            namespace: "",
+        };
+        let (resource, keys) = (&watches[0].resource, ["k", "l"].map(String::from));
+        let found = related
+            .keyed::<String>(resource, &keys)
+            .expect("they are watched");
+        assert_eq!(
+            found.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
+            ["\"2\"", "\"1\""]
+        );
+        let error = related
+            .keyed::<u8>(resource, &keys)
+            .expect_err("it is of another type");
+        assert!(error.to_string().contains("is not a u8"), "{error}");
+    }
 }

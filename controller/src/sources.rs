@@ -242,12 +242,12 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     /// Something has changed that others depend on: a round for each of them.
     fn saw_related(&self, at: usize, seen: &Seen<'_>) {
         let watch = &self.cycle.watches[at];
-        self.stores.related[at].saw(watch, &seen.change);
+        let retold = self.stores.related[at].saw(watch, &seen.change);
         if let Some(protection) = self.protection(at) {
             protection.saw(&seen.change);
         }
         if watch.is_worth_a_round(&seen.change) {
-            for key in self.referrers.of(at, watch, &seen.change) {
+            for key in self.referrers.of(at, &seen.change, retold) {
                 self.queue.add(key, priority(seen), Duration::ZERO);
             }
         }

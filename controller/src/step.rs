@@ -62,7 +62,7 @@ impl<R: Reconcile> Loop<R> {
             let watched = Watched::default();
             let told = |told: Told<'_>| {
                 if let Told::Seen(seen) = told {
-                    watched.saw(watch, &seen.change);
+                    drop(watched.saw(watch, &seen.change));
                 }
             };
             brings(all, &watched.store, told).await;

@@ -1,6 +1,5 @@
 //! What else is watched for an operator, besides its objects and their children.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 
+use crate::filed::Filed;
 use crate::predicate::Change;
 
 /// What an object says of others that it depends on, in its own namespace if nothing else is said.
@@ -23,7 +23,7 @@ pub enum Reference {
 }
 
 type References = Arc<dyn Fn(&Value) -> Vec<Reference> + Send + Sync>;
-type Keys = Arc<dyn Fn(&Value) -> Vec<(String, Value)> + Send + Sync>;
+type Keys = Arc<dyn Fn(&Value) -> Filed + Send + Sync>;
 type Predicate = Arc<dyn Fn(&Change<'_, DynamicObject>) -> bool + Send + Sync>;
 
 /// What a watch has to do with what it watches.
@@ -104,15 +104,19 @@ impl Watch {
         self
     }
 
-    /// Finds what is watched under keys that are told of each object, as stored, each with what there is to tell of
-    /// the object to who refers to that key. This is held ready for each: it should be no more than is needed. An
-    /// object may well refer to a key that it is found under itself.
+    /// Finds what is watched under keys that are told of each object, as stored, with what there is to tell of the
+    /// object to whoever refers to one of them. This is held ready for each object: it should be no more than is
+    /// needed. Whoever refers to a key has a round when this, or who is found there, is not as it was. An object may
+    /// well refer to a key that it is found under itself.
     #[must_use]
-    pub fn keyed(
+    pub fn keyed<T: PartialEq + Send + Sync + 'static>(
         mut self,
-        keys: impl Fn(&Value) -> Vec<(String, Value)> + Send + Sync + 'static,
+        keys: impl Fn(&Value) -> (Vec<String>, T) + Send + Sync + 'static,
     ) -> Self {
-        self.keys = Some(Arc::new(keys));
+        self.keys = Some(Arc::new(move |object| {
+            let (keys, told) = keys(object);
+            Filed::under(keys, told)
+        }));
         self
     }
 
@@ -169,17 +173,16 @@ impl Watch {
             && self.config == watcher::Config::default()
     }
 
-    /// What an object is found under, with what is told of it there. Nothing where the author's function panics.
-    pub(crate) fn keys(&self, object: &DynamicObject) -> BTreeMap<String, Value> {
-        let Some(keys) = &self.keys else {
-            return BTreeMap::new();
-        };
+    /// What an object is found under, with what is told of it there. None where the watch finds nothing so, or the
+    /// author's function panics.
+    pub(crate) fn files(&self, object: &DynamicObject) -> Option<Filed> {
+        let keys = self.keys.as_ref()?;
         let value = serde_json::to_value(object).unwrap_or_default();
-        let told = catch_unwind(AssertUnwindSafe(|| keys(&value)));
-        if told.is_err() {
+        let filed = catch_unwind(AssertUnwindSafe(|| keys(&value)));
+        if filed.is_err() {
             let name = &value["metadata"]["name"];
             tracing::error!(%name, "what the object is found under cannot be told: that panicked");
         }
-        told.unwrap_or_default().into_iter().collect()
+        filed.ok()
     }
 }

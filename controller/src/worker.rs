@@ -8,7 +8,7 @@ use futures::FutureExt;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use tokio::sync::watch;
-use tokio::task::coop;
+use tokio::task::yield_now;
 use tracing::Instrument;
 
 use crate::cycle::{Cycle, Next};
@@ -60,7 +60,7 @@ impl<R: Reconcile> Worker<'_, R> {
             self.queue.done(&key, again_after);
             // A round that finds all as it should be waits for nobody, and at a start there are thousands: whoever
             // else is on this thread, such as the one that renews the lease, has his turn in between.
-            coop::consume_budget().await;
+            yield_now().await;
         }
     }
 

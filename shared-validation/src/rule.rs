@@ -1,7 +1,7 @@
 //! One named thing that can be wrong.
 
 use std::any::Any;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use serde_json::Value;
 
@@ -68,9 +68,9 @@ pub struct Subject<'a, K> {
     pub old: Option<&'a K>,
     /// The section of the policy that is for the kind, if there is one.
     pub settings: Option<&'a Value>,
-    /// What is known of other objects, in the form that the kind's operator tells it. Only the loop knows of them:
-    /// a rule that asks finds nothing at the gate and at the desk.
-    pub others: Option<&'a Value>,
+    others: Option<&'a Value>,
+    /// Whether anybody has asked for others since that was last looked at.
+    is_asked_for_others: Cell<bool>,
     prepared: OnceCell<Box<dyn Any>>,
 }
 
@@ -87,6 +87,7 @@ impl<'a, K> Subject<'a, K> {
             old,
             settings,
             others: None,
+            is_asked_for_others: Cell::new(false),
             prepared: OnceCell::new(),
         }
     }
@@ -94,6 +95,18 @@ impl<'a, K> Subject<'a, K> {
     /// The same, among others.
     pub(crate) fn among(self, others: Option<&'a Value>) -> Self {
         Self { others, ..self }
+    }
+
+    /// What is known of other objects, in the form that the kind's operator tells it. Only the loop knows of them:
+    /// a rule that asks finds nothing at the gate and at the desk.
+    pub fn others(&self) -> Option<&'a Value> {
+        self.is_asked_for_others.set(true);
+        self.others
+    }
+
+    /// Whether anybody has been told of others since this was last asked.
+    pub(crate) fn has_told_of_others(&self) -> bool {
+        self.is_asked_for_others.take() && self.others.is_some()
     }
 
     /// What several rules need of the subject, made by the first that asks. All rules of a kind share one.

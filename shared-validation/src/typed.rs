@@ -1,5 +1,7 @@
 //! Layer 3: the Rust rules of a kind.
 
+use std::cell::LazyCell;
+
 use serde_json::Value;
 
 use crate::accepted::fingerprint;
@@ -85,8 +87,11 @@ impl<K: Kind> LayerJudge for Typed<K> {
         // among others is so today.
         let old = old.as_ref();
         let old = old.map(|old| Subject::new(case.operation, old, None, settings));
+        let alone =
+            LazyCell::new(|| Subject::new(case.operation, &object, before.as_ref(), settings));
         for rule in &self.rules {
             let found = run(rule, &subject);
+            let is_among_others = subject.has_told_of_others();
             if found.is_empty() {
                 continue;
             }
@@ -105,12 +110,11 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 .map(|field| pointer::get(case.object, field));
             let inputs = fingerprint(read.map(|value| value.unwrap_or(&Value::Null)));
             // What is wrong only among others is so for as long as they are there, and is never inherited.
-            let alone = case.others.is_some().then(|| {
-                let subject = Subject::new(case.operation, &object, before.as_ref(), settings);
-                run(rule, &subject)
-            });
+            let found_alone = is_among_others.then(|| run(rule, &alone));
             for error in found {
-                let is_of_others = alone.as_ref().is_some_and(|alone| !alone.contains(&error));
+                let is_of_others = found_alone
+                    .as_ref()
+                    .is_some_and(|found_alone| !found_alone.contains(&error));
                 let was_there = !is_of_others
                     && inherited
                         .iter()
@@ -184,4 +188,96 @@ fn run<K>(rule: &Rule<K>, subject: &Subject<'_, K>) -> Vec<FieldError> {
     let mut findings = Findings::default();
     (rule.check)(subject, &mut findings);
     findings.into_errors()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::candidate::Candidate;
+    use crate::ruleset::{Judge, Ruleset};
+
+    thread_local! {
+        /// How often each of the two rules has been asked.
+        static ASKED: [Cell<u32>; 2] = const { [Cell::new(0), Cell::new(0)] };
+    }
+
+    fn is_asked(rule: usize) {
+        ASKED.with(|asked| asked[rule].set(asked[rule].get() + 1));
+    }
+
+    #[derive(Deserialize)]
+    struct Neighbour {}
+
+    impl Kind for Neighbour {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Neighbour";
+
+        fn crd() -> Value {
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": "neighbours.example.com"},
+                "spec": {
+                    "group": Self::GROUP,
+                    "names": {"kind": Self::KIND, "plural": "neighbours"},
+                    "scope": "Namespaced",
+                    "versions": [{
+                        "name": Self::VERSION, "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": {"type": "object"}},
+                    }],
+                },
+            })
+        }
+
+        fn example() -> Value {
+            json!({})
+        }
+
+        fn rules() -> Vec<Rule<Self>> {
+            let rule = |id, check| Rule {
+                id,
+                sentence: "Nothing is as it should be.",
+                severity: Severity::Error,
+                source: "",
+                reads: &[],
+                check,
+            };
+            vec![
+                rule("alone", |_, findings| {
+                    is_asked(0);
+                    findings.invalid("", "", "is wrong");
+                }),
+                rule("among", |subject, findings| {
+                    is_asked(1);
+                    if let Some(others) = subject.others() {
+                        findings.invalid("", others.clone(), "is taken");
+                    }
+                }),
+            ]
+        }
+    }
+
+    #[test]
+    fn only_a_rule_that_was_told_of_others_is_asked_what_it_would_say_without_them() {
+        let rules = Ruleset::<Neighbour>::compile().expect("it compiles");
+        let metadata = json!({"name": "a", "namespace": "n"});
+        let object =
+            json!({"apiVersion": "example.com/v1", "kind": "Neighbour", "metadata": metadata});
+        let others = json!("it");
+        let asked = |candidate: &Candidate<'_>| {
+            ASKED.with(|asked| asked.iter().for_each(|count| count.set(0)));
+            let errors = rules.check(candidate).errors.len();
+            let asked = ASKED.with(|asked| [asked[0].get(), asked[1].get()]);
+            (errors, asked)
+        };
+        let candidate = || Candidate::create(&object);
+        assert_eq!(asked(&candidate()), (1, [1, 1]));
+        assert_eq!(asked(&candidate().among(&others)), (2, [1, 2]));
+    }
 }

@@ -72,8 +72,11 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
         told.insert("app", found);
     }
     if let Some(port) = port {
-        let found = request.related().keyed(&readers_of_all(), port)?;
-        let names: Vec<_> = found.iter().filter_map(Value::as_str).collect();
+        let keys = [port.clone()];
+        let found = request
+            .related()
+            .keyed::<String>(&readers_of_all(), &keys)?;
+        let names: Vec<_> = found.iter().map(|name| name.as_str()).collect();
         told.insert("port", names.join(" and "));
     }
     let name = &request.raw_parent()["metadata"]["name"];
@@ -122,10 +125,7 @@ fn watches() -> [Watch; 3] {
             let of = |pointer| object.pointer(pointer).and_then(Value::as_str);
             let (namespace, name) = (of("/metadata/namespace"), of("/metadata/name"));
             let name = [namespace, name].map(Option::unwrap_or_default).join("/");
-            port(object)
-                .map(|port| (port, name.into()))
-                .into_iter()
-                .collect()
+            (port(object).into_iter().collect(), name)
         }),
     ]
 }
@@ -312,9 +312,9 @@ async fn what_has_a_key_in_common_is_found_in_all_namespaces_and_among_those_tha
         .await
         .expect("it goes");
     readers.tells("r8", "port", "default/r8").await;
-    // Some each for these three, and none for the others.
+    // Some each for these three, of which the last may not be counted yet, and none for the others.
     let rounds = readers.rounds() - before;
-    assert!((4..=12).contains(&rounds), "{rounds}");
+    assert!((3..=12).contains(&rounds), "{rounds}");
 }
 
 /// A kubeconfig of an account that may do everything but read Secrets, until it is granted.

@@ -130,7 +130,12 @@ fn listens_on(object: &Value, others: &Value, verdict: &Verdict) -> Map<String, 
     let waits = !verdict.is_valid();
     let addresses = could_run.then(|| sharing::addresses(object, others, waits));
     let run_by = (!waits).then(|| sharing::run_by(others));
-    let fields = [("addresses", addresses), ("runBy", run_by)];
+    let held_back_by = (waits && could_run).then(|| sharing::held_back_by(others));
+    let fields = [
+        ("addresses", addresses),
+        ("runBy", run_by),
+        ("heldBackBy", held_back_by),
+    ];
     let told = fields.into_iter().map(|(name, texts)| {
         let texts = texts.filter(|texts| !texts.is_empty());
         (name.to_owned(), json!(texts))

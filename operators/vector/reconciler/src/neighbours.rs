@@ -1,8 +1,9 @@
 //! What a pipeline shares a Vector with, as the watches bring it.
 
-use controller::predicate::Change;
+use std::sync::Arc;
+
 use controller::{ReconcileError, Reference, Related, Watch};
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::ApiResource;
 use serde_json::Value;
 use vector_rules::sharing;
 
@@ -45,14 +46,12 @@ impl Neighbours {
                 references(sharing::ports(pipeline))
             })
             .keyed(sharing::told_of_pipeline)
-            .when(|change| differs(change, sharing::told_of_pipeline))
         });
         let runners = self.runners.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {
                 references(sharing::runners(pipeline))
             })
             .keyed(sharing::told_of_runner)
-            .when(|change| differs(change, sharing::told_of_runner))
         });
         pipelines.chain(runners).collect()
     }
@@ -66,28 +65,28 @@ impl Neighbours {
         let Some(key) = sharing::runners(pipeline) else {
             return Ok(Value::Null);
         };
-        let find = |resources: &[ApiResource], keys: &[String]| {
-            let mut found = Vec::new();
-            for resource in resources {
-                for key in keys {
-                    found.extend(related.keyed(resource, key)?);
-                }
-            }
-            Ok(found)
-        };
-        let runners = find(&self.runners, &[key])?;
+        let runners = told(related, &self.runners, &[key])?;
         if runners.is_empty() {
             return Ok(Value::Null);
         }
-        let others = find(&self.pipelines, &sharing::ports(pipeline))?;
-        Ok(sharing::shared(pipeline, others, runners))
+        let others = told(related, &self.pipelines, &sharing::ports(pipeline))?;
+        Ok(sharing::shared(pipeline, &others, &runners))
     }
+}
+
+/// What is told of those of several kinds that are found under any of these keys.
+fn told<T: Send + Sync + 'static>(
+    related: Related<'_>,
+    resources: &[ApiResource],
+    keys: &[String],
+) -> Result<Vec<Arc<T>>, ReconcileError> {
+    let mut told = Vec::new();
+    for resource in resources {
+        told.extend(related.keyed(resource, keys)?);
+    }
+    Ok(told)
 }
 
 fn references(keys: impl IntoIterator<Item = String>) -> Vec<Reference> {
     keys.into_iter().map(Reference::Keyed).collect()
-}
-
-fn differs<T: PartialEq>(change: &Change<'_, DynamicObject>, of: impl Fn(&Value) -> T) -> bool {
-    change.differs(|object| of(&serde_json::to_value(object).unwrap_or_default()))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
 
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
@@ -10,6 +9,7 @@ use shared_validation::{FieldError, FieldPath};
 use crate::component::{Component, Family, components};
 use crate::forms::Listening;
 use crate::problem::{Check, Problems};
+use crate::role::KUBERNETES_EVENTS;
 
 /// Where a component listens: the protocol, and the address as Vector compares it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,11 +29,6 @@ impl Address {
         names.fold(FieldPath::new(component.path()), |path, name| {
             path.child(name)
         })
-    }
-
-    /// As a host has it, where it is one of those.
-    pub(crate) fn socket(&self) -> Option<SocketAddr> {
-        self.place.parse().ok()
     }
 }
 
@@ -91,7 +86,9 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
     let kind = component.kind().unwrap_or_default();
     let mode = text("mode").unwrap_or_default();
     let claims = match (component.family, kind, mode) {
-        (Family::Source, "socket" | "syslog" | "statsd", "udp") => vec![at("udp", "address", None)],
+        (Family::Source, "socket" | "syslog" | "statsd" | KUBERNETES_EVENTS, "udp") => {
+            vec![at("udp", "address", None)]
+        }
         // Nobody looks whether two have one socket of the file system.
         (Family::Source, _, "unix" | "unix_datagram" | "unix_stream") => Vec::new(),
         (Family::Source, "opentelemetry", _) => {
@@ -109,6 +106,7 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
             | "heroku_logs"
             | "http"
             | "http_server"
+            | KUBERNETES_EVENTS
             | "logstash"
             | "prometheus_pushgateway"
             | "prometheus_remote_write"

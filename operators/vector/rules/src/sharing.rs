@@ -3,55 +3,33 @@
 //! Who listens already goes on, beside those whom the same Vector runs. Of the others the eldest gets the address; one
 //! that cannot run for another reason does not count.
 
-mod claim;
+mod claims;
+mod given;
+mod labels;
 mod listener;
 mod own;
+mod place;
 mod runner;
 mod stored;
+mod taken;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
 use crate::pipeline::Pipeline;
 use crate::role::Role;
-use claim::Claim;
-use listener::Listener;
-use own::MOST_ADDRESSES;
-use runner::Runner;
-use stored::{is_going, is_invalid, is_told, role, together};
+pub use claims::Claims;
+use claims::listeners;
+pub use runner::Runner;
+use stored::{is_going, role, together};
+pub use taken::shared;
+use taken::{Shared, Taken};
 
 /// The rule that tells of it.
 pub const ADDRESS_FREE: &str = "address-free";
-
-/// Of how many who run it a status tells.
-const MOST_RUNNERS: usize = 64;
-
-/// An address of a pipeline that it cannot have, as the rule is told of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Taken {
-    /// The field that names it.
-    at: String,
-    /// The address, as a configuration has it.
-    place: String,
-    /// With its protocol.
-    address: String,
-    /// Who has it.
-    by: String,
-    /// Who runs both.
-    runner: String,
-}
-
-/// What a pipeline shares with others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Shared {
-    /// Those who run it.
-    run_by: Vec<String>,
-    /// What others have there.
-    taken: Vec<Taken>,
-}
 
 pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
     let rule = |id, sentence, check| Rule {
@@ -77,7 +55,7 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
 }
 
 fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let shared = subject.others.map(Shared::deserialize);
+    let shared = subject.others().map(Shared::deserialize);
     for taken in shared.into_iter().flatten().flat_map(|it| it.taken) {
         let Taken {
             address,
@@ -99,11 +77,8 @@ pub fn ports(pipeline: &Value) -> Vec<String> {
     let Some(role) = role(pipeline) else {
         return Vec::new();
     };
-    let ports: BTreeSet<_> = listeners(pipeline).into_iter().map(|it| it.port).collect();
-    let ports = ports.into_iter();
-    ports
-        .map(|port| under(&together(pipeline, role), &port))
-        .collect()
+    let ports = listeners(pipeline).into_iter().map(|it| it.place.port);
+    under(&together(pipeline, role), ports)
 }
 
 /// Under which key those are found that may run a pipeline; none where that does not matter to it.
@@ -113,138 +88,42 @@ pub fn runners(pipeline: &Value) -> Option<String> {
     (!listeners(pipeline).is_empty()).then(|| together(pipeline, role))
 }
 
-/// What others are told of a pipeline, by port: where it is to listen. Nothing of one that is being deleted, and of
-/// one that is invalid only what it waits for.
+/// What others are told of a pipeline, and under which ports: where it is to listen. Nothing of one that is being
+/// deleted.
 #[must_use]
-pub fn told_of_pipeline(pipeline: &Value) -> Vec<(String, Value)> {
+pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, Claims) {
     let Some(role) = role(pipeline).filter(|_| !is_going(pipeline)) else {
-        return Vec::new();
+        return (Vec::new(), Claims::default());
     };
-    let together = together(pipeline, role);
-    let mut told: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
-    for listener in listeners(pipeline) {
-        if !is_invalid(pipeline) || is_told(pipeline, &listener.address.to_string()) {
-            let claims = told.entry(under(&together, &listener.port)).or_default();
-            claims.push(Claim::new(pipeline, &listener));
-        }
-    }
-    let told = told.into_iter();
-    told.map(|(port, claims)| (port, json!(claims))).collect()
+    let claims = Claims::told_of(pipeline);
+    let ports = claims.all.iter().map(|claim| claim.place.port.clone());
+    (under(&together(pipeline, role), ports), claims)
 }
 
-/// What pipelines are told of one who may run them.
+/// What pipelines are told of one who may run them, and under which key.
 #[must_use]
-pub fn told_of_runner(runner: &Value) -> Vec<(String, Value)> {
-    if is_going(runner) {
-        return Vec::new();
-    }
+pub fn told_of_runner(runner: &Value) -> (Vec<String>, Runner) {
     let role = if runner["kind"] == "Vector" {
         Role::Agent
     } else {
         Role::Aggregator
     };
-    vec![(together(runner, role), json!(Runner::new(runner)))]
-}
-
-/// What a pipeline shares: who runs it, and which of its addresses others have there, in the form that the rule
-/// reads. Null where nobody runs it.
-///
-/// `others` is what is told of those under its ports, itself among them or not; `runners` of those who may run it.
-#[must_use]
-pub fn shared(pipeline: &Value, others: Vec<Value>, runners: Vec<Value>) -> Value {
-    let Some(role) = role(pipeline) else {
-        return Value::Null;
-    };
-    let listeners = listeners(pipeline);
-    let Some(first) = listeners.first() else {
-        return Value::Null;
-    };
-    let me = Claim::new(pipeline, first);
-    let others = others.into_iter();
-    let others = others.flat_map(|told| Vec::<Claim>::deserialize(told).unwrap_or_default());
-    let mut by_port: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
-    for other in others.filter(|other| other.uid != me.uid) {
-        by_port.entry(other.port.clone()).or_default().push(other);
-    }
-    let runners = runners.into_iter();
-    let runners = runners.filter_map(|told| Runner::deserialize(told).ok());
-    let runners: BTreeMap<_, _> = runners
-        .filter(|runner| runner.runs(&me.labels))
-        .map(|runner| (runner.name.clone(), runner))
-        .collect();
-    if runners.is_empty() {
-        return Value::Null;
-    }
-    let mut taken = Vec::new();
-    for listener in &listeners {
-        let mine = Claim::new(pipeline, listener);
-        let by = runners.values().find_map(|runner| {
-            if runner.needs(&listener.port) {
-                return Some(("Vector's own API".to_owned(), runner));
-            }
-            let keeper = keeper(&mine, by_port.get(&listener.port)?, runner, role)?;
-            Some((told_to(&me, keeper), runner))
-        });
-        if let Some((by, runner)) = by {
-            taken.push(Taken {
-                at: listener.path().as_str().to_owned(),
-                address: listener.address.to_string(),
-                place: listener.address.place.clone(),
-                by,
-                runner: if me.may_know(&runner.namespace) {
-                    runner.name.clone()
-                } else {
-                    "a Vector of another namespace".to_owned()
-                },
-            });
-        }
-    }
-    json!(Shared {
-        run_by: runners.into_keys().collect(),
-        taken,
-    })
-}
-
-/// Who has what a pipeline claims, among those whom one runs.
-fn keeper<'a>(
-    mine: &'a Claim,
-    others: &'a [Claim],
-    runner: &Runner,
-    role: Role,
-) -> Option<&'a Claim> {
-    let others = others.iter().filter(|other| runner.runs(&other.labels));
-    let mut claims: Vec<_> = others.chain([mine]).collect();
-    claims.sort_by_cached_key(|claim| claim.precedence(&runner.name));
-    let mut given: Vec<&Claim> = Vec::new();
-    for claim in claims {
-        let mut before = given.iter();
-        let keeper =
-            before.find(|it| it.uid != claim.uid && it.spot.is_in_the_way_of(claim.spot, role));
-        match keeper {
-            Some(keeper) if std::ptr::eq(claim, mine) => return Some(keeper),
-            None if std::ptr::eq(claim, mine) => return None,
-            Some(_) => {}
-            None => given.push(claim),
-        }
-    }
-    None
-}
-
-/// What the author of a pipeline is told of another.
-fn told_to(me: &Claim, other: &Claim) -> String {
-    if me.may_know(&other.namespace) {
-        format!("{} of {}", other.listener, other.pipeline)
-    } else {
-        "a pipeline that is not of this namespace".to_owned()
-    }
+    let keys = (!is_going(runner)).then(|| together(runner, role));
+    (keys.into_iter().collect(), Runner::new(runner))
 }
 
 /// Who runs a pipeline, of what it [shares](shared).
 #[must_use]
 pub fn run_by(shared: &Value) -> Vec<String> {
     let shared = Shared::deserialize(shared);
-    let run_by = shared.map(|shared| shared.run_by).unwrap_or_default();
-    run_by.into_iter().take(MOST_RUNNERS).collect()
+    shared.map(|shared| shared.run_by).unwrap_or_default()
+}
+
+/// With whom others have what a pipeline asks for, of what it [shares](shared).
+#[must_use]
+pub fn held_back_by(shared: &Value) -> Vec<String> {
+    let shared = Shared::deserialize(shared);
+    shared.map(|shared| shared.held_back_by).unwrap_or_default()
 }
 
 /// Where a pipeline listens that is run; where it would but for others, if it waits for these.
@@ -254,11 +133,8 @@ pub fn addresses(pipeline: &Value, shared: &Value, waits: bool) -> Vec<String> {
         return Vec::new();
     };
     let addresses: BTreeSet<_> = if waits {
-        shared
-            .taken
-            .into_iter()
-            .map(|taken| taken.address)
-            .collect()
+        let taken = shared.taken.into_iter();
+        taken.map(|taken| taken.address).collect()
     } else {
         let listeners = listeners(pipeline).into_iter();
         listeners.map(|it| it.address.to_string()).collect()
@@ -266,23 +142,19 @@ pub fn addresses(pipeline: &Value, shared: &Value, waits: bool) -> Vec<String> {
     addresses.into_iter().collect()
 }
 
-/// Where a pipeline is to listen. Nowhere, where that is more than is compared: it is refused for that.
-fn listeners(pipeline: &Value) -> Vec<Listener<'_>> {
-    let listeners: Vec<_> = Listener::of(pipeline).collect();
-    if listeners.len() > MOST_ADDRESSES {
-        return Vec::new();
-    }
-    listeners
-}
-
-fn under(together: &str, port: &str) -> String {
-    format!("{together} {port}")
+/// Each once.
+fn under(together: &str, ports: impl Iterator<Item = String>) -> Vec<String> {
+    let ports: BTreeSet<_> = ports.collect();
+    let keys = ports.into_iter().map(|port| format!("{together} {port}"));
+    keys.collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
-    use shared_validation::{Candidate, Judge, Ruleset};
+    use shared_validation::{Accepted, Candidate, Judge, Policy, Ruleset, Rulesets};
 
     use super::*;
     use crate::pipeline::VectorPipeline;
@@ -329,23 +201,27 @@ mod tests {
     fn told(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: &[&str]) -> Value {
         pipeline["status"] = json!({
             "configCheckResult": is_valid, "observedGeneration": 1,
-            "addresses": addresses, "runBy": run_by,
+            "LastAppliedPipelineHash": 1, "addresses": addresses, "runBy": run_by,
         });
         pipeline
     }
 
+    fn found<T>(
+        told: fn(&Value) -> (Vec<String>, T),
+        objects: &[Value],
+        wanted: &[String],
+    ) -> Vec<Arc<T>> {
+        let told = objects.iter().map(told);
+        let found = told.filter(|(keys, _)| keys.iter().any(|key| wanted.contains(key)));
+        found.map(|(_, told)| Arc::new(told)).collect()
+    }
+
     /// What the first shares with the others.
     fn shared_by(pipelines: &[Value], runners: &[Value]) -> Value {
-        let found =
-            |told: fn(&Value) -> Vec<(String, Value)>, objects: &[Value], keys: &[String]| {
-                let told = objects.iter().flat_map(told);
-                let found = told.filter(|(key, _)| keys.contains(key));
-                found.map(|(_, told)| told).collect()
-            };
         let me = &pipelines[0];
         let others = found(told_of_pipeline, pipelines, &ports(me));
         let keys: Vec<_> = super::runners(me).into_iter().collect();
-        shared(me, others, found(told_of_runner, runners, &keys))
+        shared(me, &others, &found(told_of_runner, runners, &keys))
     }
 
     /// Who has the address of the first.
@@ -381,21 +257,122 @@ mod tests {
         // Both have been run by it, before it selected otherwise.
         let both = [runs, told(old(), true, address, all)];
         assert_eq!(blamed(&both, &runners), is("old"));
-        // What could not be judged goes on.
-        let unclear = told(new(), false, address, all);
-        assert_eq!(blamed(&[old(), unclear], &runners), is("new"));
         // It waits for this address; for another; it is wrong by itself; it was, and has been changed since; it goes.
         let waits = told(old(), false, address, &[]);
         assert_eq!(blamed(&[new(), waits], &runners), is("old"));
         let waits = told(old(), false, &["tcp 0.0.0.0:9001"], &[]);
         assert_eq!(blamed(&[new(), waits], &runners), None);
-        let mut faulty = told(old(), false, &[], &[]);
+        let faulty = told(old(), false, &[], &[]);
         assert_eq!(blamed(&[new(), faulty.clone()], &runners), None);
-        faulty["metadata"]["generation"] = 2.into();
-        assert_eq!(blamed(&[new(), faulty], &runners), is("old"));
+        assert_eq!(blamed(&[new(), edited(faulty, PORT)], &runners), is("old"));
         let mut going = old();
         going["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
         assert_eq!(blamed(&[new(), going], &runners), None);
+    }
+
+    /// As its author has changed it since.
+    fn edited(mut pipeline: Value, address: &str) -> Value {
+        pipeline["metadata"]["generation"] = 2.into();
+        pipeline["spec"]["sources"]["in"]["address"] = address.into();
+        pipeline
+    }
+
+    fn paused(mut pipeline: Value) -> Value {
+        pipeline["metadata"]["annotations"] = json!({"lockstep.dev/paused": "true"});
+        pipeline
+    }
+
+    #[test]
+    fn what_is_changed_goes_on_as_it_was_until_that_is_judged() {
+        let runners = anybody();
+        let is = |name: &str| Some(name.to_owned());
+        // Its component is not known any more.
+        let was = || is("young as it was");
+        let runs = || {
+            told(
+                pipeline("young", "2", PORT),
+                true,
+                &[TCP],
+                &["VectorAggregator team/all"],
+            )
+        };
+        let moved = || edited(runs(), "0.0.0.0:9001");
+        let elder = |address: &str| pipeline("old", "1", address);
+        let younger = || pipeline("younger", "3", "0.0.0.0:9001");
+        // Where it listens it goes on; where it will, it waits as others do.
+        assert_eq!(blamed(&[elder(PORT), moved()], &runners), was());
+        assert_eq!(blamed(&[elder("0.0.0.0:9001"), moved()], &runners), None);
+        assert_eq!(blamed(&[younger(), moved()], &runners), is("young"));
+        // It could not be judged.
+        let mut unclear = moved();
+        unclear["status"]["configCheckResult"] = false.into();
+        unclear["status"]["observedGeneration"] = 2.into();
+        unclear["status"]["LastAppliedPipelineHash"] = Value::Null;
+        assert_eq!(blamed(&[elder(PORT), unclear.clone()], &runners), was());
+        assert_eq!(blamed(&[younger(), unclear], &runners), is("young"));
+        // Nobody will.
+        let left = paused(moved());
+        assert_eq!(blamed(&[elder(PORT), left.clone()], &runners), was());
+        assert_eq!(blamed(&[younger(), left], &runners), None);
+        let new = || pipeline("new", "3", PORT);
+        assert_eq!(blamed(&[new(), paused(elder(PORT))], &runners), None);
+        let waits = told(elder(PORT), false, &[TCP], &[]);
+        assert_eq!(blamed(&[new(), waits.clone()], &runners), is("old"));
+        assert_eq!(blamed(&[new(), paused(waits)], &runners), None);
+        assert_eq!(blamed(&[new(), paused(runs())], &runners), is("young"));
+    }
+
+    #[test]
+    fn who_waits_with_one_is_in_nobodys_way_with_another() {
+        let runners = ["a", "b"].map(|run| {
+            let selector = json!({"matchLabels": {run: "yes"}});
+            runner(run, &json!({"selector": selector}))
+        });
+        let waits = |held_back_by: &[&str]| {
+            let mut waits = told(pipeline("waits", "1", PORT), false, &[TCP], &[]);
+            waits["metadata"]["labels"] = json!({"a": "yes", "b": "yes"});
+            waits["status"]["heldBackBy"] = held_back_by.into();
+            waits
+        };
+        let with = |run: &str| {
+            let mut new = pipeline("new", "2", PORT);
+            new["metadata"]["labels"] = json!({run: "yes"});
+            new
+        };
+        let (a, b) = ("VectorAggregator team/a", "VectorAggregator team/b");
+        let next = |run, held_back_by: &[&str]| blamed(&[with(run), waits(held_back_by)], &runners);
+        assert_eq!(next("a", &[a]), Some("waits".to_owned()));
+        assert_eq!(next("b", &[a]), None);
+        assert_eq!(next("a", &[a, b]), None);
+        // As it is told.
+        let mut runs = told(with("a"), true, &[TCP], &[a]);
+        runs["metadata"]["name"] = "runs".into();
+        runs["metadata"]["uid"] = "runs".into();
+        let shared = shared_by(&[waits(&[]), runs], &runners);
+        assert_eq!(
+            (run_by(&shared), held_back_by(&shared)),
+            (vec![a.into(), b.into()], vec![a.into()])
+        );
+    }
+
+    #[test]
+    fn who_is_run_by_more_than_a_status_tells_of_keeps_his_address() {
+        let names: Vec<_> = (0..=64).map(|at| format!("r{at:03}")).collect();
+        let runners: Vec<_> = names.iter().map(|name| runner(name, &json!({}))).collect();
+        let names: Vec<_> = names
+            .iter()
+            .map(|name| format!("VectorAggregator team/{name}"))
+            .collect();
+        let runs = pipeline("runs", "2", PORT);
+        let shared = shared_by(std::slice::from_ref(&runs), &runners);
+        assert_eq!(run_by(&shared), names[..64]);
+        let run_by: Vec<_> = names[..64].iter().map(String::as_str).collect();
+        let runs = told(runs, true, &[TCP], &run_by);
+        let old = pipeline("old", "1", PORT);
+        assert_eq!(
+            blamed(&[old, runs], &runners[64..]),
+            Some("runs".to_owned())
+        );
     }
 
     #[test]
@@ -432,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_everywhere_is_refused_and_compared_with_nobody() {
+    fn who_listens_everywhere_is_refused_and_compared_in_part() {
         let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
         let with = |count: u16| {
             let mut pipeline = pipeline("a", "1", PORT);
@@ -445,7 +422,7 @@ mod tests {
             pipeline
         };
         let (most, more) = (with(99), with(100));
-        assert_eq!((ports(&most).len(), ports(&more).len()), (100, 0));
+        assert_eq!((ports(&most).len(), ports(&more).len()), (100, 100));
         let said = |pipeline| rules.check(&Candidate::create(pipeline)).message();
         assert_eq!(said(&most), "");
         let expected = "spec: Invalid value: listens on 101 addresses; at most 100 are compared with those of others [addresses-apart]";
@@ -500,7 +477,12 @@ mod tests {
             ("[::ffff:127.0.0.1]:9000", "127.0.0.1:9000", true),
             ("127.0.0.2:9000", "127.0.0.1:9000", false),
             ("0.0.0.0:9000", "0.0.0.0:9001", false),
-            ("0.0.0.0:0", "0.0.0.0:0", false),
+            ("[::1]:9000", "[::]:9000", true),
+            ("[::1]:9000", "127.0.0.1:9000", false),
+            // Vector compares what is written, whatever the host makes of it.
+            ("0.0.0.0:0", "0.0.0.0:0", true),
+            ("0.0.0.0:0", "127.0.0.1:0", false),
+            ("127.0.0.1:0", "[::ffff:127.0.0.1]:0", false),
             ("systemd", "systemd#1", true),
             ("systemd", "systemd#2", false),
         ] {
@@ -529,7 +511,34 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_is_told_of_nothing_that_is_not_in_his_namespace() {
+    fn the_metrics_of_who_runs_it_have_theirs_unless_it_serves_them() {
+        let spec = json!({"agent": {"internalMetrics": true}});
+        let agents =
+            [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}, "spec": spec})];
+        let mut pipeline = on_nodes("new", "2", "127.0.0.1:9598");
+        let shared = shared_by(&[pipeline.clone()], &agents);
+        assert_eq!(shared["taken"][0]["by"], "Vector's own metrics");
+        pipeline["spec"]["sources"]["in"] = json!({"type": "kubernetes_logs"});
+        pipeline["spec"]["sinks"]["out"] = json!({"type": "prometheus_exporter", "inputs": ["in"]});
+        assert_eq!(shared_by(&[pipeline], &agents)["taken"], json!([]));
+    }
+
+    #[test]
+    fn events_of_kubernetes_are_sent_to_the_address_that_is_told() {
+        let events = |name: &str, created: &str, mode: &str| {
+            let mut pipeline = pipeline(name, created, PORT);
+            pipeline["spec"]["sources"]["in"] =
+                json!({"type": "kubernetes_events", "address": PORT, "mode": mode});
+            pipeline
+        };
+        let old = pipeline("old", "1", PORT);
+        let by = |mode| blamed(&[events("new", "2", mode), old.clone()], &anybody());
+        assert_eq!(by("tcp"), Some("old".to_owned()));
+        assert_eq!(by("udp"), None);
+    }
+
+    #[test]
+    fn a_tenant_is_told_of_no_pipeline_that_is_not_in_his_namespace() {
         let mut old = on_nodes("old", "1", PORT);
         old["metadata"]["namespace"] = "other".into();
         let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}})];
@@ -539,7 +548,7 @@ mod tests {
             taken(&new)[0]["by"],
             "a pipeline that is not of this namespace"
         );
-        assert_eq!(taken(&new)[0]["runner"], "a Vector of another namespace");
+        assert_eq!(taken(&new)[0]["runner"], "Vector n/a");
         new["metadata"]["namespace"] = Value::Null;
         assert_eq!(
             taken(&new)[0]["by"],
@@ -562,5 +571,31 @@ mod tests {
         // What stands is not inherited: others have come.
         let candidate = Candidate::update(&pipelines[0], &pipelines[0]);
         assert!(!rules.check(&candidate.among(&shared)).is_valid());
+    }
+
+    #[test]
+    fn what_a_policy_only_warned_of_is_not_inherited() {
+        let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+        let known = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+        let known = Rulesets::default().with(Arc::new(known));
+        let policy = |action: &str| {
+            let rules = json!({"VectorPipeline": {ADDRESS_FREE: action}});
+            Policy::read(&json!({"rules": rules}), &known).expect("a policy")
+        };
+        let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
+        let shared = shared_by(&pipelines, &anybody());
+        let new = &pipelines[0];
+        let (warns, denies) = (policy("warn"), policy("deny"));
+        let warned = rules.check(&Candidate::create(new).under(&warns).among(&shared));
+        assert!(warned.is_valid() && !warned.warnings.is_empty());
+        let accepted = Accepted::of(&warned.object, rules.transition_fields());
+        let accepted = accepted.in_spite_of(&warned.inherited);
+        let candidate = Candidate::update(new, new).since(Some(&accepted));
+        let verdict = rules.check(&candidate.under(&denies).among(&shared));
+        assert!(
+            verdict.message().ends_with("[address-free]"),
+            "{}",
+            verdict.message()
+        );
     }
 }

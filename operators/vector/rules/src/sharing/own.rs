@@ -28,10 +28,10 @@ pub(super) fn addresses_apart<K: Pipeline>(subject: &Subject<'_, K>, findings: &
     }
     let mut listeners: BTreeMap<String, Vec<Listener<'_>>> = BTreeMap::new();
     for listener in all {
-        let before = listeners.entry(listener.port.clone()).or_default();
+        let before = listeners.entry(listener.place.port.clone()).or_default();
         let mut in_the_way = before
             .iter()
-            .filter(|it| it.spot().is_in_the_way_of(listener.spot(), role));
+            .filter(|it| it.place.spot.is_in_the_way_of(listener.place.spot, role));
         // Equal ones are Vector's own to refuse.
         if let Some(other) = in_the_way.find(|it| it.address.place != listener.address.place) {
             let detail = format!(

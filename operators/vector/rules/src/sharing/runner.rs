@@ -1,48 +1,58 @@
 //! What pipelines are told of who may run them.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::stored::{name, text};
+use super::labels::{self, Labels};
+use super::listener::Listener;
+use super::stored::name;
 
 /// Where Vector's own API listens in the Pods that run it, at all of their addresses.
 const API_PORT: &str = "tcp 8686";
 
+/// Where Vector's own metrics are served.
+const METRICS_PORT: &str = "tcp 9598";
+
 /// Who may run pipelines.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Runner {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Runner {
     pub(super) name: String,
-    pub(super) namespace: String,
     /// The labels that it selects by.
-    selector: BTreeMap<String, String>,
+    selector: Labels,
     has_api: bool,
+    has_metrics: bool,
 }
 
 impl Runner {
     pub(super) fn new(runner: &Value) -> Self {
-        let selector = runner.pointer("/spec/selector/matchLabels");
-        let selector = selector.and_then(Value::as_object).into_iter().flatten();
-        let selector =
-            selector.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
-        let is_on = |pointer| runner.pointer(pointer) == Some(&Value::Bool(true));
+        let is_on = |of: &str| {
+            let places = [format!("/spec/agent/{of}"), format!("/spec/{of}")];
+            places
+                .iter()
+                .any(|place| runner.pointer(place) == Some(&Value::Bool(true)))
+        };
         Self {
             name: name(runner),
-            namespace: text(&runner["metadata"]["namespace"]),
-            selector: selector.collect(),
-            has_api: is_on("/spec/agent/api/enabled") || is_on("/spec/api/enabled"),
+            selector: labels::of(runner.pointer("/spec/selector/matchLabels")),
+            has_api: is_on("api/enabled"),
+            has_metrics: is_on("internalMetrics"),
         }
     }
 
     /// Whether a pipeline has every label that is selected by.
-    pub(super) fn runs(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub(super) fn runs(&self, labels: &Labels) -> bool {
         let mut selected = self.selector.iter();
-        selected.all(|(name, value)| labels.get(name) == Some(value))
+        selected.all(|label| labels.binary_search(label).is_ok())
     }
 
-    /// Whether it has a port for Vector's own API.
-    pub(super) fn needs(&self, port: &str) -> bool {
-        self.has_api && port == API_PORT
+    /// What of its own is where a pipeline is to listen.
+    pub(super) fn needs(&self, listener: &Listener<'_>) -> Option<&'static str> {
+        let port = listener.place.port.as_str();
+        if self.has_api && port == API_PORT {
+            Some("Vector's own API")
+        } else if self.has_metrics && port == METRICS_PORT && !listener.is_exporter() {
+            Some("Vector's own metrics")
+        } else {
+            None
+        }
     }
 }

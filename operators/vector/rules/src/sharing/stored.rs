@@ -1,8 +1,40 @@
 //! What is read of pipelines, and of who runs them, as they are stored.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::role::Role;
+
+/// The annotation of objects that the loop leaves alone.
+const PAUSED: &str = "lockstep.dev/paused";
+
+/// What is known of a pipeline as it is.
+#[derive(Clone, Copy)]
+pub(super) enum Standing {
+    /// It was judged, and can run.
+    Valid,
+    /// It was judged, and cannot run.
+    Invalid,
+    /// It was changed since, or could not be judged.
+    Unknown,
+}
+
+pub(super) fn standing(pipeline: &Value) -> Standing {
+    let status = &pipeline["status"];
+    let is_seen = status["observedGeneration"] == pipeline["metadata"]["generation"];
+    if !is_seen || status["LastAppliedPipelineHash"].is_null() {
+        Standing::Unknown
+    } else if status["configCheckResult"] == false {
+        Standing::Invalid
+    } else {
+        Standing::Valid
+    }
+}
+
+pub(super) fn is_paused(pipeline: &Value) -> bool {
+    pipeline["metadata"]["annotations"][PAUSED] == "true"
+}
 
 pub(super) fn role(pipeline: &Value) -> Option<Role> {
     Role::of(pipeline.pointer("/spec/sources")?.as_object()?)
@@ -17,25 +49,25 @@ pub(super) fn together(object: &Value, role: Role) -> String {
     }
 }
 
-/// Whether the status tells of an address.
-pub(super) fn is_told(pipeline: &Value, address: &str) -> bool {
-    let told = pipeline.pointer("/status/addresses");
-    let told = told.and_then(Value::as_array);
-    told.is_some_and(|told| told.iter().any(|it| it == address))
+/// Where a pipeline listens or waits to, as its status tells.
+pub(super) fn addresses(pipeline: &Value) -> BTreeSet<String> {
+    told(pipeline, "addresses").collect()
 }
 
 /// Who runs a pipeline, as its status tells.
 pub(super) fn run_by(pipeline: &Value) -> Vec<String> {
-    let told = pipeline.pointer("/status/runBy").and_then(Value::as_array);
-    let told = told.into_iter().flatten().filter_map(Value::as_str);
-    told.map(String::from).collect()
+    told(pipeline, "runBy").collect()
 }
 
-/// Whether it was judged as it is, and cannot run.
-pub(super) fn is_invalid(pipeline: &Value) -> bool {
-    let status = &pipeline["status"];
-    status["observedGeneration"] == pipeline["metadata"]["generation"]
-        && status["configCheckResult"] == false
+/// With whom a pipeline waits, as its status tells.
+pub(super) fn held_back_by(pipeline: &Value) -> Vec<String> {
+    told(pipeline, "heldBackBy").collect()
+}
+
+fn told(pipeline: &Value, field: &str) -> impl Iterator<Item = String> + use<> {
+    let texts = pipeline["status"][field].as_array().into_iter().flatten();
+    let texts = texts.filter_map(|text| Some(text.as_str()?.to_owned()));
+    texts.collect::<Vec<_>>().into_iter()
 }
 
 pub(super) fn is_going(object: &Value) -> bool {

@@ -1,0 +1,14 @@
+//! Labels, in the form in which few bytes hold many.
+
+use serde_json::Value;
+
+/// Each as `name=value`, in order.
+pub(super) type Labels = Box<[Box<str>]>;
+
+pub(super) fn of(map: Option<&Value>) -> Labels {
+    let map = map.and_then(Value::as_object).into_iter().flatten();
+    let labels = map.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?).into()));
+    let mut labels: Vec<Box<str>> = labels.collect();
+    labels.sort_unstable();
+    labels.into()
+}
