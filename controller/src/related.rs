@@ -262,19 +262,19 @@ mod tests {
     #[test]
     fn what_is_found_under_several_keys_is_told_once() {
         let watches = [watch()];
-        let watched = [Watched::default()];
+        let brought = [Watched::default()];
         for object in [
             object("b", &["k"], "1"),
             object("a", &["k", "l"], "2"),
             object("c", &["m"], "3"),
         ] {
             let (before, after) = (None, Some(&object));
-            let keys = watched[0].saw(&watches[0], &Change { before, after });
+            let keys = brought[0].saw(&watches[0], &Change { before, after });
             assert!(!keys.is_empty());
         }
         let related = Related {
             watches: &watches,
-            watched: &watched,
+            watched: &brought,
             namespace: "",
         };
         let (resource, keys) = (&watches[0].resource, ["k", "l"].map(String::from));

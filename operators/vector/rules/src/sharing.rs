@@ -314,10 +314,14 @@ mod tests {
         let left = paused(moved());
         assert_eq!(blamed(&[elder(PORT), left.clone()], &runners), was());
         assert_eq!(blamed(&[younger(), left], &runners), None);
+        let left = paused(edited(runs(), PORT));
+        assert_eq!(blamed(&[elder(PORT), left], &runners), is("young"));
         let new = || pipeline("new", "3", PORT);
         assert_eq!(blamed(&[new(), paused(elder(PORT))], &runners), None);
         let waits = told(elder(PORT), false, &[TCP], &[]);
         assert_eq!(blamed(&[new(), waits.clone()], &runners), is("old"));
+        let elsewhere = edited(waits.clone(), "0.0.0.0:9001");
+        assert_eq!(blamed(&[new(), elsewhere], &runners), None);
         assert_eq!(blamed(&[new(), paused(waits)], &runners), None);
         assert_eq!(blamed(&[new(), paused(runs())], &runners), is("young"));
     }

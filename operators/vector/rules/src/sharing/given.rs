@@ -52,3 +52,49 @@ impl<'a, W: Copy> Given<'a, W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Place;
+    use super::*;
+
+    fn spot(address: &str, is_source: bool) -> Spot {
+        Place::new("tcp", address, is_source).spot
+    }
+
+    #[test]
+    fn who_came_first_is_in_the_way_of_all_but_himself() {
+        let mut given = Given::none(Role::Agent);
+        for (owner, address) in [
+            ("a", "127.0.0.1:1"),
+            ("a", "127.0.0.2:1"),
+            ("b", "127.0.0.3:1"),
+            ("c", "127.0.0.4:1"),
+        ] {
+            given.give(owner, spot(address, false), owner);
+        }
+        let all = spot("0.0.0.0:1", false);
+        let of = |owner| given.in_the_way_of(owner, all);
+        assert_eq!(
+            [of("a"), of("b"), of("c"), of("d")],
+            [Some("b"), Some("a"), Some("a"), Some("a")]
+        );
+        let one = |owner, address| given.in_the_way_of(owner, spot(address, false));
+        assert_eq!(one("b", "127.0.0.2:1"), Some("a"));
+        assert_eq!(one("b", "127.0.0.3:1"), None);
+        assert_eq!(one("b", "127.0.0.5:1"), None);
+    }
+
+    #[test]
+    fn who_came_first_is_named_whatever_he_has() {
+        let (host, port) = (spot("127.0.0.1:1", false), spot("127.0.0.2:1", true));
+        for order in [[("a", host), ("b", port)], [("b", port), ("a", host)]] {
+            let mut given = Given::none(Role::Aggregator);
+            for (owner, spot) in order {
+                given.give(owner, spot, owner);
+            }
+            let found = given.in_the_way_of("c", spot("127.0.0.1:1", true));
+            assert_eq!(found, Some(order[0].0));
+        }
+    }
+}

@@ -54,12 +54,13 @@ pub fn shared(pipeline: &Value, others: &[Arc<Claims>], runners: &[Arc<Runner>])
     let asked = Contest::new(Claims::asked_for(pipeline, &listeners), others, role);
     let runners = runners.iter().filter(|it| it.runs(&asked.me.labels));
     let runners: BTreeMap<_, _> = runners.map(|it| (it.name.as_str(), it)).collect();
+    let runners: Vec<_> = runners.into_values().take(MOST_RUNNERS).collect();
     if runners.is_empty() {
         return Value::Null;
     }
     let mut held_back_by = Vec::new();
     let mut taken: BTreeMap<usize, Taken> = BTreeMap::new();
-    for runner in runners.values().take(MOST_RUNNERS) {
+    for runner in &runners {
         let mut by = asked.lost_with(runner);
         let own = listeners.iter().map(|listener| runner.needs(listener));
         let own = own.enumerate();
@@ -78,9 +79,9 @@ pub fn shared(pipeline: &Value, others: &[Arc<Claims>], runners: &[Arc<Runner>])
             });
         }
     }
-    let run_by = runners.into_keys().take(MOST_RUNNERS);
+    let run_by = runners.into_iter().map(|runner| runner.name.clone());
     json!(Shared {
-        run_by: run_by.map(String::from).collect(),
+        run_by: run_by.collect(),
         held_back_by,
         taken: taken.into_values().collect(),
     })
