@@ -309,7 +309,13 @@ mod tests {
         unclear["status"]["observedGeneration"] = 2.into();
         unclear["status"]["LastAppliedPipelineHash"] = Value::Null;
         assert_eq!(blamed(&[elder(PORT), unclear.clone()], &runners), was());
-        assert_eq!(blamed(&[younger(), unclear], &runners), is("young"));
+        assert_eq!(blamed(&[younger(), unclear.clone()], &runners), None);
+        unclear["status"]["runBy"] = Value::Null;
+        assert_eq!(blamed(&[younger(), unclear.clone()], &runners), None);
+        assert_eq!(
+            blamed(&[pipeline("new", "3", PORT), unclear], &runners),
+            None
+        );
         // Nobody will.
         let left = paused(moved());
         assert_eq!(blamed(&[elder(PORT), left.clone()], &runners), was());

@@ -50,18 +50,21 @@ impl Claims {
     /// What others are told that a pipeline has or waits for.
     ///
     /// What is changed goes on as it was until that is judged. What was judged and cannot run is told as far as it
-    /// waits for others, so that the eldest of all that wait is next. One that is left alone waits for nothing.
+    /// waits for others, so that the eldest of all that wait is next. One that is left alone, or that nobody can judge,
+    /// may never run, and waits for nothing.
     pub(super) fn told_of(pipeline: &Value) -> Self {
-        let (standing, is_paused) = (standing(pipeline), is_paused(pipeline));
+        let standing = standing(pipeline);
+        let waits = !is_paused(pipeline) && !matches!(standing, Standing::Unclear);
         let held = Held::by(pipeline);
         let listeners = listeners(pipeline);
         let asked = listeners.iter().filter(|listener| match standing {
             Standing::Valid => true,
-            Standing::Invalid => !is_paused && held.told.contains(&listener.address.to_string()),
-            Standing::Unknown => !is_paused || held.is_held(listener),
+            Standing::Invalid => waits && held.told.contains(&listener.address.to_string()),
+            Standing::Changed | Standing::Unclear => waits || held.is_held(listener),
         });
         let mut all: Vec<_> = asked.map(|listener| held.claim(listener)).collect();
-        if matches!(standing, Standing::Unknown) && !held.run_by.is_empty() {
+        let goes_on = matches!(standing, Standing::Changed | Standing::Unclear);
+        if goes_on && !held.run_by.is_empty() {
             let asked: BTreeSet<_> = listeners.iter().map(|it| it.address.to_string()).collect();
             let kept = held.told.difference(&asked);
             all.extend(kept.filter_map(|address| Claim::kept(address)));

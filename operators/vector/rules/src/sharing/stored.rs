@@ -16,15 +16,18 @@ pub(super) enum Standing {
     Valid,
     /// It was judged, and cannot run.
     Invalid,
-    /// It was changed since, or could not be judged.
-    Unknown,
+    /// It was changed since.
+    Changed,
+    /// It could not be judged.
+    Unclear,
 }
 
 pub(super) fn standing(pipeline: &Value) -> Standing {
     let status = &pipeline["status"];
-    let is_seen = status["observedGeneration"] == pipeline["metadata"]["generation"];
-    if !is_seen || status["LastAppliedPipelineHash"].is_null() {
-        Standing::Unknown
+    if status["observedGeneration"] != pipeline["metadata"]["generation"] {
+        Standing::Changed
+    } else if status["LastAppliedPipelineHash"].is_null() {
+        Standing::Unclear
     } else if status["configCheckResult"] == false {
         Standing::Invalid
     } else {
