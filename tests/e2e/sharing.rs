@@ -61,6 +61,12 @@ async fn edit(world: &World, object: &Value, change: &Value) {
     edited.expect("it is stored");
 }
 
+async fn delete(world: &World, object: &Value) {
+    let name = object["metadata"]["name"].as_str().expect("a name");
+    let (api, params) = (world.objects(object), DeleteParams::default());
+    api.delete(name, &params).await.expect("it goes");
+}
+
 /// Where a pipeline listens.
 fn listens(pipeline: &Value) -> String {
     let address = pipeline["spec"]["sources"]["in"]["address"].as_str();
@@ -131,16 +137,22 @@ async fn judgements(world: &World) -> u64 {
     let url = world.installation.controller_health_url();
     let judged = eventually("nothing being left to do", async || {
         let metrics = world.metrics(&url).await;
-        let count = |name: &str| {
-            let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(name));
-            counts
-                .next()
-                .and_then(|count| count.trim().parse::<u64>().ok())
+        let count = |name: &str, label: &str, kind: &str| {
+            let name = format!("{name}{{{label}=\"{kind}\"}}");
+            let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(&name));
+            let count = counts.next().map(|count| count.trim().parse());
+            count.unwrap_or(Ok(0)).ok()
         };
-        let waiting = count("workqueue_depth{name=\"vectorpipeline\"}")?;
-        let active = count("controller_runtime_active_workers{controller=\"vectorpipeline\"}")?;
-        let judged = count("lockstep_controller_judgements_total{controller=\"vectorpipeline\"}");
-        judged.filter(|_| (waiting, active) == (0, 0))
+        let mut judged: u64 = 0;
+        for kind in ["vectorpipeline", "clustervectorpipeline"] {
+            let waiting: u64 = count("workqueue_depth", "name", kind)?;
+            let active = count("controller_runtime_active_workers", "controller", kind)?;
+            if waiting + active > 0 {
+                return None;
+            }
+            judged += count("lockstep_controller_judgements_total", "controller", kind)?;
+        }
+        Some(judged)
     });
     let judged = judged.await;
     judged.unwrap_or_else(|error| world.fail(&error.to_string()))
@@ -172,11 +184,20 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
     make(&world, third.clone()).await;
     waits(&world, &third, &source(&old)).await;
     let [second, third] = by_age(&world, [new, third]).await;
+    // Both run them, for as long as there is another.
+    let another = object("VectorAggregator", Some(NAMESPACE), "another", &json!({}));
+    make(&world, another.clone()).await;
+    becomes(&world, &old, "run by both", |object| {
+        let run_by = object.data["status"]["runBy"].as_array();
+        run_by.is_some_and(|run_by| run_by.len() == 2)
+    })
+    .await;
     let free = aggregated("free", "0.0.0.0:9001");
     make(&world, free.clone()).await;
     runs(&world, &free, &["tcp 0.0.0.0:9001"]).await;
 
     // All of it stands in the statuses.
+    judgements(&world).await;
     world
         .installation
         .restart_controller_with(&[])
@@ -187,11 +208,10 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
     assert_eq!(judgements(&world).await, 1, "only the new one is judged");
 
     // Who has come first after the one that goes gets the address.
-    let name = old["metadata"]["name"].as_str().expect("a name");
-    let (api, params) = (world.objects(&old), DeleteParams::default());
-    api.delete(name, &params).await.expect("it goes");
+    delete(&world, &old).await;
     runs(&world, &second, &[&listens(&second)]).await;
     waits(&world, &third, &source(&second)).await;
+    delete(&world, &another).await;
 
     // Another set of labels, and they are not run together any more.
     let selector = json!({"spec": {"selector": {"matchLabels": {"run": "it"}}}});
@@ -237,7 +257,7 @@ async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
     let (holder, other) = holder(&world, &tenants, &administrators).await;
     edit(&world, &first, &listening("0.0.0.0:9100")).await;
     waits(&world, &first, of_another).await;
-    // Nothing has been said to them meanwhile: all three have been judged.
+    judgements(&world).await;
     assert!(is_valid(&world, holder).await, "who listens goes on");
     assert!(!is_valid(&world, other).await, "who waits goes on waiting");
     // Who holds it lets it go only once what is asked for instead is judged.
@@ -245,11 +265,19 @@ async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
     runs(&world, holder, &["tcp 0.0.0.0:9300"]).await;
     let next = by_age(&world, [first, other.clone()]).await;
     runs(&world, &next[0], &["tcp 0.0.0.0:9100"]).await;
-    becomes(&world, &next[1], "held back", |object| {
-        let by = &object.data["status"]["heldBackBy"];
-        *by == json!(["Vector default/agents"])
-    })
-    .await;
+    let namespace = |pipeline: &Value| {
+        pipeline["metadata"]["namespace"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let by = match (namespace(&next[1]), namespace(&next[0])) {
+        (None, Some(other)) => of(&format!(
+            "{other}/{}",
+            next[0]["metadata"]["name"].as_str().unwrap_or_default()
+        )),
+        _ => of_another.to_owned(),
+    };
+    waits(&world, &next[1], &by).await;
 }
 
 async fn is_valid(world: &World, object: &Value) -> bool {

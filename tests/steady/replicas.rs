@@ -39,11 +39,13 @@ pub fn ten_rolling_restarts() {
 }
 
 /// What the API server says of a connection that broke while it was waiting for the answer.
-const BROKEN: [&str; 4] = [
+const BROKEN: [&str; 5] = [
     "EOF",
     "connection reset",
     "broken pipe",
     "closed network connection",
+    // Go's client, where the end is seen just as the request takes the connection.
+    "server closed idle connection",
 ];
 
 /// What it says of a replica that it dialled although nobody is there any more: until its

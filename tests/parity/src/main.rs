@@ -80,7 +80,7 @@ async fn run(command: Command) -> anyhow::Result<bool> {
                 changes,
                 seed,
             };
-            let cases = live::ask(&crd, resource.version(), extent).await?;
+            let cases = live::ask(&crd, resource.version(), extent, &resource).await?;
             if let Some(path) = record {
                 let mut file = fs::File::create(&path)?;
                 for case in &cases {

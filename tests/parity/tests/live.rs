@@ -23,7 +23,7 @@ async fn compare(file: &str, seed: u64) {
         changes: 500,
         seed,
     };
-    let cases = live::ask(&crd, resource.version(), extent).await;
+    let cases = live::ask(&crd, resource.version(), extent, &resource).await;
     let mut tally = Tally::default();
     for case in cases.expect("answers") {
         tally.count(&case, &resource).expect("an answered case");

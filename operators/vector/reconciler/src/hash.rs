@@ -4,11 +4,10 @@ use std::hash::Hasher;
 
 use fnv::FnvHasher;
 use serde_json::Value;
-use vector_rules::Catalogue;
 
 /// A fingerprint of everything that a verdict depends on: what the pipeline says, where it is, what others
 /// take from it, and by which rules it was judged. Of 64 bits, as a status holds it.
-pub(crate) fn of(object: &Value, others: &Value, rules: &str) -> i64 {
+pub(crate) fn of(object: &Value, others: &Value, rules: &str, catalogue: &str) -> i64 {
     let mut hasher = FnvHasher::default();
     let mut add = |text: &str| {
         hasher.write(text.as_bytes());
@@ -17,7 +16,7 @@ pub(crate) fn of(object: &Value, others: &Value, rules: &str) -> i64 {
     add(&object["spec"].to_string());
     add(object["metadata"]["namespace"].as_str().unwrap_or_default());
     add(&others.to_string());
-    add(&Catalogue::shipped().version);
+    add(catalogue);
     add(env!("CARGO_PKG_VERSION"));
     add(rules);
     hasher.finish().cast_signed()
@@ -38,17 +37,18 @@ mod tests {
             })
         };
         let alone = &Value::Null;
-        let first = of(&object("a", "file"), alone, "");
+        let first = of(&object("a", "file"), alone, "", "0.57");
         let mut touched = object("a", "file");
         touched["metadata"]["resourceVersion"] = "2".into();
-        assert_eq!(first, of(&touched, alone, ""));
-        for (object, others, rules) in [
-            (object("b", "file"), alone, ""),
-            (object("a", "exec"), alone, ""),
-            (object("a", "file"), &json!(["another"]), ""),
-            (object("a", "file"), alone, "another policy"),
+        assert_eq!(first, of(&touched, alone, "", "0.57"));
+        for (object, others, rules, catalogue) in [
+            (object("b", "file"), alone, "", "0.57"),
+            (object("a", "exec"), alone, "", "0.57"),
+            (object("a", "file"), &json!(["another"]), "", "0.57"),
+            (object("a", "file"), alone, "another policy", "0.57"),
+            (object("a", "file"), alone, "", "0.58"),
         ] {
-            assert_ne!(first, of(&object, others, rules));
+            assert_ne!(first, of(&object, others, rules, catalogue));
         }
     }
 }

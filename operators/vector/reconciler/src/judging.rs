@@ -10,7 +10,7 @@ use controller::{
 use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
 use shared_validation::{CurrentPolicy, Kind, Verdict};
-use vector_rules::{Pipeline, Role, sharing};
+use vector_rules::{Catalogue, Pipeline, Role, sharing};
 
 use crate::hash;
 use crate::neighbours::Neighbours;
@@ -62,7 +62,8 @@ impl<K: Kind> Judging<K> {
 
     fn hash(&self, object: &Value, others: &Value) -> i64 {
         let section = K::settings().map(|settings| settings.section);
-        hash::of(object, others, &self.policy.get().told_of(K::KIND, section))
+        let rules = self.policy.get().told_of(K::KIND, section);
+        hash::of(object, others, &rules, &Catalogue::shipped().version)
     }
 }
 
@@ -85,10 +86,10 @@ impl<K: Kind> Reconcile for Judging<K> {
     fn judged(&self, object: &Value, others: &Value, verdict: &Verdict) -> Map<String, Value> {
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
         let role = sources.and_then(Role::of).map(Role::as_str);
-        let role = self.has_role.then_some(("role".to_owned(), json!(role)));
         // What could not be judged goes on as before.
-        let listens = self.has_role && verdict.is_conclusive();
-        let listens = listens.then(|| listens_on(object, others, verdict));
+        let is_new = self.has_role && (verdict.is_valid() || verdict.is_conclusive());
+        let role = is_new.then_some(("role".to_owned(), json!(role)));
+        let listens = is_new.then(|| listens_on(object, others, verdict));
         let reason = (!verdict.is_valid()).then(|| shortened(verdict.message()));
         let fields = json!({
             "configCheckResult": verdict.is_valid(),
@@ -130,12 +131,7 @@ fn listens_on(object: &Value, others: &Value, verdict: &Verdict) -> Map<String, 
     let waits = !verdict.is_valid();
     let addresses = could_run.then(|| sharing::addresses(object, others, waits));
     let run_by = (!waits).then(|| sharing::run_by(others));
-    let held_back_by = (waits && could_run).then(|| sharing::held_back_by(others));
-    let fields = [
-        ("addresses", addresses),
-        ("runBy", run_by),
-        ("heldBackBy", held_back_by),
-    ];
+    let fields = [("addresses", addresses), ("runBy", run_by)];
     let told = fields.into_iter().map(|(name, texts)| {
         let texts = texts.filter(|texts| !texts.is_empty());
         (name.to_owned(), json!(texts))
@@ -151,4 +147,48 @@ fn shortened(mut text: String) -> String {
         text.push_str(END);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_validation::{Candidate, FieldError, FieldPath, Judge, Layer, Ruleset, Violation};
+    use vector_rules::VectorPipeline;
+
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_judged_goes_on_as_before() {
+        let judging = Judging::<VectorPipeline>::pipelines(CurrentPolicy::default(), &[]);
+        let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+        let mut object = VectorPipeline::example();
+        object["apiVersion"] = "observability.kaasops.io/v1alpha1".into();
+        object["kind"] = "VectorPipeline".into();
+        object["metadata"] = json!({"name": "a", "namespace": "team"});
+        let verdict = rules.check(&Candidate::create(&object));
+        let told = |verdict: &Verdict| {
+            let status = judging.judged(&object, &Value::Null, verdict);
+            ["role", "addresses", "runBy"].map(|field| status.contains_key(field))
+        };
+        assert_eq!(told(&verdict), [true; 3], "{}", verdict.message());
+        let violation = Violation {
+            rule: "programs-compile".to_owned(),
+            layer: Layer::Rust,
+            at: FieldPath::root(),
+            error: FieldError::internal(FieldPath::root(), "too much"),
+            inputs: None,
+        };
+        let mut failed = verdict.clone();
+        failed.errors.push(violation.clone());
+        assert_eq!(told(&failed), [false; 3]);
+        // Who is only warned of it is run.
+        let mut warned = verdict;
+        warned.warnings.push(violation);
+        assert_eq!(told(&warned), [true; 3]);
+        let status = judging.judged(&object, &Value::Null, &warned);
+        assert_eq!(
+            status["LastAppliedPipelineHash"],
+            Value::Null,
+            "it is judged again"
+        );
+    }
 }

@@ -43,7 +43,7 @@ impl Neighbours {
     pub(crate) fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {
-                references(sharing::ports(pipeline))
+                references(sharing::keys(pipeline))
             })
             .keyed(sharing::told_of_pipeline)
         });
@@ -69,7 +69,7 @@ impl Neighbours {
         if runners.is_empty() {
             return Ok(Value::Null);
         }
-        let others = told(related, &self.pipelines, &sharing::ports(pipeline))?;
+        let others = told(related, &self.pipelines, &sharing::keys(pipeline))?;
         Ok(sharing::shared(pipeline, &others, &runners))
     }
 }

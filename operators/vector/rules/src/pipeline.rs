@@ -106,11 +106,6 @@ pub struct PipelineStatus {
     #[schemars(length(max = 64), inner(length(max = 512)))]
     pub run_by: Vec<String>,
 
-    /// While it waits for what others have: who runs it with them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(max = 512)))]
-    pub held_back_by: Vec<String>,
-
     /// A fingerprint of what was judged, and by which rules.
     #[serde(
         default,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Who runs a pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Every node, beside what it reads.
     Agent,
@@ -73,6 +73,12 @@ impl Role {
             Self::Agent => "agent",
             Self::Aggregator => "aggregator",
         }
+    }
+
+    /// The role of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut all = [Self::Agent, Self::Aggregator].into_iter();
+        all.find(|role| role.as_str() == name)
     }
 
     /// The role of a pipeline with these sources, if one can run them all.

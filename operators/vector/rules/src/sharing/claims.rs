@@ -9,7 +9,8 @@ use super::listener::Listener;
 use super::own::MOST_ADDRESSES;
 use super::place::Place;
 use super::runner::Runner;
-use super::stored::{self, Standing, is_paused, name, standing, text};
+use super::stored::{self, Standing, is_paused, name, role, standing, text};
+use crate::role::Role;
 
 /// Of how many who run a pipeline account is taken.
 pub(super) const MOST_RUNNERS: usize = 64;
@@ -24,26 +25,31 @@ pub struct Claims {
     pub(super) labels: Labels,
     /// Those who run it, and so have it listen already.
     run_by: Vec<String>,
-    /// Those with whom it waits for what others have.
-    held_back_by: Vec<String>,
+    /// Whether it is left alone, and cannot give way.
+    is_paused: bool,
+    /// Whether it was judged, and waits for all that it claims.
+    pub(super) waits: bool,
     pub(super) all: Vec<Claim>,
 }
 
 /// One address that a pipeline is to listen on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claim {
+    /// As what.
+    pub(super) role: Role,
     pub(super) place: Place,
+    pub(super) is_exporter: bool,
     /// Which component it is, if that is known.
     listener: Option<String>,
-    /// Whether it listens there, if anybody runs it.
-    is_held: bool,
+    /// Whether it listens there, with those who run it already.
+    pub(super) is_held: bool,
 }
 
 impl Claims {
     /// What a pipeline asks for.
-    pub(super) fn asked_for(pipeline: &Value, listeners: &[Listener<'_>]) -> Self {
+    pub(super) fn asked_for(pipeline: &Value, role: Role, listeners: &[Listener<'_>]) -> Self {
         let held = Held::by(pipeline);
-        let all = listeners.iter().map(|listener| held.claim(listener));
+        let all = listeners.iter().map(|listener| held.claim(role, listener));
         Self::of(pipeline, held.run_by.clone(), all.collect())
     }
 
@@ -54,25 +60,28 @@ impl Claims {
     /// may never run, and waits for nothing.
     pub(super) fn told_of(pipeline: &Value) -> Self {
         let standing = standing(pipeline);
-        let waits = !is_paused(pipeline) && !matches!(standing, Standing::Unclear);
+        let is_alone = is_paused(pipeline) || matches!(standing, Standing::Unclear);
         let held = Held::by(pipeline);
-        let listeners = listeners(pipeline);
-        let asked = listeners.iter().filter(|listener| match standing {
-            Standing::Valid => true,
-            Standing::Invalid => waits && held.told.contains(&listener.address.to_string()),
-            Standing::Changed | Standing::Unclear => waits || held.is_held(listener),
+        let role = role(pipeline);
+        let asked = role.into_iter().flat_map(|role| {
+            let listeners = listeners(pipeline).into_iter();
+            listeners.map(move |listener| (role, listener))
         });
-        let mut all: Vec<_> = asked.map(|listener| held.claim(listener)).collect();
-        let goes_on = matches!(standing, Standing::Changed | Standing::Unclear);
-        if goes_on && !held.run_by.is_empty() {
-            let asked: BTreeSet<_> = listeners.iter().map(|it| it.address.to_string()).collect();
-            let kept = held.told.difference(&asked);
-            all.extend(kept.filter_map(|address| Claim::kept(address)));
+        let asked: Vec<_> = asked.collect();
+        let told = asked.iter().filter(|(role, listener)| match standing {
+            Standing::Valid => true,
+            Standing::Invalid => !is_alone && held.told.contains(&listener.address.to_string()),
+            Standing::Changed | Standing::Unclear => !is_alone || held.has(*role, listener),
+        });
+        let told = told.map(|(role, listener)| held.claim(*role, listener));
+        let mut all: Vec<_> = told.collect();
+        if matches!(standing, Standing::Changed | Standing::Unclear) {
+            let asked = asked.iter().filter(|(role, it)| held.has(*role, it));
+            let asked: BTreeSet<_> = asked.map(|(_, it)| it.address.to_string()).collect();
+            all.extend(held.kept_beside(&asked));
         }
         let mut claims = Self::of(pipeline, held.run_by, all);
-        if matches!(standing, Standing::Invalid) {
-            claims.held_back_by = stored::held_back_by(pipeline);
-        }
+        claims.waits = matches!(standing, Standing::Invalid);
         claims
     }
 
@@ -85,27 +94,20 @@ impl Claims {
             created: text(&metadata["creationTimestamp"]),
             labels: labels::of(metadata.get("labels")),
             run_by,
-            held_back_by: Vec::new(),
+            is_paused: is_paused(pipeline),
+            waits: false,
             all,
         }
     }
 
-    /// Who is older comes first.
-    pub(super) fn age(&self) -> (&str, &str) {
-        (&self.created, &self.uid)
+    /// Who comes first: whoever cannot give way, and then the eldest.
+    pub(super) fn rank(&self) -> impl Ord {
+        (!self.is_paused, &self.created, &self.uid)
     }
 
-    /// Whether it counts with one of those who run it: what others hold back as well is not in the way of whoever
-    /// could run meanwhile.
-    pub(super) fn count_with(&self, runner: &Runner) -> bool {
-        let mut held_back_by = self.held_back_by.iter();
-        runner.runs(&self.labels) && held_back_by.all(|it| *it == runner.name)
-    }
-
-    /// Whether it listens there already with one of those who run it.
-    pub(super) fn holds(&self, claim: &Claim, runner: &Runner) -> bool {
-        let is_run = self.run_by.len() >= MOST_RUNNERS || self.run_by.contains(&runner.name);
-        claim.is_held && is_run
+    /// Whether one of those who run it did before.
+    pub(super) fn is_run_by(&self, runner: &Runner) -> bool {
+        self.run_by.len() >= MOST_RUNNERS || self.run_by.contains(&runner.name)
     }
 
     /// What the author of another pipeline is told of this one: an administrator all, a tenant what is in his
@@ -121,21 +123,9 @@ impl Claims {
     }
 }
 
-impl Claim {
-    /// Of what is not asked for any more.
-    fn kept(address: &str) -> Option<Self> {
-        let (protocol, place) = address.split_once(' ')?;
-        Some(Self {
-            // Most of what listens are sources.
-            place: Place::new(protocol, place, true),
-            listener: None,
-            is_held: true,
-        })
-    }
-}
-
 /// What a status tells of where a pipeline listens.
 struct Held {
+    role: Option<Role>,
     told: BTreeSet<String>,
     run_by: Vec<String>,
 }
@@ -143,21 +133,43 @@ struct Held {
 impl Held {
     fn by(pipeline: &Value) -> Self {
         Self {
+            role: stored::former_role(pipeline),
             told: stored::addresses(pipeline),
             run_by: stored::run_by(pipeline),
         }
     }
 
-    fn is_held(&self, listener: &Listener<'_>) -> bool {
-        !self.run_by.is_empty() && self.told.contains(&listener.address.to_string())
+    /// Whether a pipeline listens where it is to.
+    fn has(&self, role: Role, listener: &Listener<'_>) -> bool {
+        let is_run = !self.run_by.is_empty() && self.role == Some(role);
+        is_run && self.told.contains(&listener.address.to_string())
     }
 
-    fn claim(&self, listener: &Listener<'_>) -> Claim {
+    fn claim(&self, role: Role, listener: &Listener<'_>) -> Claim {
         Claim {
+            role,
             place: listener.place.clone(),
+            is_exporter: listener.is_exporter(),
             listener: Some(listener.name()),
-            is_held: self.is_held(listener),
+            is_held: self.has(role, listener),
         }
+    }
+
+    /// Where it listens beside what it has of what is asked for.
+    fn kept_beside<'a>(&'a self, asked: &'a BTreeSet<String>) -> impl Iterator<Item = Claim> {
+        let role = self.role.filter(|_| !self.run_by.is_empty());
+        let kept = self.told.difference(asked);
+        kept.filter_map(move |address| {
+            let (protocol, place) = address.split_once(' ')?;
+            Some(Claim {
+                role: role?,
+                // Most of what listens are sources.
+                place: Place::new(protocol, place, true),
+                is_exporter: false,
+                listener: None,
+                is_held: true,
+            })
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::claims::Claim;
 use super::labels::{self, Labels};
-use super::listener::Listener;
 use super::stored::name;
 
 /// Where Vector's own API listens in the Pods that run it, at all of their addresses.
@@ -45,11 +45,11 @@ impl Runner {
     }
 
     /// What of its own is where a pipeline is to listen.
-    pub(super) fn needs(&self, listener: &Listener<'_>) -> Option<&'static str> {
-        let port = listener.place.port.as_str();
+    pub(super) fn needs(&self, claim: &Claim) -> Option<&'static str> {
+        let port = claim.place.port.as_str();
         if self.has_api && port == API_PORT {
             Some("Vector's own API")
-        } else if self.has_metrics && port == METRICS_PORT && !listener.is_exporter() {
+        } else if self.has_metrics && port == METRICS_PORT && !claim.is_exporter {
             Some("Vector's own metrics")
         } else {
             None

@@ -12,7 +12,7 @@ const PAUSED: &str = "lockstep.dev/paused";
 /// What is known of a pipeline as it is.
 #[derive(Clone, Copy)]
 pub(super) enum Standing {
-    /// It was judged, and can run.
+    /// It was judged, and can run; what could not be judged of it was only warned of.
     Valid,
     /// It was judged, and cannot run.
     Invalid,
@@ -26,12 +26,12 @@ pub(super) fn standing(pipeline: &Value) -> Standing {
     let status = &pipeline["status"];
     if status["observedGeneration"] != pipeline["metadata"]["generation"] {
         Standing::Changed
+    } else if status["configCheckResult"] == true {
+        Standing::Valid
     } else if status["LastAppliedPipelineHash"].is_null() {
         Standing::Unclear
-    } else if status["configCheckResult"] == false {
-        Standing::Invalid
     } else {
-        Standing::Valid
+        Standing::Invalid
     }
 }
 
@@ -41,6 +41,11 @@ pub(super) fn is_paused(pipeline: &Value) -> bool {
 
 pub(super) fn role(pipeline: &Value) -> Option<Role> {
     Role::of(pipeline.pointer("/spec/sources")?.as_object()?)
+}
+
+/// The role that it had when it was judged.
+pub(super) fn former_role(pipeline: &Value) -> Option<Role> {
+    Role::named(pipeline["status"]["role"].as_str()?)
 }
 
 /// What may be run with what, by where it is: all agents' pipelines, and the aggregators' of each namespace and of
@@ -60,11 +65,6 @@ pub(super) fn addresses(pipeline: &Value) -> BTreeSet<String> {
 /// Who runs a pipeline, as its status tells.
 pub(super) fn run_by(pipeline: &Value) -> Vec<String> {
     told(pipeline, "runBy").collect()
-}
-
-/// With whom a pipeline waits, as its status tells.
-pub(super) fn held_back_by(pipeline: &Value) -> Vec<String> {
-    told(pipeline, "heldBackBy").collect()
 }
 
 fn told(pipeline: &Value, field: &str) -> impl Iterator<Item = String> + use<> {
