@@ -8,7 +8,9 @@ mod budget;
 )]
 mod careful;
 mod check;
+mod crash;
 mod field_path;
+mod identity;
 mod keyed;
 #[expect(
     clippy::needless_pass_by_value,

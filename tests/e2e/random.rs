@@ -3,7 +3,6 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures::StreamExt;
 use futures::stream;
@@ -53,8 +52,8 @@ fn is_about_the_text(finding: &Finding) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn random_objects_get_the_same_verdict_everywhere() {
-    let seed = seed();
-    println!("seed {seed}; LOCKSTEP_SEED={seed} makes the same objects again");
+    let seed = parity::seed();
+    println!("seed {seed}; LOCKSTEP_SEED=N makes other objects");
     let detours = Detours {
         controller_args: vec!["--rds-resync=1h".to_owned()],
         ..Detours::default()
@@ -109,16 +108,6 @@ async fn random_objects_get_the_same_verdict_everywhere() {
             cases::in_the_loop(&world, &sample.case, verdict).await;
         })
         .await;
-}
-
-/// Where the random objects begin: another place each time, unless one is asked for.
-fn seed() -> u64 {
-    match std::env::var("LOCKSTEP_SEED") {
-        Ok(seed) => seed.parse().expect("LOCKSTEP_SEED is a number"),
-        Err(_) => SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(1, |since| since.as_secs()),
-    }
 }
 
 fn crd() -> Value {

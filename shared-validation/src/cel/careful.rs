@@ -11,6 +11,7 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::ast::{call, each, wrap};
+use crate::cel::keyed::Identities;
 use crate::cel::payment::unpaid;
 use crate::cel::untyped::Broken;
 
@@ -109,14 +110,14 @@ fn make_careful(node: &mut IdedExpr) {
 }
 
 /// How two operands are compared: a list of the data fails at its first value that is none; a list
-/// that a function or a literal made takes such a value of its own for equal to anything; any other
+/// that a function, a macro or a literal made takes an item that cannot be compared for equal; any other
 /// list fails where no later item differs.
 fn equality(operands: &[IdedExpr]) -> &'static str {
     const MAKERS: [&str; 4] = ["distinct", "flatten", "reverse", "slice"];
     match operands.first().map(|operand| &unpaid(operand).expr) {
         Some(Expr::Call(call)) if call.func_name == SOUND => EQUALS,
         Some(Expr::Call(call)) if MAKERS.contains(&call.func_name.as_str()) => EQUALS_MADE,
-        Some(Expr::List(_)) => EQUALS_MADE,
+        Some(Expr::List(_) | Expr::Comprehension(_)) => EQUALS_MADE,
         _ => EQUALS_COMPUTED,
     }
 }
@@ -199,18 +200,11 @@ fn equals<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exec
 fn equals_computed<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    pairwise(arguments, same)
+    pairwise(arguments, same_within)
 }
 
 fn equals_made<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    pairwise(arguments, |a, b| {
-        let is_scalar = !matches!(a.get_type().kind(), Kind::List | Kind::Map);
-        match (refuse_broken(a).is_ok(), refuse_broken(b).is_ok()) {
-            (false, _) => Ok(true),
-            (true, false) if is_scalar => Ok(false),
-            _ => same(a, b),
-        }
-    })
+    pairwise(arguments, |a, b| Ok(same_within(a, b).unwrap_or(true)))
 }
 
 /// Compares two lists item by item. What fails counts only where no other items differ.
@@ -224,6 +218,9 @@ fn pairwise<'b, 'v>(
     let (Kind::List, Kind::List) = (a.get_type().kind(), b.get_type().kind()) else {
         return equals(arguments);
     };
+    if Identities::of(a.as_ref()).is_some() {
+        return equals(arguments);
+    }
     let (Some(a), Some(b)) = (a.as_iterable(), b.as_iterable()) else {
         return equals(arguments);
     };
@@ -246,14 +243,27 @@ fn pairwise<'b, 'v>(
     }
 }
 
-/// Equality that fails where it reaches data without a value, and not before.
+/// Equality of two operands, which both have to have values.
 pub(super) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
     refuse_broken(a)?;
     refuse_broken(b)?;
+    same_within(a, b)
+}
+
+/// Equality of what two operands hold. It fails where it reaches data of the left one that has no value, and not
+/// before; a scalar is merely another than such data of the right one.
+pub(super) fn same_within(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
+    refuse_broken(a)?;
+    let is_scalar = !matches!(a.get_type().kind(), Kind::List | Kind::Map);
+    match refuse_broken(b) {
+        Err(_) if is_scalar => return Ok(false),
+        checked => checked?,
+    }
     match (a.get_type().kind(), b.get_type().kind()) {
-        // Sets, and maps by keys, say themselves that order does not count.
-        (Kind::List, Kind::List) if a.equals(b) => Ok(true),
         (Kind::List, Kind::List) => {
+            if let Some(identities) = Identities::of(a) {
+                return identities.are_same(a, b);
+            }
             let sizes = (a.as_sizer().map(Sizer::size), b.as_sizer().map(Sizer::size));
             let (Some(a), Some(b)) = (a.as_iterable(), b.as_iterable()) else {
                 return Ok(false);
@@ -265,7 +275,7 @@ pub(super) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
             loop {
                 match (a.next(), b.next()) {
                     (None, None) => return Ok(true),
-                    (Some(a), Some(b)) if same(a, b)? => {}
+                    (Some(a), Some(b)) if same_within(a, b)? => {}
                     _ => return Ok(false),
                 }
             }
@@ -279,15 +289,19 @@ pub(super) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
                 return Ok(false);
             };
             let mut keys = keys.iter();
+            let mut failure = None;
             while let Some(key) = keys.next() {
                 let Ok(other) = b.get(key) else {
                     return Ok(false);
                 };
-                if !same(a.get(key)?.as_ref(), other.as_ref())? {
-                    return Ok(false);
+                match same_within(a.get(key)?.as_ref(), other.as_ref()) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(false),
+                    Err(error) => failure = failure.or(Some(error)),
                 }
             }
-            Ok(true)
+            // Fields have no order: the API server ends with the first, whichever it is. This is one answer of its.
+            failure.map_or(Ok(true), Err)
         }
         _ => Ok(a.equals(b)),
     }

@@ -1,34 +1,100 @@
 //! Lists whose items have identities.
 
-use ::cel::ExecutionError;
+use std::any::Any;
+
 use ::cel::common::traits::{Adder, Container, Indexer, Iterable, Sizer};
-use ::cel::common::types::{CelList, CelMapKey, LIST_TYPE, Type};
+use ::cel::common::types::{CelList, DYN_TYPE, LIST_TYPE, Type};
 use ::cel::common::value::{CowVal, Val};
+use ::cel::{DeclarationError, Env, ExecutionError};
+use serde_json::Value;
+
+use crate::cel::careful::same_within;
+use crate::cel::identity::{Identified, Identity, Places};
+use crate::cel::library::items;
 
 /// A list whose items have identities: a set, or a map by keys. Order does not count when it is
 /// compared, and `+` is a union.
 #[derive(Debug)]
 pub(super) struct Keyed<'v> {
-    pub(super) list: CelList<'v>,
-    /// The fields that identify an item; none for a set.
-    pub(super) keys: Option<Vec<CelMapKey<'v>>>,
+    list: CelList<'v>,
+    identities: Identities,
 }
 
-impl Keyed<'_> {
-    fn is_same(&self, a: &dyn Val, b: &dyn Val) -> bool {
-        let Some(keys) = &self.keys else {
-            return a.equals(b);
-        };
-        keys.iter().all(|key| match (part(a, key), part(b, key)) {
-            (Some(a), Some(b)) => a.equals(b.as_ref()),
-            (None, None) => true,
-            _ => false,
-        })
+/// What the items of a list are known by, in its order.
+#[derive(Clone, Debug)]
+pub(super) struct Identities {
+    by: Identified,
+    own: Vec<Identity>,
+}
+
+/// Makes a list one whose items have no identities.
+pub(super) const AS_LIST: &str = "@as_list";
+
+pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_overload(AS_LIST, "as_list", vec![DYN_TYPE], as_list)
+}
+
+fn as_list<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let value = arguments
+        .pop()
+        .ok_or_else(|| ExecutionError::function_error(AS_LIST, "no value"))?;
+    if Identities::of(value.as_ref()).is_none() {
+        return Ok(value);
+    }
+    let items = items(value.as_ref(), AS_LIST)?;
+    let items: Vec<_> = items.iter().map(|item| item.clone_as_boxed()).collect();
+    Ok(CowVal::owned(CelList::from(items)))
+}
+
+impl<'v> Keyed<'v> {
+    /// A list of data, and the data.
+    pub(super) fn new(by: Identified, list: CelList<'v>, sent: &[Value]) -> Self {
+        let own = sent.iter().map(|item| by.sent(item)).collect();
+        Self {
+            list,
+            identities: Identities { by, own },
+        }
     }
 }
 
-fn part<'b, 'v>(value: &'b (dyn Val + 'v), key: &CelMapKey<'_>) -> Option<CowVal<'b, 'v>> {
-    value.as_indexer()?.get(key.inner()).ok()
+impl Identities {
+    /// Those of the list, if its items have identities.
+    pub(super) fn of(list: &dyn Val) -> Option<&Self> {
+        list.as_any()?.downcast_ref()
+    }
+
+    /// Whether `other` has the same items as `list`, whose identities these are.
+    pub(super) fn are_same(&self, list: &dyn Val, other: &dyn Val) -> Result<bool, ExecutionError> {
+        let (items, others) = (items(list, "_==_")?, items(other, "_==_")?);
+        if items.len() != others.len() {
+            return Ok(false);
+        }
+        let places = self.places()?;
+        for (identity, item) in self.of_others(other, &others).iter().zip(&others) {
+            match (places.get(identity)?, &self.by) {
+                (Some(_), Identified::Whole) => {}
+                (Some(place), Identified::By(_)) if same_within(items[place], *item)? => {}
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn places(&self) -> Result<Places<'_>, ExecutionError> {
+        let mut places = Places::default();
+        for (place, identity) in self.own.iter().enumerate() {
+            places.put(identity, place)?;
+        }
+        Ok(places)
+    }
+
+    /// Those of another list. An object has its data again, anything else is a value.
+    fn of_others(&self, list: &dyn Val, items: &[&dyn Val]) -> Vec<Identity> {
+        match (&self.by, Self::of(list)) {
+            (Identified::By(_), Some(others)) => others.own.clone(),
+            _ => items.iter().map(|item| self.by.made(*item)).collect(),
+        }
+    }
 }
 
 impl Val for Keyed<'_> {
@@ -70,23 +136,7 @@ impl Val for Keyed<'_> {
     }
 
     fn equals(&self, other: &dyn Val) -> bool {
-        let Some(iterable) = other.as_iterable() else {
-            return false;
-        };
-        let mut others = iterable.iter();
-        let mut count = 0;
-        while let Some(other) = others.next() {
-            count += 1;
-            let own = self
-                .list
-                .inner()
-                .iter()
-                .find(|own| self.is_same(own.as_ref(), other));
-            if !own.is_some_and(|own| self.keys.is_none() || own.equals(other)) {
-                return false;
-            }
-        }
-        count == self.list.inner().len()
+        self.identities.are_same(self, other).unwrap_or(false)
     }
 
     fn clone_as_boxed<'w>(&self) -> Box<dyn Val + 'w>
@@ -95,8 +145,13 @@ impl Val for Keyed<'_> {
     {
         Box::new(Keyed {
             list: self.list.clone(),
-            keys: self.keys.clone(),
+            identities: self.identities.clone(),
         })
+    }
+
+    /// The list borrows; its identities do not, and are what others need to know of it.
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(&self.identities)
     }
 }
 
@@ -105,27 +160,29 @@ impl Adder for Keyed<'_> {
     where
         Self: 'w,
     {
-        let mut others = rhs
-            .as_iterable()
-            .ok_or_else(|| ExecutionError::function_error("_+_", "no such overload"))?
-            .iter();
-        let mut sum: Vec<Box<dyn Val + 'w>> = self
-            .list
-            .inner()
-            .iter()
-            .map(|item| item.clone_as_boxed())
-            .collect();
-        while let Some(other) = others.next() {
-            let place = sum.iter().position(|own| self.is_same(own.as_ref(), other));
-            match place {
-                Some(place) => sum[place] = other.clone_as_boxed(),
-                None => sum.push(other.clone_as_boxed()),
+        let others = items(rhs, "_+_")?;
+        let known = self.identities.of_others(rhs, &others);
+        let own = self.list.inner().iter();
+        let mut sum: Vec<Box<dyn Val + 'w>> = own.map(|item| item.clone_as_boxed()).collect();
+        let mut identities = self.identities.clone();
+        let mut places = self.identities.places()?;
+        for (identity, other) in known.iter().zip(&others) {
+            match (places.get(identity)?, &identities.by) {
+                (Some(_), Identified::Whole) => continue,
+                (Some(place), Identified::By(_)) => {
+                    sum[place] = other.clone_as_boxed();
+                    continue;
+                }
+                // What is added to a set is one of it; a map by keys takes one key twice.
+                (None, Identified::Whole) => places.put(identity, sum.len())?,
+                (None, Identified::By(_)) => {}
             }
+            sum.push(other.clone_as_boxed());
+            identities.own.push(identity.clone());
         }
-        let keys = self.keys.clone();
         Ok(CowVal::owned(Keyed {
             list: CelList::from(sum),
-            keys,
+            identities,
         }))
     }
 }

@@ -23,7 +23,7 @@ use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 pub(super) use redirect::redirect;
 pub(super) use regex::compile as compile_regex;
 
-use crate::cel::{budget, careful};
+use crate::cel::{budget, careful, keyed};
 
 /// Whether a function of this name, called on a value or in a namespace, is known here.
 pub(super) fn has_function(name: &str) -> bool {
@@ -55,6 +55,7 @@ fn build() -> Result<Env, DeclarationError> {
         format::declare,
         formatting::declare,
         ip::declare,
+        keyed::declare,
         lists::declare,
         macros::declare,
         quantity::declare,
@@ -75,7 +76,7 @@ fn failed(function: &str, problem: impl ToString) -> ExecutionError {
 }
 
 /// The values of a list, whatever kind of list it is.
-fn items<'b, 'v>(
+pub(super) fn items<'b, 'v>(
     list: &'b (dyn Val + 'v),
     function: &str,
 ) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::cel::budget::Budget;
 use crate::cel::question::Question;
 use crate::cel::reach::Reach;
-use crate::cel::{careful, check, field_path, library, payment, plain};
+use crate::cel::{careful, check, crash, field_path, library, payment, plain};
 use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
 use crate::ruleset::CompileError;
@@ -188,19 +188,21 @@ impl CelRule {
                     .is_some_and(|holds| *holds.inner())
             })
         };
+        crash::take();
         let outcome = if is_careful {
             let careful = careful::expression(&self.expression);
             budget.spend(|| evaluate(&careful))
         } else {
             budget.spend(|| evaluate(&self.expression))
         };
-        match outcome {
-            None => {
+        match (outcome, crash::take()) {
+            (None, _) => {
                 Answer::Exhausted(self.invalid(question, at.to_path(), OUT_OF_BUDGET.to_owned()))
             }
-            Some(Ok(true)) => Answer::Holds,
-            Some(Ok(false)) => Answer::Broken(self.broken(question, at, context, budget)),
-            Some(Err(error)) => {
+            (_, Some(problem)) => Answer::Failed(self.failed(question, at, &problem)),
+            (Some(Ok(true)), None) => Answer::Holds,
+            (Some(Ok(false)), None) => Answer::Broken(self.broken(question, at, context, budget)),
+            (Some(Err(error)), None) => {
                 // Of two operands that fail, cel-go names the left one.
                 let swapped = careful::swapped(&self.expression, is_careful);
                 let error = budget

@@ -11,6 +11,7 @@ use ::cel::common::value::Val;
 use base64::Engine;
 use serde_json::{Map, Number, Value};
 
+use crate::cel::identity::{self, Identified};
 use crate::cel::keyed::Keyed;
 use crate::cel::reach::Reach;
 use crate::cel::untyped::{Broken, Preserved};
@@ -227,21 +228,26 @@ impl Conversion {
             .map(|item| self.of(item_schema, item))
             .collect();
         let list = CelList::from(values);
-        match list_type {
-            ListType::Atomic => Box::new(list),
-            ListType::Set => Box::new(Keyed { list, keys: None }),
-            ListType::Map(keys) => {
-                let fields = keys
-                    .iter()
-                    .filter_map(|name| item_schema.properties.get(name));
-                let keys = fields.filter_map(|field| field.identifier.as_deref());
-                let keys = keys.map(CelMapKey::from).collect();
-                Box::new(Keyed {
-                    list,
-                    keys: Some(keys),
-                })
-            }
-        }
+        let by = match list_type {
+            ListType::Atomic => return Box::new(list),
+            ListType::Set => Identified::Whole,
+            ListType::Map(keys) => Identified::By(
+                keys.iter()
+                    .map(|name| {
+                        let schema = item_schema.properties.get(name);
+                        let called = schema.and_then(|schema| schema.identifier.as_deref());
+                        let json_type = schema.and_then(|schema| schema.json_type);
+                        identity::Field {
+                            name: called
+                                .is_none_or(|called| called == name)
+                                .then(|| name.clone()),
+                            is_float: json_type == Some(JsonType::Number),
+                        }
+                    })
+                    .collect(),
+            ),
+        };
+        Box::new(Keyed::new(by, list, items))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::accepted::fingerprint;
 use crate::field_error::FieldError;
@@ -39,8 +39,8 @@ fn below(schema: &Schema, value: &Value, at: Cursor<'_>, found: &mut Vec<Violati
             match &schema.list_type {
                 ListType::Atomic => {}
                 ListType::Set => {
-                    let identities: Vec<_> = items.iter().map(|item| Some(item.clone())).collect();
-                    duplicates(&identities, at, found);
+                    let known_by = items.iter().map(|item| (item.clone(), printed(item)));
+                    duplicates(known_by, at, found);
                 }
                 ListType::Map(keys) => map_list(keys, items, at, found),
             }
@@ -77,32 +77,35 @@ fn map_list(keys: &[String], items: &[Value], at: Cursor<'_>, found: &mut Vec<Vi
         let error = FieldError::invalid(below.to_path(), items[index].clone(), detail);
         return push(below, error, found);
     }
-    let identities: Vec<_> = items
-        .iter()
-        .map(|item| {
-            let stated = keys
-                .iter()
-                .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-            Some(Value::Object(stated.collect::<Map<_, _>>()))
-        })
-        .collect();
-    duplicates(&identities, at, found);
+    let known_by = items.iter().map(|item| {
+        let stated = keys
+            .iter()
+            .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+        let stated = Value::Object(stated.collect());
+        // One key counts as what it is; several are written as an object.
+        let identity = match keys {
+            [key] => stated.get(key).map_or_else(String::new, printed),
+            _ => printed(&stated),
+        };
+        (stated, identity)
+    });
+    duplicates(known_by, at, found);
 }
 
-/// An identity is reported once, at its second occurrence.
-fn duplicates(identities: &[Option<Value>], at: Cursor<'_>, found: &mut Vec<Violation>) {
+/// An identity is reported once, at its second occurrence: as the value that comes with it.
+fn duplicates(
+    known_by: impl Iterator<Item = (Value, String)>,
+    at: Cursor<'_>,
+    found: &mut Vec<Violation>,
+) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for (index, identity) in identities.iter().enumerate() {
-        let Some(identity) = identity else { continue };
-        let times = seen.entry(printed(identity)).or_default();
+    for (index, (value, identity)) in known_by.enumerate() {
+        let times = seen.entry(identity).or_default();
         *times += 1;
         if *times == 2 {
             let below = at.index(index);
-            push(
-                below,
-                FieldError::duplicate(below.to_path(), identity.clone()),
-                found,
-            );
+            let error = FieldError::duplicate(below.to_path(), value);
+            push(below, error, found);
         }
     }
 }

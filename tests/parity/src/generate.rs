@@ -76,6 +76,18 @@ impl Generator {
     }
 }
 
+/// Where the random objects of a test begin: at the same place each time, so that it fails for what has changed only, or
+/// where `LOCKSTEP_SEED` says.
+///
+/// # Panics
+///
+/// When that is no number.
+#[must_use]
+pub fn seed() -> u64 {
+    std::env::var("LOCKSTEP_SEED")
+        .map_or(1, |seed| seed.parse().expect("LOCKSTEP_SEED is a number"))
+}
+
 /// Chance that can be had again.
 pub(crate) fn runner(seed: u64) -> TestRunner {
     let mut bytes = [0; 32];

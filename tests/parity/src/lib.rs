@@ -16,5 +16,6 @@ pub mod tally;
 
 pub use answer::{Answer, Difference, compare};
 pub use case::{Case, Operation};
+pub use generate::seed;
 pub use server::Server;
 pub use tally::Tally;

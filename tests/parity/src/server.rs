@@ -63,7 +63,7 @@ impl Server {
     }
 
     /// Stores objects that the schema refuses: takes the schema away, stores them, puts it back.
-    /// Returns those that are stored.
+    /// Returns those that are stored, and that the API server can read again: with the schema it fails on some.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Server {
     pub async fn store_unguarded(&self, objects: Vec<Value>) -> anyhow::Result<Vec<Value>> {
         self.set_schema(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
             .await?;
-        let mut stored = Vec::new();
+        let mut stored: Vec<Value> = Vec::new();
         for object in objects {
             // Until the API server has taken the schema away, it may refuse.
             let answer = self
@@ -88,7 +88,15 @@ impl Server {
             .find(|one| one["name"] == self.version.as_str());
         let schema = definition.map_or(Value::Null, |one| one["schema"]["openAPIV3Schema"].clone());
         self.set_schema(&schema).await?;
-        Ok(stored)
+        let mut readable = Vec::new();
+        for object in stored {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let path = format!("{}/{name}", self.collection());
+            if self.send(Method::GET, &path, String::new()).await?.is_ok() {
+                readable.push(object);
+            }
+        }
+        Ok(readable)
     }
 
     async fn set_schema(&self, schema: &Value) -> anyhow::Result<()> {

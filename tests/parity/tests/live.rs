@@ -1,7 +1,6 @@
 //! Random objects, judged by the engine and by an API server.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use parity::Tally;
 use parity::files::read_crd;
@@ -10,7 +9,7 @@ use shared_validation::{CustomResource, Judge};
 
 /// Compares on the CRD in a file below the repository's root.
 async fn compare(file: &str, seed: u64) {
-    println!("seed {seed}; LOCKSTEP_SEED={seed} makes the same objects again");
+    println!("seed {seed}; LOCKSTEP_SEED=N makes other objects");
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .join(file);
@@ -37,23 +36,14 @@ async fn compare(file: &str, seed: u64) {
     println!("{} cases", tally.cases);
 }
 
-/// Other objects each time, unless a seed is asked for.
-fn seed() -> u64 {
-    if let Ok(seed) = std::env::var("LOCKSTEP_SEED") {
-        return seed.parse().expect("LOCKSTEP_SEED is a number");
-    }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(1, |now| now.as_secs())
-}
-
 /// Everything that the schema language has, and most of CEL.
 #[tokio::test(flavor = "multi_thread")]
 async fn on_random_objects_of_a_crd_with_every_keyword() {
-    compare("tests/cases/probe/crd.json", seed()).await;
+    compare("tests/cases/probe/crd.json", parity::seed()).await;
 }
 
 /// The kind that people use.
 #[tokio::test(flavor = "multi_thread")]
 async fn on_random_databases() {
-    compare("manifests/crd-clouddatabases.yaml", seed()).await;
+    compare("manifests/crd-clouddatabases.yaml", parity::seed()).await;
 }

@@ -1,9 +1,10 @@
 //! Which calls are answered by functions of ours.
 
-use ::cel::common::ast::CallExpr;
+use ::cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 
 use crate::cel::ast::wrap;
 use crate::cel::budget::EACH_WITH_EACH;
+use crate::cel::keyed::AS_LIST;
 use crate::cel::library::conversions::{COUNTED, DURATION, IN_UTC, PRINTED, TIMESTAMP};
 use crate::cel::library::formatting;
 use crate::cel::library::strings::{BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED};
@@ -27,6 +28,35 @@ pub(in crate::cel) fn redirect(call: &mut CallExpr) {
             formatting::prepare(text, arguments);
             wrap(arguments, SPELLED);
         }
+        (operators::EQUALS | operators::NOT_EQUALS, None, [left, right])
+            if may_be_made(left) && may_be_data(right) =>
+        {
+            wrap(right, AS_LIST);
+        }
         _ => {}
+    }
+}
+
+/// Whether this may come to a list that an expression made: it is compared item by item, with any other.
+fn may_be_made(expression: &IdedExpr) -> bool {
+    match &expression.expr {
+        Expr::Ident(name) => name != "self" && name != "oldSelf",
+        Expr::Literal(_) | Expr::Select(_) => false,
+        Expr::Call(call) => call.func_name != operators::INDEX,
+        _ => true,
+    }
+}
+
+/// Whether this may come to a list of the data.
+fn may_be_data(expression: &IdedExpr) -> bool {
+    match &expression.expr {
+        Expr::Ident(_) | Expr::Select(_) => true,
+        Expr::Call(call) => {
+            matches!(
+                call.func_name.as_str(),
+                operators::INDEX | operators::CONDITIONAL
+            )
+        }
+        _ => false,
     }
 }

@@ -1,0 +1,195 @@
+//! What tells the items of a set, or of a map by keys, from each other.
+//!
+//! The API server has them in a map of Go. Its keys are the data as it was sent, and the values of expressions: two that
+//! CEL takes for equal may differ there, and some cannot be keys at all.
+
+use std::collections::HashMap;
+
+use ::cel::ExecutionError;
+use ::cel::common::types::{
+    CelBool, CelDouble, CelDuration, CelInt, CelMapKey, CelString, CelTimestamp, CelUInt, Kind,
+};
+use ::cel::common::value::Val;
+use chrono::{DateTime, FixedOffset, TimeDelta};
+use serde_json::{Number, Value};
+
+use crate::cel::crash;
+use crate::cel::untyped::Broken;
+
+/// What an item is known by.
+#[derive(Clone, Debug)]
+pub(super) enum Identity {
+    Key(Key),
+    /// Nothing else is the same.
+    Unique,
+    /// It has a Go type that no map has for a key.
+    Unhashable(&'static str),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// Data that is null or not there.
+    Absent,
+    /// The null of an expression.
+    Null,
+    Bool(bool),
+    Int(i64),
+    UInt(u64),
+    /// By its bits.
+    Float(u64),
+    Text(String),
+    Duration(TimeDelta),
+    Moment(DateTime<FixedOffset>),
+    Several(Vec<Key>),
+}
+
+/// By what the items of a list are told apart.
+#[derive(Clone, Debug)]
+pub(super) enum Identified {
+    /// As a whole: a set.
+    Whole,
+    /// By these fields.
+    By(Vec<Field>),
+}
+
+/// A field that is part of what an item is known by.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    /// None where expressions call it by another name: the API server looks for that one, and finds nothing.
+    pub(super) name: Option<String>,
+    /// Whether whole numbers are floats too.
+    pub(super) is_float: bool,
+}
+
+impl Identified {
+    /// That of an item as it was sent.
+    pub(super) fn sent(&self, item: &Value) -> Identity {
+        match (self, item) {
+            (Self::Whole, item) => whole(item),
+            (Self::By(parts), Value::Object(fields)) => {
+                several(parts, |part, name| match fields.get(name) {
+                    None => Identity::Key(Key::Absent),
+                    Some(Value::Number(number)) if part.is_float => {
+                        Identity::Key(float(as_float(number)))
+                    }
+                    Some(value) => whole(value),
+                })
+            }
+            (Self::By(_), _) => Identity::Unique,
+        }
+    }
+
+    /// That of an item that an expression came to.
+    pub(super) fn made(&self, item: &dyn Val) -> Identity {
+        match (self, item.as_indexer()) {
+            (Self::Whole, _) => value(item),
+            (Self::By(parts), Some(fields)) if item.get_type().kind() == Kind::Map => {
+                several(parts, |_, name| {
+                    let field = fields.get(CelMapKey::from(name).inner());
+                    field.map_or(Identity::Key(Key::Absent), |field| value(field.as_ref()))
+                })
+            }
+            (Self::By(_), _) => Identity::Unique,
+        }
+    }
+}
+
+fn several(parts: &[Field], of: impl Fn(&Field, &str) -> Identity) -> Identity {
+    let mut keys = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part.name.as_deref().map(|name| of(part, name)) {
+            None => keys.push(Key::Absent),
+            Some(Identity::Key(key)) => keys.push(key),
+            Some(other) => return other,
+        }
+    }
+    Identity::Key(Key::Several(keys))
+}
+
+fn whole(item: &Value) -> Identity {
+    Identity::Key(match item {
+        Value::Null => Key::Absent,
+        Value::Bool(flag) => Key::Bool(*flag),
+        Value::Number(number) => number
+            .as_i64()
+            .map_or_else(|| float(as_float(number)), Key::Int),
+        Value::String(text) => Key::Text(text.clone()),
+        Value::Array(_) => return Identity::Unhashable("[]interface {}"),
+        Value::Object(_) => return Identity::Unhashable("map[string]interface {}"),
+    })
+}
+
+fn as_float(number: &Number) -> f64 {
+    number.as_f64().unwrap_or_default()
+}
+
+fn float(number: f64) -> Key {
+    // Zero has a sign and is the same with either.
+    Key::Float(if number == 0.0 { 0 } else { number.to_bits() })
+}
+
+fn value(item: &dyn Val) -> Identity {
+    if item.downcast_ref::<Broken>().is_some() {
+        return Identity::Unique;
+    }
+    let key = match item.get_type().kind() {
+        Kind::NullType => Some(Key::Null),
+        Kind::Boolean => item
+            .downcast_ref()
+            .map(|it: &CelBool| Key::Bool(*it.inner())),
+        Kind::Int => item.downcast_ref().map(|it: &CelInt| Key::Int(*it.inner())),
+        Kind::UInt => item
+            .downcast_ref()
+            .map(|it: &CelUInt| Key::UInt(*it.inner())),
+        Kind::Double => item.downcast_ref().map(|it: &CelDouble| float(*it.inner())),
+        Kind::String => item
+            .downcast_ref()
+            .map(|it: &CelString| Key::Text(it.inner().to_owned())),
+        Kind::Duration => item
+            .downcast_ref()
+            .map(|it: &CelDuration| Key::Duration(*it.inner())),
+        Kind::Timestamp => item
+            .downcast_ref()
+            .map(|it: &CelTimestamp| Key::Moment(*it.inner())),
+        Kind::Bytes => return Identity::Unhashable("[]uint8"),
+        Kind::List => return Identity::Unhashable("[]interface {}"),
+        Kind::Map => return Identity::Unhashable("map[string]interface {}"),
+        _ => None,
+    };
+    key.map_or(Identity::Unique, Identity::Key)
+}
+
+/// Places by key, as a map of Go has them.
+#[derive(Default)]
+pub(super) struct Places<'k>(HashMap<&'k Key, usize>);
+
+impl<'k> Places<'k> {
+    /// Notes where an item is: the last of those that have the same key.
+    pub(super) fn put(
+        &mut self,
+        identity: &'k Identity,
+        place: usize,
+    ) -> Result<(), ExecutionError> {
+        match identity {
+            Identity::Key(key) => {
+                self.0.insert(key, place);
+                Ok(())
+            }
+            Identity::Unique => Ok(()),
+            Identity::Unhashable(go_type) => Err(unhashable(go_type)),
+        }
+    }
+
+    /// Where an item with this key is.
+    pub(super) fn get(&self, identity: &Identity) -> Result<Option<usize>, ExecutionError> {
+        match identity {
+            Identity::Key(key) => Ok(self.0.get(key).copied()),
+            Identity::Unique => Ok(None),
+            Identity::Unhashable(go_type) => Err(unhashable(go_type)),
+        }
+    }
+}
+
+fn unhashable(go_type: &str) -> ExecutionError {
+    crash::note(&format!("hash of unhashable type {go_type}"))
+}
