@@ -157,7 +157,8 @@ fn values(value: &dyn Val) -> usize {
     count
 }
 
-fn weigh(value: &dyn Val) -> bool {
+/// Takes for all of a value, as for making it.
+pub(super) fn weigh(value: &dyn Val) -> bool {
     match value.get_type().kind() {
         Kind::String => pays_for_text(value, BYTES_PER_UNIT),
         Kind::List | Kind::Map => {

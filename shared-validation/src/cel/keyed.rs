@@ -8,6 +8,7 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 use serde_json::Value;
 
+use crate::cel::budget;
 use crate::cel::careful::same_within;
 use crate::cel::identity::{Identified, Identity, Places};
 use crate::cel::library::items;
@@ -40,6 +41,12 @@ fn as_list<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>,
         .ok_or_else(|| ExecutionError::function_error(AS_LIST, "no value"))?;
     if Identities::of(value.as_ref()).is_none() {
         return Ok(value);
+    }
+    if !budget::weigh(value.as_ref()) {
+        return Err(ExecutionError::function_error(
+            AS_LIST,
+            "the budget is used up",
+        ));
     }
     let items = items(value.as_ref(), AS_LIST)?;
     let items: Vec<_> = items.iter().map(|item| item.clone_as_boxed()).collect();

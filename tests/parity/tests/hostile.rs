@@ -24,19 +24,20 @@ fn kind(rule: &str) -> Result<CustomResource, String> {
         "properties": {
             "text": {"type": "string"},
             "list": {"type": "array", "items": {"type": "integer"}},
+            "set": {"type": "array", "items": {"type": "integer"}, "x-kubernetes-list-type": "set"},
         },
         "x-kubernetes-validations": [{"rule": rule, "message": "does not hold"}],
     }}))
 }
 
-/// What the rule says of 300 numbers and a text of 64 KiB.
+/// What the rule says of 300 numbers, a set of as many, and a text of 64 KiB.
 fn errors(rule: &str) -> Vec<String> {
     let kind = kind(rule).expect("it compiles");
     let object = json!({
         "apiVersion": "example.com/v1",
         "kind": "Trap",
         "metadata": {"name": "trap"},
-        "spec": {"text": "a".repeat(65_536), "list": vec![1; 300]},
+        "spec": {"text": "a".repeat(65_536), "list": vec![1; 300], "set": (0..300).collect::<Vec<_>>()},
     });
     let verdict = kind.check(&Candidate::create(&object));
     let messages = verdict.errors.iter();
@@ -70,6 +71,7 @@ fn a_rule_that_would_run_for_years_is_ended() {
         "self.list.all(a, self.list.all(b, !self.text.matches('(a*)*(a*)*(a*)*b')))",
         "self.list.all(a, self.list.all(b, !self.text.contains('b') && self.text.size() > 0))",
         "self.list.all(a, self.list.all(b, self.list.all(c, self.list == self.list && !(0 in self.list))))",
+        "self.list.all(a, self.list.all(b, [a] != self.set))",
         "self.list.map(n, '').join(self.text + self.text + self.text + self.text).size() > 0",
         // One step makes little of much; many of them would not.
         &format!("{}.size() > 0", vec!["self.text"; 200].join(" + ")),
@@ -95,6 +97,7 @@ fn a_rule_that_is_sound_holds() {
         "self.list.all(n, optional.of(n).value() == 1 && ip.isCanonical('::1') && n in self.list)",
         "self.list.all(i, n, self.list[i] == n && self.text.size() == 65536 && self.text.startsWith('aa'))",
         "self.list.map(n, [n] + [n + 1]).all(p, p.sum() == 3 && p.join('-') == '1-2' || p.max() == 2)",
+        "self.set == self.set.map(n, n) && self.set.map(n, n) == self.set && size(self.set + self.set) == 300",
         "self.list.filter(n, !format.dns1123Label().validate('abc').hasValue()).size() == 300",
     ] {
         assert_eq!(errors(rule), Vec::<String>::new(), "{rule}");
