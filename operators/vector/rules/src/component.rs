@@ -42,6 +42,8 @@ impl Family {
 /// One component.
 #[derive(Clone, Copy, Debug)]
 pub struct Component<'a> {
+    /// The block that holds it.
+    pub block: &'a str,
     /// What it is for.
     pub family: Family,
     /// Its name.
@@ -72,7 +74,7 @@ impl<'a> Component<'a> {
     /// Where it stands in the configuration.
     #[must_use]
     pub fn path(&self) -> String {
-        format!("{}[{}]", self.family.block(), self.id)
+        format!("{}[{}]", self.block, self.id)
     }
 }
 
@@ -84,8 +86,13 @@ pub(crate) fn is_pattern(input: &str) -> bool {
 /// Every component of a configuration, by family and name.
 pub fn components(config: &Map<String, Value>) -> impl Iterator<Item = Component<'_>> {
     Family::ALL.into_iter().flat_map(move |family| {
-        let block = config.get(family.block()).and_then(Value::as_object);
-        let block = block.into_iter().flatten();
-        block.map(move |(id, value)| Component { family, id, value })
+        let block = family.block();
+        let all = config.get(block).and_then(Value::as_object);
+        all.into_iter().flatten().map(move |(id, value)| Component {
+            block,
+            family,
+            id,
+            value,
+        })
     })
 }

@@ -32,6 +32,7 @@ mod programs;
 mod readable;
 mod role;
 pub mod sharing;
+mod tables;
 mod tenant_policy;
 mod tenants;
 mod topology;

@@ -9,6 +9,7 @@ use crate::catalogue::Catalogue;
 use crate::component::{Component, Family};
 use crate::flow::Types;
 use crate::problem::{Check, Problems};
+use crate::tables;
 
 /// What everything is called that has no name of its own.
 const RESERVED: [&str; 2] = ["_default", "_unmatched"];
@@ -26,6 +27,7 @@ pub(crate) fn of(
     let named = |name: &str| format!("{id}.{name}");
     match (component.family, kind) {
         (Family::Sink, _) => Vec::new(),
+        _ if component.block == tables::BLOCK => tables::outputs(component),
         (Family::Transform, "route") => {
             let routes = component.option("route").and_then(Value::as_object);
             let mut outputs = Vec::new();
@@ -90,6 +92,9 @@ pub(crate) fn of(
 
 /// What a component takes, if its type is known.
 pub(crate) fn accepted(catalogue: &Catalogue, component: &Component<'_>) -> Option<Types> {
+    if component.block == tables::BLOCK {
+        return Some(tables::TYPES);
+    }
     let kind = component.kind()?;
     let entry = catalogue.entry(component.family, kind)?;
     match component.family {

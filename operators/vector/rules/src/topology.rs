@@ -10,6 +10,7 @@ use crate::component::{Component, Family, components, is_pattern};
 use crate::flow::Types;
 use crate::outputs;
 use crate::problem::{Check, Problems};
+use crate::tables;
 
 /// For how many problems it is guessed what was meant: each is compared with every output.
 const MOST_GUESSED: usize = 20;
@@ -35,9 +36,14 @@ struct Edge<'a> {
 
 /// Judges how the components of a configuration are connected.
 pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems: &mut Problems) {
-    let all: Vec<_> = components(config).collect();
+    let own: Vec<_> = components(config).collect();
     presence(config, problems);
-    names(&all, problems);
+    names(&own, problems);
+    let all: Vec<_> = own
+        .iter()
+        .copied()
+        .chain(tables::components(config))
+        .collect();
     let mut outputs = Outputs {
         by_name: BTreeMap::new(),
     };
@@ -65,7 +71,7 @@ pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems
     }
     types(catalogue, &outputs, &edges, problems);
     cycles(&outputs, &edges, problems);
-    unused(&all, &outputs, &edges, problems);
+    unused(&own, &outputs, &edges, problems);
 }
 
 fn presence(config: &Map<String, Value>, problems: &mut Problems) {

@@ -1,0 +1,101 @@
+//! Enrichment tables that are part of the flow: one of the `memory` type takes events as a sink does, and may give
+//! them as a source does, under a name of its own.
+
+use serde_json::{Map, Value};
+
+use crate::component::{Component, Family};
+use crate::flow::Types;
+
+/// The block of a configuration that holds them.
+pub(crate) const BLOCK: &str = "enrichment_tables";
+
+/// What tables take and give is logs.
+pub(crate) const TYPES: Types = Types::LOG;
+
+/// What tables are in the flow.
+pub(crate) fn components(config: &Map<String, Value>) -> impl Iterator<Item = Component<'_>> {
+    let tables = config.get(BLOCK).and_then(Value::as_object);
+    let tables = tables
+        .into_iter()
+        .flatten()
+        .filter(|(_, table)| table["type"] == "memory");
+    tables.flat_map(|(id, table)| {
+        let takes = Component {
+            block: BLOCK,
+            family: Family::Sink,
+            id,
+            value: table,
+        };
+        let has_inputs = takes.inputs().next().is_some();
+        let dump = &table["source_config"];
+        let source = dump["source_key"].as_str().map(|key| Component {
+            family: Family::Source,
+            id: key,
+            value: dump,
+            ..takes
+        });
+        has_inputs.then_some(takes).into_iter().chain(source)
+    })
+}
+
+/// The outputs of a table that gives events.
+pub(crate) fn outputs(component: &Component<'_>) -> Vec<(String, Types)> {
+    let mut outputs = vec![(component.id.to_owned(), TYPES)];
+    if component.option("export_expired_items") == Some(&Value::Bool(true)) {
+        outputs.push((format!("{}.expired", component.id), TYPES));
+    }
+    outputs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::catalogue::Catalogue;
+    use crate::judge::judge;
+
+    /// What is wrong with a configuration of this table and a sink that takes from these.
+    fn wrong(table: &Value, source: &str, sink_takes: &[&str]) -> Vec<String> {
+        let config = json!({
+            "enrichment_tables": {"table": table},
+            "sources": {"in": {"type": source}},
+            "sinks": {"out": {"type": "blackhole", "inputs": sink_takes}},
+        });
+        let found = judge(Catalogue::shipped(), &config, &BTreeSet::new());
+        let wrong = found.iter().filter(|problem| !problem.check.is_advice());
+        wrong
+            .map(|problem| problem.error.path.to_string())
+            .collect()
+    }
+
+    #[test]
+    fn a_memory_table_takes_and_gives_events() {
+        let gives = json!({
+            "type": "memory",
+            "inputs": ["in"],
+            "source_config": {"source_key": "dump", "export_expired_items": true},
+        });
+        let nothing: [&str; 0] = [];
+        assert_eq!(
+            wrong(&gives, "internal_logs", &["dump", "dump.expired"]),
+            nothing
+        );
+        assert_eq!(wrong(&gives, "internal_logs", &["d*"]), nothing);
+        let at_inputs = ["enrichment_tables[table].inputs[0]"];
+        assert_eq!(wrong(&gives, "host_metrics", &["dump"]), at_inputs);
+        let takes = json!({"type": "memory", "inputs": ["nowhere"]});
+        assert_eq!(wrong(&takes, "internal_logs", &["in"]), at_inputs);
+        assert_eq!(
+            wrong(&takes, "internal_logs", &["in", "dump"]),
+            ["sinks[out].inputs[1]", at_inputs[0]]
+        );
+        let file = json!({"type": "geoip", "path": "/geo", "inputs": ["nowhere"], "source_config": {"source_key": "dump"}});
+        assert_eq!(
+            wrong(&other, "internal_logs", &["dump"]),
+            ["sinks[out].inputs[0]"]
+        );
+    }
+}
