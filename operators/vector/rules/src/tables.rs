@@ -92,7 +92,7 @@ mod tests {
             wrong(&takes, "internal_logs", &["in", "dump"]),
             ["sinks[out].inputs[1]", at_inputs[0]]
         );
-        let file = json!({"type": "geoip", "path": "/geo", "inputs": ["nowhere"], "source_config": {"source_key": "dump"}});
+        let other = json!({"type": "geoip", "path": "/", "inputs": ["nowhere"], "source_config": {"source_key": "dump"}});
         assert_eq!(
             wrong(&other, "internal_logs", &["dump"]),
             ["sinks[out].inputs[0]"]
