@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use shared_validation::{Accepted, FieldError, Kind, Verdict};
+use shared_validation::{Accepted, Candidate, FieldError, Kind, Verdict};
 
 use crate::children::ChildType;
 use crate::related::Related;
@@ -68,15 +68,15 @@ pub trait Reconcile: Send + Sync + 'static {
         Ok(Value::Null)
     }
 
-    /// Whether the status of an object tells of it as it is among others, and all that there is to tell: by a
-    /// fingerprint of what was judged, say. Then it is not judged again, after a restart either.
-    fn is_settled(&self, _object: &Value, _others: &Value) -> bool {
+    /// Whether the status of an object tells of it as it is, among others and under the policy, and all that there
+    /// is to tell: by a fingerprint of what was judged, say. Then it is not judged again, after a restart either.
+    fn is_settled(&self, _candidate: &Candidate<'_>) -> bool {
         false
     }
 
-    /// Status fields that tell of the verdict on an object among others, beside the condition `Valid`; a null
-    /// removes one. They are written of objects that break a rule, too, of which no other step is asked.
-    fn judged(&self, _object: &Value, _others: &Value, _verdict: &Verdict) -> Map<String, Value> {
+    /// Status fields that tell of the verdict on an object, beside the condition `Valid`; a null removes one. They
+    /// are written of objects that break a rule, too, of which no other step is asked.
+    fn judged(&self, _candidate: &Candidate<'_>, _verdict: &Verdict) -> Map<String, Value> {
         Map::new()
     }
 

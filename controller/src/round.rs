@@ -3,6 +3,7 @@
 mod end;
 mod keep;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
-use shared_validation::{Accepted, Candidate, Verdict, Violation, aggregate};
+use shared_validation::{Accepted, Candidate, Policy, Violation, aggregate};
 
 use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
@@ -46,6 +47,9 @@ pub(crate) struct Round<'a, R> {
     /// The object as stored.
     object: Value,
     accepted: Option<Accepted>,
+    /// What is in force for the whole round, whatever comes meanwhile: what is told of a verdict must be told of
+    /// what it was made under.
+    policy: Arc<Policy>,
     /// Its children as they were when the round began.
     children: Children,
     /// What it has done to them since.
@@ -80,6 +84,7 @@ impl<'a, R: Reconcile> Round<'a, R> {
             uid,
             generation: stored.metadata.generation.unwrap_or_default(),
             accepted: Accepted::read(&object),
+            policy: cycle.policy.get(),
             object,
         };
         // Labels can be copied.
@@ -162,7 +167,8 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    fn check(&self, others: &Value) -> Verdict {
+    /// The object among others, as it is judged.
+    fn candidate<'s>(&'s self, others: &'s Value) -> Candidate<'s> {
         let unchanged = self
             .accepted
             .as_ref()
@@ -173,10 +179,8 @@ impl<R: Reconcile> Round<'_, R> {
         } else {
             Candidate::create(&self.object)
         };
-        let policy = self.cycle.policy.get();
-        let candidate = candidate.since(self.accepted.as_ref()).under(&policy);
-        let candidate = candidate.among(others);
-        self.cycle.ruleset.check(&candidate)
+        let candidate = candidate.since(self.accepted.as_ref());
+        candidate.under(&self.policy).among(others)
     }
 
     /// Frozen: nothing is changed outside until the object is.

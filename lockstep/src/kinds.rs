@@ -328,12 +328,12 @@ impl Operators {
     fn pipelines<K: Pipeline>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
         let chosen = self.kinds.chosen.iter();
         let installed: Vec<_> = chosen.map(|(_, ruleset)| resource(&**ruleset)).collect();
-        let judging = Judging::<K>::pipelines(self.policy.clone(), &installed);
+        let judging = Judging::<K>::pipelines(&installed);
         self.run(judging, ruleset, place)
     }
 
     fn workloads<K: Kind>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
-        self.run(Judging::<K>::workloads(self.policy.clone()), ruleset, place)
+        self.run(Judging::<K>::workloads(), ruleset, place)
     }
 
     fn run(

@@ -35,10 +35,11 @@ impl<R: Reconcile> Round<'_, R> {
             self.forget();
             return Ok(Next::OnChange);
         };
+        let verdict = self.cycle.ruleset.check(&self.candidate(&Value::Null));
         let deleted = Deleted {
             object: &self.object,
             accepted: self.accepted.as_ref(),
-            valid: self.check(&Value::Null).is_valid(),
+            valid: verdict.is_valid(),
             children: self.observation(),
         };
         self.note_terminating();

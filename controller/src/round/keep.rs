@@ -2,7 +2,7 @@
 
 use json_patch::PatchOperation;
 use serde_json::Value;
-use shared_validation::{Accepted, Verdict, decode};
+use shared_validation::{Accepted, Candidate, Verdict, decode};
 
 use super::{READY, Round, VALID};
 use crate::announce;
@@ -20,7 +20,8 @@ impl<R: Reconcile> Round<'_, R> {
             Ok(others) => others,
             Err(error) => return self.failed(status, error).await,
         };
-        match self.settled(&status, &others) {
+        let candidate = self.candidate(&others);
+        match self.settled(&status, &candidate) {
             Some(Settled::Valid) => return Ok(Next::After(announce::RENEW_AFTER)),
             Some(Settled::Invalid(message)) => {
                 return self
@@ -29,12 +30,12 @@ impl<R: Reconcile> Round<'_, R> {
             }
             None => {}
         }
-        let verdict = self.check(&others);
+        let verdict = self.cycle.ruleset.check(&candidate);
         self.cycle.metrics.judged(&self.cycle.name);
         let kind = self.cycle.ruleset.kind();
         self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
         let reconciler = &self.cycle.reconciler;
-        status.fields(reconciler.judged(&self.object, &others, &verdict));
+        status.fields(reconciler.judged(&candidate, &verdict));
         if !verdict.is_valid() {
             // What could not be judged may be another time, without a change.
             let next = if verdict.is_conclusive() {
@@ -103,8 +104,8 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     /// What was found when the object was judged, where its status tells of it as it is.
-    fn settled(&self, status: &Status, others: &Value) -> Option<Settled> {
-        if !status.is_as_stored() || !self.cycle.reconciler.is_settled(&self.object, others) {
+    fn settled(&self, status: &Status, candidate: &Candidate<'_>) -> Option<Settled> {
+        if !status.is_as_stored() || !self.cycle.reconciler.is_settled(candidate) {
             return None;
         }
         let (is_valid, message) = status.is_told(VALID)?;

@@ -1,7 +1,7 @@
 //! What a value may be, one alternative after the other: `allOf`, `oneOf` and references to what is flattened
 //! into a structure are multiplied out, so that each object names all of its fields in one place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use serde_json::{Map, Value, json};
@@ -19,6 +19,8 @@ pub(crate) enum Alternative {
 pub(crate) struct Object {
     pub(crate) properties: Map<String, Value>,
     pub(crate) required: BTreeSet<String>,
+    /// Other names of fields.
+    pub(crate) aliases: BTreeMap<String, String>,
     /// What fields of other names hold, where they may have any.
     pub(crate) others: Option<Value>,
     /// The fields of each part that may be absent.
@@ -29,6 +31,7 @@ impl Object {
     fn with(mut self, other: &Self) -> Self {
         self.properties.extend(other.properties.clone());
         self.required.extend(other.required.iter().cloned());
+        self.aliases.extend(other.aliases.clone());
         self.others = self.others.or_else(|| other.others.clone());
         self.optional_parts
             .extend(other.optional_parts.iter().cloned());
@@ -58,6 +61,9 @@ impl Object {
         }
         if !self.required.is_empty() {
             out.insert("required".to_owned(), json!(self.required));
+        }
+        if !self.aliases.is_empty() {
+            out.insert("aliases".to_owned(), json!(self.aliases));
         }
         if let Some(others) = &self.others {
             out.insert("additionalProperties".to_owned(), others.clone());

@@ -30,8 +30,12 @@ pub(crate) struct Traits {
     /// Where options are refused that Vector does not know, besides the tops of components: the name of a
     /// definition, or a definition, `#` and the path of a field in it.
     closed: BTreeSet<String>,
-    /// Names that Vector takes besides those in the schema, by definition.
-    added: BTreeMap<String, Map<String, Value>>,
+    /// Other names of options that are not at the top of a component, by place.
+    aliases: BTreeMap<String, BTreeMap<String, String>>,
+    /// Values that Vector takes besides those in the schema, by place.
+    also: BTreeMap<String, Value>,
+    /// What the names of a mapping are read as, by place.
+    keys: BTreeMap<String, String>,
     /// Options that name a file, though the schema has them as any text.
     files: BTreeSet<String>,
     /// What stands in place of what the schema says, where that is not so.
@@ -79,7 +83,9 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
         schema,
         Corrections {
             closed: &traits.closed,
-            added: &traits.added,
+            aliases: &traits.aliases,
+            also: &traits.also,
+            keys: &traits.keys,
             files: &traits.files,
             replaced: &traits.replaced,
         },

@@ -42,8 +42,12 @@ pub(crate) struct Normal<'a> {
 pub(crate) struct Corrections<'a> {
     /// Where Vector refuses options that it does not know.
     pub(crate) closed: &'a BTreeSet<String>,
-    /// Options that the schema does not name.
-    pub(crate) added: &'a BTreeMap<String, Map<String, Value>>,
+    /// Other names of options.
+    pub(crate) aliases: &'a BTreeMap<String, BTreeMap<String, String>>,
+    /// What a value may be besides.
+    pub(crate) also: &'a BTreeMap<String, Value>,
+    /// What the names of a mapping are read as.
+    pub(crate) keys: &'a BTreeMap<String, String>,
     /// Options that name a file, though the schema has them as any text.
     pub(crate) files: &'a BTreeSet<String>,
     /// What stands in place of what the schema says.
@@ -64,12 +68,15 @@ impl<'a> Normal<'a> {
     pub(crate) fn unmet(&self) -> Vec<&'a String> {
         let Corrections {
             closed,
-            added,
+            aliases,
+            also,
+            keys,
             replaced,
             files,
         } = self.corrections;
-        let places = closed.iter().chain(added.keys()).chain(replaced.keys());
-        let places = places.chain(files);
+        let places = closed.iter().chain(files).chain(replaced.keys());
+        let places = places.chain(aliases.keys()).chain(also.keys());
+        let places = places.chain(keys.keys());
         let met = self.met.borrow();
         places.filter(|place| !met.contains(*place)).collect()
     }
@@ -91,7 +98,11 @@ impl<'a> Normal<'a> {
             self.meet(place);
             return Ok(replaced.clone());
         }
-        let alternatives = self.alternatives(node, place, false)?;
+        let mut alternatives = self.alternatives(node, place, false)?;
+        if let Some(also) = self.corrections.also.get(place) {
+            self.meet(place);
+            alternatives.push(Alternative::Other(also.clone()));
+        }
         let is_closed = |variant: Option<&str>| self.is_closed(place, variant);
         alternatives::any(&alternatives, &is_closed).with_context(|| place.to_owned())
     }
@@ -160,9 +171,9 @@ impl<'a> Normal<'a> {
             }
             object.properties.insert(name.clone(), property);
         }
-        if let Some(added) = self.corrections.added.get(place) {
+        if let Some(aliases) = self.corrections.aliases.get(place) {
             self.meet(place);
-            object.properties.extend(added.clone());
+            object.aliases = aliases.clone();
         }
         let required = node["required"].as_array().into_iter().flatten();
         object.required = required
@@ -215,6 +226,10 @@ impl<'a> Normal<'a> {
         if node["additionalProperties"].is_object() {
             let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
             out.insert("additionalProperties".to_owned(), others);
+        }
+        if let Some(form) = self.corrections.keys.get(place) {
+            self.meet(place);
+            out.insert("propertyNames".to_owned(), json!({ "form": form }));
         }
         Ok(out.into())
     }

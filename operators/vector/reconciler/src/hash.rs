@@ -6,8 +6,9 @@ use fnv::FnvHasher;
 use serde_json::Value;
 
 /// A fingerprint of everything that a verdict depends on: what the pipeline says, where it is, what others
-/// take from it, and by which rules it was judged. Of 64 bits, as a status holds it.
-pub(crate) fn of(object: &Value, others: &Value, rules: &str, catalogue: &str) -> i64 {
+/// take from it, by which catalogue, which policy and which release of the rules it was judged. Of 64 bits, as a status
+/// holds it.
+pub(crate) fn of(object: &Value, others: &Value, policy: &str, catalogue: u64) -> i64 {
     let mut hasher = FnvHasher::default();
     let mut add = |text: &str| {
         hasher.write(text.as_bytes());
@@ -16,9 +17,9 @@ pub(crate) fn of(object: &Value, others: &Value, rules: &str, catalogue: &str) -
     add(&object["spec"].to_string());
     add(object["metadata"]["namespace"].as_str().unwrap_or_default());
     add(&others.to_string());
-    add(catalogue);
+    add(&catalogue.to_string());
     add(env!("CARGO_PKG_VERSION"));
-    add(rules);
+    add(policy);
     hasher.finish().cast_signed()
 }
 
@@ -37,18 +38,18 @@ mod tests {
             })
         };
         let alone = &Value::Null;
-        let first = of(&object("a", "file"), alone, "", "0.57");
+        let first = of(&object("a", "file"), alone, "", 57);
         let mut touched = object("a", "file");
         touched["metadata"]["resourceVersion"] = "2".into();
-        assert_eq!(first, of(&touched, alone, "", "0.57"));
-        for (object, others, rules, catalogue) in [
-            (object("b", "file"), alone, "", "0.57"),
-            (object("a", "exec"), alone, "", "0.57"),
-            (object("a", "file"), &json!(["another"]), "", "0.57"),
-            (object("a", "file"), alone, "another policy", "0.57"),
-            (object("a", "file"), alone, "", "0.58"),
+        assert_eq!(first, of(&touched, alone, "", 57));
+        for (object, others, policy, catalogue) in [
+            (object("b", "file"), alone, "", 57),
+            (object("a", "exec"), alone, "", 57),
+            (object("a", "file"), &json!(["another"]), "", 57),
+            (object("a", "file"), alone, "another policy", 57),
+            (object("a", "file"), alone, "", 58),
         ] {
-            assert_ne!(first, of(&object, others, rules, catalogue));
+            assert_ne!(first, of(&object, others, policy, catalogue));
         }
     }
 }

@@ -9,7 +9,7 @@ use controller::{
 };
 use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
-use shared_validation::{CurrentPolicy, Kind, Verdict};
+use shared_validation::{Candidate, Kind, Verdict};
 use vector_rules::{Catalogue, Pipeline, Role, sharing};
 
 use crate::hash;
@@ -23,7 +23,6 @@ const LONGEST_REASON: usize = 32_768;
 
 /// Judges objects of one kind.
 pub struct Judging<K> {
-    policy: CurrentPolicy,
     /// The field of the status that holds the fingerprint.
     hash: &'static str,
     /// Whether the status says who runs it.
@@ -34,11 +33,10 @@ pub struct Judging<K> {
 }
 
 impl<K: Pipeline> Judging<K> {
-    /// Judges pipelines under a policy, and again when that changes: among those of the kinds that are installed.
+    /// Judges pipelines among those of the kinds that are installed.
     #[must_use]
-    pub fn pipelines(policy: CurrentPolicy, installed: &[ApiResource]) -> Self {
+    pub fn pipelines(installed: &[ApiResource]) -> Self {
         Self {
-            policy,
             hash: "LastAppliedPipelineHash",
             has_role: true,
             neighbours: Neighbours::among(installed),
@@ -50,21 +48,24 @@ impl<K: Pipeline> Judging<K> {
 impl<K: Kind> Judging<K> {
     /// Judges what runs pipelines.
     #[must_use]
-    pub fn workloads(policy: CurrentPolicy) -> Self {
+    pub fn workloads() -> Self {
         Self {
-            policy,
             hash: "LastAppliedConfigHash",
             has_role: false,
             neighbours: Neighbours::among(&[]),
             kind: PhantomData,
         }
     }
+}
 
-    fn hash(&self, object: &Value, others: &Value) -> i64 {
-        let section = K::settings().map(|settings| settings.section);
-        let rules = self.policy.get().told_of(K::KIND, section);
-        hash::of(object, others, &rules, &Catalogue::shipped().version)
-    }
+fn hash<K: Kind>(candidate: &Candidate<'_>) -> i64 {
+    let section = K::settings().map(|settings| settings.section);
+    let policy = candidate.policy;
+    let policy = policy.map(|policy| policy.told_of(K::KIND, section));
+    let policy = policy.unwrap_or_default();
+    let others = candidate.others.unwrap_or(&Value::Null);
+    let catalogue = Catalogue::shipped().digest();
+    hash::of(candidate.object, others, &policy, catalogue)
 }
 
 #[async_trait]
@@ -79,11 +80,13 @@ impl<K: Kind> Reconcile for Judging<K> {
         self.neighbours.shared(object, related)
     }
 
-    fn is_settled(&self, object: &Value, others: &Value) -> bool {
-        object["status"][self.hash] == self.hash(object, others)
+    fn is_settled(&self, candidate: &Candidate<'_>) -> bool {
+        candidate.object["status"][self.hash] == hash::<K>(candidate)
     }
 
-    fn judged(&self, object: &Value, others: &Value, verdict: &Verdict) -> Map<String, Value> {
+    fn judged(&self, candidate: &Candidate<'_>, verdict: &Verdict) -> Map<String, Value> {
+        let object = candidate.object;
+        let others = candidate.others.unwrap_or(&Value::Null);
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
         let role = sources.and_then(Role::of).map(Role::as_str);
         // What could not be judged goes on as before.
@@ -95,7 +98,7 @@ impl<K: Kind> Reconcile for Judging<K> {
             "configCheckResult": verdict.is_valid(),
             "reason": reason,
             // Without it, the object is judged again.
-            self.hash: verdict.is_conclusive().then(|| self.hash(object, others)),
+            self.hash: verdict.is_conclusive().then(|| hash::<K>(candidate)),
         });
         let fields = match fields {
             Value::Object(fields) => fields,
@@ -151,32 +154,86 @@ fn shortened(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shared_validation::{Candidate, FieldError, FieldPath, Judge, Layer, Ruleset, Violation};
+    use std::sync::Arc;
+
+    use shared_validation::{
+        FieldError, FieldPath, Judge, Layer, Policy, Ruleset, Rulesets, Violation,
+    };
     use vector_rules::VectorPipeline;
 
     use super::*;
 
+    const PORTS: [&str; 2] = ["0.0.0.0:9000", "0.0.0.0:9001"];
+
+    /// An aggregator's pipeline that listens on two ports.
+    fn pipeline() -> Value {
+        let sources = PORTS.map(|address| {
+            let source = json!({"type": "socket", "mode": "tcp", "address": address});
+            (address.replace(['.', ':'], "-"), source)
+        });
+        let inputs: Vec<_> = sources.iter().map(|(name, _)| name.clone()).collect();
+        let sources: Map<_, _> = sources.into_iter().collect();
+        json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": "VectorPipeline",
+            "metadata": {"name": "a", "namespace": "team"},
+            "spec": {
+                "sources": sources,
+                "sinks": {"out": {"type": "blackhole", "inputs": inputs}},
+            },
+        })
+    }
+
+    /// What it shares with another that has the first of its ports.
+    fn others() -> Value {
+        let runner = "VectorAggregator team/all";
+        json!({"run_by": [runner], "taken": [{
+            "at": "spec.sources[0-0-0-0-9000].address", "place": PORTS[0], "address": "tcp 0.0.0.0:9000",
+            "by": "another", "runner": runner,
+        }]})
+    }
+
+    fn broken(rule: &str, error: FieldError) -> Violation {
+        Violation {
+            rule: rule.to_owned(),
+            layer: Layer::Rust,
+            at: FieldPath::root(),
+            error,
+            inputs: None,
+        }
+    }
+
+    fn status(candidate: &Candidate<'_>, verdict: &Verdict) -> Map<String, Value> {
+        Judging::<VectorPipeline>::pipelines(&[]).judged(candidate, verdict)
+    }
+
+    fn rules() -> Ruleset<VectorPipeline> {
+        Ruleset::compile().expect("it compiles")
+    }
+
+    fn check(candidate: &Candidate<'_>) -> Verdict {
+        rules().check(candidate)
+    }
+
+    /// Whose address another has is only warned.
+    fn warning() -> Policy {
+        let file = json!({"rules": {"VectorPipeline": {"address-free": "warn"}}});
+        let rulesets = Rulesets::default().with(Arc::new(rules()));
+        Policy::read(&file, &rulesets).expect("a policy")
+    }
+
     #[test]
     fn what_could_not_be_judged_goes_on_as_before() {
-        let judging = Judging::<VectorPipeline>::pipelines(CurrentPolicy::default(), &[]);
-        let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
-        let mut object = VectorPipeline::example();
-        object["apiVersion"] = "observability.kaasops.io/v1alpha1".into();
-        object["kind"] = "VectorPipeline".into();
-        object["metadata"] = json!({"name": "a", "namespace": "team"});
-        let verdict = rules.check(&Candidate::create(&object));
+        let object = pipeline();
+        let candidate = Candidate::create(&object);
+        let verdict = check(&candidate);
         let told = |verdict: &Verdict| {
-            let status = judging.judged(&object, &Value::Null, verdict);
+            let status = status(&candidate, verdict);
             ["role", "addresses", "runBy"].map(|field| status.contains_key(field))
         };
         assert_eq!(told(&verdict), [true; 3], "{}", verdict.message());
-        let violation = Violation {
-            rule: "programs-compile".to_owned(),
-            layer: Layer::Rust,
-            at: FieldPath::root(),
-            error: FieldError::internal(FieldPath::root(), "too much"),
-            inputs: None,
-        };
+        let too_much = FieldError::internal(FieldPath::root(), "too much");
+        let violation = broken("programs-compile", too_much);
         let mut failed = verdict.clone();
         failed.errors.push(violation.clone());
         assert_eq!(told(&failed), [false; 3]);
@@ -184,11 +241,55 @@ mod tests {
         let mut warned = verdict;
         warned.warnings.push(violation);
         assert_eq!(told(&warned), [true; 3]);
-        let status = judging.judged(&object, &Value::Null, &warned);
+        let status = status(&candidate, &warned);
         assert_eq!(
             status["LastAppliedPipelineHash"],
             Value::Null,
             "it is judged again"
         );
+    }
+
+    #[test]
+    fn where_it_listens_or_waits_to_is_told_as_its_verdict_is() {
+        let (object, others) = (pipeline(), others());
+        let alone = json!({"run_by": ["VectorAggregator team/all"], "taken": []});
+        let warning = warning();
+        let all = json!(["tcp 0.0.0.0:9000", "tcp 0.0.0.0:9001"]);
+        let runner = json!(["VectorAggregator team/all"]);
+        let candidate = |others| Candidate::create(&object).among(others);
+        let told = |candidate: &Candidate<'_>, verdict: &Verdict| {
+            let status = status(candidate, verdict);
+            [status["addresses"].clone(), status["runBy"].clone()]
+        };
+        let runs = candidate(&alone);
+        assert_eq!(told(&runs, &check(&runs)), [all, runner.clone()]);
+        // Who waits tells for what, and is run by nobody.
+        let waits = candidate(&others);
+        let mut verdict = check(&waits);
+        let first = json!(["tcp 0.0.0.0:9000"]);
+        assert_eq!(told(&waits, &verdict), [first, Value::Null]);
+        // Who could not run in any case waits for nothing.
+        let other = FieldError::forbidden(FieldPath::root(), "for another reason");
+        verdict.errors.push(broken("one-role", other));
+        assert_eq!(told(&waits, &verdict), [Value::Null, Value::Null]);
+        // Who is only warned runs, with what is left.
+        let warned = waits.under(&warning);
+        let second = json!(["tcp 0.0.0.0:9001"]);
+        assert_eq!(told(&warned, &check(&warned)), [second, runner]);
+    }
+
+    #[test]
+    fn another_policy_and_other_neighbours_have_it_judged_again() {
+        let mut object = pipeline();
+        let (others, none) = (others(), Policy::default());
+        let before = object.clone();
+        let candidate = Candidate::create(&before).under(&none).among(&others);
+        let status = status(&candidate, &check(&candidate));
+        object["status"] = status.into();
+        let judging = Judging::<VectorPipeline>::pipelines(&[]);
+        let stored = Candidate::create(&object).under(&none).among(&others);
+        assert!(judging.is_settled(&stored));
+        assert!(!judging.is_settled(&stored.under(&warning())));
+        assert!(!judging.is_settled(&stored.among(&Value::Null)));
     }
 }

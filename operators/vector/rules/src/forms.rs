@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
 
 use chrono::format::{Item, StrftimeItems};
+use encoding_rs::Encoding;
+use ipnet::IpNet;
 use jsonschema::paths::{LazyLocation, Location};
 use jsonschema::{Keyword, ValidationError};
 use regex::Regex;
@@ -32,6 +34,20 @@ pub(crate) const WHOLE_NUMBER: &str = "whole number";
 /// Every form, by its name in the catalogue.
 const FORMS: &[(&str, Form)] = &[
     (
+        "ASCII character",
+        Form {
+            expected: "must be one ASCII character, such as `,`",
+            reads: Reads::Text(|text| text.len() == 1 && text.is_ascii()),
+        },
+    ),
+    (
+        "IP network",
+        Form {
+            expected: "must be an IP network, such as 10.0.0.0/8",
+            reads: Reads::Text(|text| text.parse::<IpNet>().is_ok()),
+        },
+    ),
+    (
         "IPv4 address",
         Form {
             expected: "must be an IPv4 address, such as 10.0.0.1",
@@ -50,6 +66,13 @@ const FORMS: &[(&str, Form)] = &[
         Form {
             expected: "must be an IP address with a port, such as 0.0.0.0:9000, or `systemd`, or `systemd#1`",
             reads: Reads::Text(|text| Listening::read(text).is_some()),
+        },
+    ),
+    (
+        "name of an encoding",
+        Form {
+            expected: "must be the name of an encoding, such as `utf-16le`",
+            reads: Reads::Text(|text| Encoding::for_label(text.as_bytes()).is_some()),
         },
     ),
     (
@@ -102,6 +125,16 @@ const FORMS: &[(&str, Form)] = &[
         Form {
             expected: "must be a template: `{{ path }}` is a field, and `%` begins a part of a time",
             reads: Reads::Text(is_template),
+        },
+    ),
+    (
+        "template of a whole number",
+        Form {
+            expected: "must be a whole number, or a template of one: `{{ path }}` is a field",
+            reads: Reads::Text(|text| {
+                let is_static = !text.contains("{{") && !text.contains('%');
+                is_template(text) && (!is_static || text.parse::<u64>().is_ok())
+            }),
         },
     ),
     (
@@ -212,6 +245,12 @@ mod tests {
             ("template", "/x/%F/{{ a.b }}/100%%", "%E"),
             ("template", "{{ %trace }}", "{{ a..b }}"),
             ("host and port", "statsd:8125", "statsd"),
+            ("ASCII character", ",", "é"),
+            ("ASCII character", "\t", ""),
+            ("IP network", "10.0.0.0/8", "10.0.0.1"),
+            ("name of an encoding", "utf-16le", "abc"),
+            ("template of a whole number", "7", "abc"),
+            ("template of a whole number", "{{ priority }}", "{{ a..b }}"),
             ("optional path", "", "a["),
             ("time zone", "Europe/Berlin", "Mars/Olympus"),
         ] {

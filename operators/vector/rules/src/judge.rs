@@ -9,7 +9,9 @@ use crate::catalogue::Catalogue;
 use crate::compilation::Compilation;
 use crate::component::{Family, components};
 use crate::problem::{Check, Problem, Problems};
-use crate::{addresses, limits, option_errors, programs, readable, topology, transforms};
+use crate::{
+    addresses, encodings, limits, option_errors, programs, readable, topology, transforms,
+};
 
 /// Judges a configuration as Vector would, without its environment: what is wrong with it, and what its author
 /// should know. Its programs may not call the functions that are denied.
@@ -42,6 +44,9 @@ pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -
         let path = FieldPath::new(component.path());
         readable::judge(component.value, &path, &mut problems);
         option_errors::judge(catalogue, &component, &mut problems);
+        if component.family == Family::Sink {
+            encodings::judge(&component, &mut problems);
+        }
         if component.family == Family::Transform {
             transforms::judge(&component, &mut compilation, &mut problems);
         } else if compilation.is_restricted() {

@@ -249,6 +249,13 @@ impl Say<'_> {
                 let detail = "is not read, since an option before it has a value of another type";
                 add(FieldError::forbidden(path.clone(), detail));
             }
+            ValidationErrorKind::PropertyNames { error: name } => {
+                let text = name.instance().as_str().unwrap_or_default();
+                if let ValidationErrorKind::Custom { message } = name.kind() {
+                    let path = below(&path, text);
+                    add(FieldError::invalid(path, text, message.clone()));
+                }
+            }
             ValidationErrorKind::Custom { message } => add(invalid(message.clone())),
             ValidationErrorKind::AnyOf { context } => self.any_of(error, context, out),
             other => add(invalid(format!(

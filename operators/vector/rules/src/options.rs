@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use shared_validation::FieldPath;
 
 use crate::forms::{self, Form};
+use crate::names::Names;
 use crate::option_errors::below as path_below;
 
 /// What a value must be.
@@ -155,9 +156,11 @@ impl Options {
 /// What judges a part of a value.
 fn below<'a>(node: &'a Value, segment: &LocationSegment<'_>) -> Option<&'a Value> {
     match segment {
-        LocationSegment::Property(name) => node["properties"]
-            .get(&**name)
-            .or(node.get("additionalProperties")),
+        LocationSegment::Property(name) => {
+            let name = node["aliases"][&**name].as_str().unwrap_or(name);
+            let property = node["properties"].get(name);
+            property.or(node.get("additionalProperties"))
+        }
         LocationSegment::Index(_) => node.get("items"),
     }
 }
@@ -197,6 +200,7 @@ fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed
     jsonschema::options()
         .with_draft(Draft::Draft7)
         .with_keyword("form", |_, form, _| Ok(Box::new(Form::named(form))))
+        .with_keyword("names", |_, names, _| Ok(Box::new(Names::of(names))))
         .build(&schema)
         .expect("a generated catalogue")
 }
@@ -207,11 +211,22 @@ fn json_schema(node: &Value, closed: Closed) -> Value {
         return tagged(node, tag, closed);
     }
     let mut out = Map::new();
+    let aliases = node["aliases"].as_object();
     for (name, value) in node.as_object().into_iter().flatten() {
         let value = match name.as_str() {
             "closed" | "file" | "optionalParts" => continue,
+            "aliases" => {
+                out.insert("names".to_owned(), value.clone());
+                continue;
+            }
             "properties" => {
                 let properties = value.as_object().into_iter().flatten();
+                let aliases = aliases.into_iter().flatten();
+                let aliases = aliases.filter_map(|(alias, name)| {
+                    let node = value.get(name.as_str()?)?;
+                    Some((alias, node))
+                });
+                let properties = properties.chain(aliases);
                 let properties =
                     properties.map(|(name, node)| (name.clone(), json_schema(node, closed)));
                 properties.collect::<Map<_, _>>().into()

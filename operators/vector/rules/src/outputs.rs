@@ -7,6 +7,7 @@ use shared_validation::{FieldError, FieldPath};
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, Family};
+use crate::encodings;
 use crate::flow::Types;
 use crate::problem::{Check, Problems};
 use crate::tables;
@@ -151,12 +152,8 @@ fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: Types) -> Ty
 
 /// What a sink takes: where its type takes everything, a codec may write less.
 fn encoded(catalogue: &Catalogue, component: &Component<'_>, accepts: Types) -> Types {
-    // That of `opentelemetry` is its protocol's.
-    let encoding = component.option("encoding").or_else(|| {
-        let protocol = component.option("protocol")?;
-        protocol.get("encoding")
-    });
-    let codec = encoding.and_then(|encoding| encoding["codec"].as_str());
+    let encoding = encodings::of(component);
+    let codec = encoding.and_then(|(_, encoding)| encoding["codec"].as_str());
     let Some(codec) = codec else { return accepts };
     let writes = catalogue.encoders.get(codec).copied().unwrap_or(Types::LOG);
     accepts.and(writes)

@@ -15,6 +15,9 @@ use crate::tables;
 /// For how many problems it is guessed what was meant: each is compared with every output.
 const MOST_GUESSED: usize = 20;
 
+/// How many outputs are named where one of them was meant.
+const MOST_NAMED: usize = 10;
+
 /// How many outputs all inputs may stand for together.
 const MOST_EDGES: usize = 100_000;
 
@@ -70,6 +73,7 @@ pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems
         }
     }
     types(catalogue, &outputs, &edges, problems);
+    tests(config, &outputs, problems);
     cycles(&outputs, &edges, problems);
     unused(&own, &outputs, &edges, problems);
 }
@@ -195,14 +199,16 @@ fn unknown(
         if named.family == Family::Sink {
             return "is a sink, which puts nothing out".to_owned();
         }
-        let own = outputs.by_name.iter();
-        let own = own.filter(|(_, (_, owner))| owner.id == named.id);
-        let own: Vec<_> = own.map(|(name, _)| format!("`{name}`")).collect();
-        if !own.is_empty() {
-            return format!(
-                "has no output by its own name; name one of {}",
-                own.join(", ")
-            );
+        let mut own = outputs
+            .by_name
+            .iter()
+            .filter(|(_, (_, owner))| is_guessed && owner.id == named.id);
+        let told = own.by_ref().take(MOST_NAMED);
+        let told: Vec<_> = told.map(|(name, _)| format!("`{name}`")).collect();
+        if !told.is_empty() {
+            let more = own.next().map_or("", |_| ", …");
+            let told = told.join(", ");
+            return format!("has no output by its own name; name one of {told}{more}");
         }
     }
     if input.contains('*') {
@@ -241,6 +247,31 @@ fn types(
                 Check::Topology,
                 FieldError::invalid(path, edge.from, detail),
             );
+        }
+    }
+}
+
+/// What unit tests look at is there, though nobody runs them here.
+fn tests(config: &Map<String, Value>, outputs: &Outputs<'_>, problems: &mut Problems) {
+    let tests = config.get("tests").and_then(Value::as_array);
+    for (index, test) in tests.into_iter().flatten().enumerate() {
+        let path = FieldPath::new("tests").index(index);
+        let extracted = test["outputs"].as_array().into_iter().flatten();
+        let extracted = extracted.enumerate().map(|(index, output)| {
+            let path = path.child("outputs").index(index).child("extract_from");
+            (path, &output["extract_from"])
+        });
+        let idle = (path.child("no_outputs_from"), &test["no_outputs_from"]);
+        for (path, named) in extracted.chain([idle]) {
+            let one = named.as_str().map(|name| (path.clone(), name));
+            let many = named.as_array().into_iter().flatten().enumerate();
+            let many = many.filter_map(|(index, name)| Some((path.index(index), name.as_str()?)));
+            for (path, name) in one.into_iter().chain(many) {
+                if !outputs.by_name.contains_key(name) {
+                    let detail = "no component has this output";
+                    problems.add(Check::Topology, FieldError::invalid(path, name, detail));
+                }
+            }
         }
     }
 }

@@ -9,6 +9,9 @@ use crate::component::Component;
 use crate::problem::{Check, Problems};
 use crate::program::Purpose;
 
+/// Half a nanosecond: what is less becomes no time at all.
+const SHORTEST_SECONDS: f64 = 5e-10;
+
 /// Judges one transform.
 pub(crate) fn judge(
     transform: &Component<'_>,
@@ -22,7 +25,7 @@ pub(crate) fn judge(
         }
     };
     match transform.kind() {
-        Some("filter") => condition("condition"),
+        Some("delay" | "filter") => condition("condition"),
         Some("sample" | "throttle") => condition("exclude"),
         Some("reduce") => {
             condition("starts_when");
@@ -201,7 +204,7 @@ fn delay(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
 fn throttle(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
     for option in ["threshold", "window_secs"] {
         if let Some(value) = transform.option(option)
-            && value.as_f64() == Some(0.0)
+            && value.as_f64().is_some_and(|value| value < SHORTEST_SECONDS)
         {
             let error = FieldError::invalid(path.child(option), value.clone(), "must be above 0");
             problems.add(Check::Options, error);

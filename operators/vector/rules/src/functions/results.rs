@@ -34,12 +34,6 @@ pub(super) fn dns() -> TypeDef {
         ("rd", flag()),
         ("tc", flag()),
     ]);
-    let question = object(&[
-        ("class", text()),
-        ("domainName", text()),
-        ("questionType", text()),
-        ("questionTypeId", number()),
-    ]);
     let record = object(&[
         ("class", text()),
         ("domainName", text()),
@@ -58,9 +52,111 @@ pub(super) fn dns() -> TypeDef {
         ("authority", many(&record)),
         ("additional", many(&record)),
         ("header", header),
-        ("question", many(&question)),
+        ("question", many(&question())),
     ]);
     TypeDef::from(message).fallible()
+}
+
+/// Of `parse_dnstap`: what a message may have.
+pub(super) fn dnstap() -> TypeDef {
+    let (flag, number, text) = (Kind::boolean, Kind::integer, Kind::bytes);
+    let (may_be_number, may_be_text) = (number().or_undefined(), text().or_undefined());
+    let many = |of: &Kind| Kind::array(Collection::from_unknown(of.clone())).or_undefined();
+    // Of a query and of an update, which have some in common.
+    let header = object(&[
+        ("aa", flag()),
+        ("ad", flag()),
+        ("adCount", may_be_number.clone()),
+        ("anCount", may_be_number.clone()),
+        ("arCount", may_be_number.clone()),
+        ("cd", flag()),
+        ("id", number()),
+        ("nsCount", may_be_number.clone()),
+        ("opcode", number()),
+        ("prCount", may_be_number.clone()),
+        ("qdCount", may_be_number.clone()),
+        ("qr", number()),
+        ("ra", flag()),
+        ("rcode", number()),
+        ("rd", flag()),
+        ("tc", flag()),
+        ("upCount", may_be_number.clone()),
+        ("zoCount", may_be_number.clone()),
+    ]);
+    let zone = object(&[
+        ("zClass", text()),
+        ("zName", text()),
+        ("zType", may_be_text.clone()),
+        ("zTypeId", number()),
+    ]);
+    let record = object(&[
+        ("class", text()),
+        ("domainName", text()),
+        ("rData", text()),
+        ("rDataBytes", may_be_text.clone()),
+        ("recordType", may_be_text.clone()),
+        ("recordTypeId", number()),
+        ("ttl", number()),
+    ]);
+    let option = object(&[
+        ("optCode", number()),
+        ("optName", text()),
+        ("optValue", text()),
+    ]);
+    let options = object(&[
+        ("do", flag()),
+        ("ednsVersion", number()),
+        ("extendedRcode", number()),
+        ("options", many(&option)),
+        ("udpPayloadSize", number()),
+    ]);
+    let message = object(&[
+        ("additional", many(&record)),
+        ("answers", many(&record)),
+        ("authority", many(&record)),
+        ("fullRcode", may_be_number.clone()),
+        ("header", header.or_undefined()),
+        ("opt", options.or_undefined()),
+        ("prerequisite", many(&record)),
+        ("question", many(&question())),
+        ("rawData", may_be_text.clone()),
+        ("rcodeName", may_be_text.clone()),
+        ("time", may_be_number),
+        ("timePrecision", may_be_text),
+        ("update", many(&record)),
+        ("zone", zone.or_undefined()),
+    ]);
+    TypeDef::from(message).fallible()
+}
+
+/// A question of the protocol of `dns_lookup` and `parse_dnstap`.
+fn question() -> Kind {
+    object(&[
+        ("class", Kind::bytes()),
+        ("domainName", Kind::bytes()),
+        ("questionType", Kind::bytes()),
+        ("questionTypeId", Kind::integer()),
+    ])
+}
+
+/// Of `get_vector_metric`.
+pub(super) fn metric() -> TypeDef {
+    TypeDef::from(one_metric()).or_null()
+}
+
+/// Of `find_vector_metrics`. That it gives a list is not what its type says: it says an object of them.
+pub(super) fn metrics() -> TypeDef {
+    TypeDef::object(Collection::from_unknown(one_metric()))
+}
+
+fn one_metric() -> Kind {
+    object(&[
+        ("kind", Kind::bytes()),
+        ("name", Kind::bytes()),
+        ("tags", Kind::any_object()),
+        ("type", Kind::bytes()),
+        ("value", Kind::float().or_null()),
+    ])
 }
 
 fn object(fields: &[(&str, Kind)]) -> Kind {

@@ -42,6 +42,8 @@ pub(crate) enum Demand {
     File(&'static str),
     /// The first is a field that there is, the second a name for it.
     Meaning,
+    /// These arguments, where all of them that are given are known, are addresses of proxies.
+    Proxies(&'static [&'static str]),
 }
 
 /// The enrichment tables that a configuration has.
@@ -126,6 +128,10 @@ impl Function for &'static Signature {
                 }
                 result
             }
+            Demand::Proxies(keywords) => {
+                proxies(keywords, state, &arguments)?;
+                result
+            }
             Demand::Meaning => {
                 meaning(state, context, &arguments)?;
                 result
@@ -161,6 +167,34 @@ fn is_one_of(given: &dyn Expression, names: &[&str], state: &TypeState) -> bool 
     let value = given.resolve_constant(state);
     let text = value.as_ref().and_then(Value::as_str);
     text.is_some_and(|text| names.contains(&text.to_uppercase().as_str()))
+}
+
+fn proxies(
+    keywords: &[&'static str],
+    state: &TypeState,
+    arguments: &ArgumentList,
+) -> Result<(), Box<dyn DiagnosticMessage>> {
+    let given = keywords.iter().filter_map(|keyword| {
+        let argument = arguments.optional(keyword)?;
+        Some((*keyword, argument.resolve_constant(state)))
+    });
+    let given: Vec<_> = given.collect();
+    if given.iter().any(|(_, value)| value.is_none()) {
+        return Ok(());
+    }
+    for (keyword, value) in given {
+        let value = value.unwrap_or(Value::Null);
+        let text = value.as_str().unwrap_or_default();
+        let has_host = |text: &str| {
+            let uri = text.parse::<http::Uri>();
+            uri.is_ok_and(|uri| uri.scheme().is_some() && uri.host().is_some())
+        };
+        if !has_host(&text) && !has_host(&format!("http://{text}")) {
+            drop(text);
+            return Err(invalid(keyword, value, "must be the URL of a proxy"));
+        }
+    }
+    Ok(())
 }
 
 fn meaning(

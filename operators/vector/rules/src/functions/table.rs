@@ -160,7 +160,8 @@ pub(super) const SIGNATURES: &[Signature] = &[
         ],
         uncertain_text,
         kind::BYTES,
-    ),
+    )
+    .with(Demand::Proxies(&["http_proxy", "https_proxy"])),
     // What reads files while it is compiled.
     of(
         "parse_etld",
@@ -255,20 +256,23 @@ pub(super) const SIGNATURES: &[Signature] = &[
             may("case_sensitive", kind::BOOLEAN),
             may("wildcard", kind::BYTES),
         ],
-        || objects().fallible(),
+        || {
+            let record = Kind::object(Collection::any());
+            TypeDef::array(Collection::from_unknown(record)).fallible()
+        },
         kind::ARRAY,
     )
     .with(Demand::Table("table")),
     of(
         "get_vector_metric",
         &[needs("key", kind::BYTES), may("tags", kind::OBJECT)],
-        || TypeDef::object(Collection::any()).or_null(),
+        results::metric,
         kind::OBJECT | kind::NULL,
     ),
     of(
         "find_vector_metrics",
         &[needs("key", kind::BYTES), may("tags", kind::OBJECT)],
-        objects,
+        results::metrics,
         kind::ARRAY,
     ),
     of(
@@ -288,7 +292,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
             needs("value", kind::BYTES),
             may("lowercase_hostnames", kind::BOOLEAN),
         ],
-        uncertain_object,
+        results::dnstap,
         kind::OBJECT,
     ),
 ];
@@ -332,10 +336,6 @@ fn uncertain_text() -> TypeDef {
 
 fn uncertain_object() -> TypeDef {
     TypeDef::object(Collection::any()).fallible()
-}
-
-fn objects() -> TypeDef {
-    TypeDef::array(Collection::from_unknown(Kind::object(Collection::any())))
 }
 
 fn effect() -> TypeDef {

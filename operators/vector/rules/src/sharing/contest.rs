@@ -88,7 +88,9 @@ impl<'a> Contest<'a> {
                 if self.is_me(contender) {
                     contender.lose(precedence, &ports, &mut lost);
                 }
-                if !contender.claims.waits || contender.could_run(&ports) {
+                // Who waits has nothing, and comes after all who have.
+                let is_next = || precedence == Precedence::Nowhere && contender.could_run(&ports);
+                if !contender.claims.waits || is_next() {
                     contender.take(precedence, self.role, &mut ports);
                 }
             }

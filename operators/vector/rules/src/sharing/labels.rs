@@ -12,3 +12,8 @@ pub(super) fn of(map: Option<&Value>) -> Labels {
     labels.sort_unstable();
     labels.into()
 }
+
+/// Whether there is a label of a name, which is written with its `=`.
+pub(super) fn has_name(labels: &Labels, name: &str) -> bool {
+    labels.iter().any(|label| label.starts_with(name))
+}

@@ -38,10 +38,14 @@ impl Runner {
         }
     }
 
-    /// Whether a pipeline has every label that is selected by.
+    /// Whether a pipeline has every label that is selected by. One that it has not is empty, as the operator of
+    /// kaasops compares them.
     pub(super) fn runs(&self, labels: &Labels) -> bool {
         let mut selected = self.selector.iter();
-        selected.all(|label| labels.binary_search(label).is_ok())
+        selected.all(|label| {
+            let is_absent = || label.ends_with('=') && !labels::has_name(labels, label);
+            labels.binary_search(label).is_ok() || is_absent()
+        })
     }
 
     /// What of its own is where a pipeline is to listen.

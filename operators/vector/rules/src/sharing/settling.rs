@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 use super::stored::is_paused;
@@ -256,7 +257,20 @@ fn event(ports: std::ops::Range<u16>) -> impl Strategy<Value = Event> {
     ]
 }
 
+/// The same events each time, so that a test fails for what was changed; `LOCKSTEP_SEED=N` makes others.
+fn config() -> ProptestConfig {
+    let seed = std::env::var("LOCKSTEP_SEED");
+    let seed = seed.map_or(1, |seed| seed.parse().expect("LOCKSTEP_SEED is a number"));
+    ProptestConfig {
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
+    #![proptest_config(config())]
+
     #[test]
     fn all_come_to_rest_and_nobody_waits_for_nobody(
         events in prop::collection::vec(event(9000..9003), 1..20),

@@ -1,0 +1,72 @@
+//! How sinks write events.
+
+use serde_json::Value;
+use shared_validation::{FieldError, FieldPath};
+use vrl::path::parse_value_path;
+
+use crate::component::Component;
+use crate::problem::{Check, Problems};
+
+/// How a sink writes events, and where it says so. That of `opentelemetry` is its protocol's.
+pub(crate) fn of<'a>(sink: &Component<'a>) -> Option<(FieldPath, &'a Value)> {
+    let path = FieldPath::new(sink.path());
+    if let Some(encoding) = sink.option("encoding") {
+        return Some((path.child("encoding"), encoding));
+    }
+    let encoding = sink.option("protocol")?.get("encoding")?;
+    Some((path.child("protocol").child("encoding"), encoding))
+}
+
+/// No field is both among those that alone are written and among those that are not.
+pub(crate) fn judge(sink: &Component<'_>, problems: &mut Problems) {
+    let Some((path, encoding)) = of(sink) else {
+        return;
+    };
+    let fields = |name: &str| {
+        let fields = encoding[name].as_array().into_iter().flatten();
+        let fields = fields.enumerate().filter_map(|(index, field)| {
+            let text = field.as_str()?;
+            Some((index, text, parse_value_path(text).ok()?))
+        });
+        fields.collect::<Vec<_>>()
+    };
+    let only = fields("only_fields");
+    for (index, text, field) in fields("except_fields") {
+        if only.iter().any(|(_, _, other)| *other == field) {
+            let path = path.child("except_fields").index(index);
+            let detail = "is among `only_fields`, too; leave one of them out";
+            problems.add(Check::Options, FieldError::invalid(path, text, detail));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use crate::catalogue::Catalogue;
+    use crate::judge::judge;
+
+    #[test]
+    fn a_field_is_written_or_not() {
+        let wrong = |encoding: serde_json::Value| {
+            let config = json!({
+                "sources": {"in": {"type": "demo_logs", "format": "json"}},
+                "sinks": {"out": {"type": "console", "inputs": ["in"], "encoding": encoding}},
+            });
+            let found = judge(Catalogue::shipped(), &config, &BTreeSet::new());
+            let found = found
+                .into_iter()
+                .map(|problem| problem.error.path.to_string());
+            found.collect::<Vec<_>>()
+        };
+        let nothing: [&str; 0] = [];
+        let apart = json!({"codec": "json", "only_fields": ["a"], "except_fields": ["a.b", "b"]});
+        assert_eq!(wrong(apart), nothing);
+        let both =
+            json!({"codec": "json", "only_fields": ["b", "a"], "except_fields": ["c", ".a"]});
+        assert_eq!(wrong(both), ["sinks[out].encoding.except_fields[1]"]);
+    }
+}
