@@ -11,11 +11,11 @@ use crate::vector::{pipeline, remapping};
 
 const IN_FLIGHT: &str = r#"controller_runtime_webhook_requests_in_flight{webhook="/validate"}"#;
 
-/// Keeps every bound, and takes the compiler seconds: the type of each merge is made of that before it.
+/// Keeps every bound, and takes the compiler seconds: a type that doubles a few times, and is followed then.
 pub fn slow(nonce: usize) -> String {
-    let fields: Vec<_> = (0..1500).map(|field| format!("\"f{field}\": 1")).collect();
-    let merges = ".a = merge(.a, {\"z\": 1})\n".repeat(140);
-    format!("# {nonce}\n.a = {{{}}}\n{merges}", fields.join(", "))
+    let doubles = "x = [x, x]\n".repeat(13);
+    let follows = ".y = 1\n".repeat(130);
+    format!("# {nonce}\nx = 1\n{doubles}{follows}")
 }
 
 /// Keeps every bound, and takes the compiler all memory that there is: a type that doubles each time.

@@ -82,6 +82,17 @@ struct EntryFile<'a> {
     options: &'a RawValue,
 }
 
+impl Entry {
+    /// Every name of an option, which is named as in the catalogue.
+    pub(crate) fn names_of<'a>(&'a self, option: &'a str) -> impl Iterator<Item = &'a str> {
+        let aliases = self.aliases.iter();
+        let aliases = aliases.filter(move |(_, name)| *name == option);
+        [option]
+            .into_iter()
+            .chain(aliases.map(|(alias, _)| alias.as_str()))
+    }
+}
+
 impl From<EntryFile<'static>> for Entry {
     fn from(file: EntryFile<'static>) -> Self {
         Self {

@@ -1,6 +1,8 @@
 //! How large a program may be: a verdict must never depend on how fast the machine is, nor a program take more
 //! of it than a review can give.
 
+use std::mem;
+
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
@@ -20,6 +22,10 @@ const MOST_OPERATORS: usize = 400;
 /// time grows with the square of them.
 const MOST_FIELDS: usize = 150;
 
+/// How many fields the compiler may have to follow: it takes the types of all that it knows through each expression.
+/// Measured, 100 to 6,000 fields in 5,000 expressions at most: 0.4 to 2.4 µs each, by [`followed`].
+const MOST_FOLLOWED: u64 = 300_000;
+
 /// How much calls within calls may cost: one at depth `d` costs two to the power of `d`, since the compiler asks for
 /// the type of each argument at every level again.
 const MOST_CALLS: u64 = 20_000;
@@ -29,6 +35,12 @@ const LARGEST_PATTERNS: u64 = 300_000;
 
 /// How many fields all programs of a configuration may assign together.
 const MOST_FIELDS_TOGETHER: u64 = 1500;
+
+/// How many fields the compiler may have to follow in all programs of a configuration together.
+const MOST_FOLLOWED_TOGETHER: u64 = 600_000;
+
+/// How long all programs of a configuration may be together, in bytes.
+const LONGEST_TOGETHER: u64 = 256 << 10;
 
 /// How much calls within calls may cost in all programs of a configuration together.
 const MOST_CALLS_TOGETHER: u64 = 100_000;
@@ -81,6 +93,12 @@ pub(crate) fn exceeded(source: &str) -> Result<Size, String> {
             size.assignments
         ));
     }
+    if size.followed > MOST_FOLLOWED {
+        return Err(format!(
+            "the program has {} fields to follow, each counted at every expression after it, more than the {MOST_FOLLOWED} that are judged; divide it among several transforms",
+            size.followed
+        ));
+    }
     if size.calls > MOST_CALLS {
         return Err(
             "calls are nested deeper within calls than is judged; name results by variables"
@@ -99,6 +117,8 @@ pub(crate) fn exceeded(source: &str) -> Result<Size, String> {
 /// What the programs of a configuration have too much of together, once there is another one.
 pub(crate) fn exceeded_together(together: &mut Size, size: Size) -> Option<String> {
     together.assignments = together.assignments.saturating_add(size.assignments);
+    together.bytes += size.bytes;
+    together.followed = together.followed.saturating_add(size.followed);
     together.calls = together.calls.saturating_add(size.calls);
     together.patterns = together.patterns.saturating_add(size.patterns);
     let bounds = [
@@ -106,6 +126,12 @@ pub(crate) fn exceeded_together(together: &mut Size, size: Size) -> Option<Strin
             "assignments",
             together.assignments as u64,
             MOST_FIELDS_TOGETHER,
+        ),
+        ("bytes", together.bytes, LONGEST_TOGETHER),
+        (
+            "fields to follow",
+            together.followed,
+            MOST_FOLLOWED_TOGETHER,
         ),
         ("calls within calls", together.calls, MOST_CALLS_TOGETHER),
         (
@@ -210,6 +236,9 @@ pub(crate) struct Size {
     /// In the statement that has most.
     operators: usize,
     assignments: usize,
+    bytes: u64,
+    /// The fields that are known, at all expressions.
+    followed: u64,
     /// What calls within calls cost.
     calls: u64,
     /// The states of all regular expressions.
@@ -219,11 +248,15 @@ pub(crate) struct Size {
 /// Measures a text without parsing it. What stands in strings and comments does not count; where it is unclear
 /// what is a string, more is counted rather than less.
 fn measure(source: &str) -> Size {
-    let mut size = Size::default();
-    // Of each open bracket, whether it is a call's.
-    let mut open: Vec<bool> = Vec::new();
+    let mut size = Size {
+        bytes: source.len() as u64,
+        ..Size::default()
+    };
+    // Of each open bracket, what it is, and whether it is a call's.
+    let mut open: Vec<(u8, bool)> = Vec::new();
     let mut calls_open = 0;
-    let mut operators = vec![0usize];
+    let mut fields: u64 = 0;
+    let mut statements = vec![Statement::default()];
     let bytes = source.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -251,22 +284,33 @@ fn measure(source: &str) -> Size {
             }
             b'(' | b'[' | b'{' => {
                 let is_call = is_call(&bytes[..at], byte);
-                open.push(is_call);
+                open.push((byte, is_call));
                 calls_open += u32::from(is_call);
                 size.depth = size.depth.max(open.len());
                 if is_call {
                     let cost = 1u64.checked_shl(calls_open);
                     size.calls = size.calls.saturating_add(cost.unwrap_or(u64::MAX));
                 }
-                operators.push(0);
+                size.followed += followed(fields);
+                statements.push(Statement::default());
             }
             b')' | b']' | b'}' => {
-                calls_open -= u32::from(open.pop() == Some(true));
-                if operators.len() > 1 {
-                    operators.pop();
+                let is_call = open.pop().is_some_and(|(_, is_call)| is_call);
+                calls_open -= u32::from(is_call);
+                if statements.len() > 1 {
+                    statements.pop();
                 }
             }
-            b';' => end_statement(&mut operators),
+            b':' if open.last() == Some(&(b'{', false)) => fields += 1,
+            b'.' => {
+                if let Some(statement) = statements.last_mut() {
+                    statement.dots += 1;
+                }
+            }
+            b';' => {
+                size.followed += followed(fields);
+                end_statement(&mut statements);
+            }
             byte if byte.is_ascii_whitespace() => {
                 // The whole of it at once: what stands before and after decides.
                 let rest = bytes[at..].iter();
@@ -278,24 +322,28 @@ fn measure(source: &str) -> Size {
                         .get(end)
                         .is_some_and(|byte| is_operator(*byte) && *byte != b'!');
                 if has_newline && !goes_on {
-                    end_statement(&mut operators);
+                    size.followed += followed(fields);
+                    end_statement(&mut statements);
                 }
                 at = end;
                 continue;
             }
             byte if is_operator(byte) => {
-                if let Some(last) = operators.last_mut() {
-                    *last += 1;
-                    size.operators = size.operators.max(*last);
-                }
-                if byte == b'=' && is_assignment(bytes, at) {
-                    size.assignments += 1;
+                size.followed += followed(fields);
+                if let Some(statement) = statements.last_mut() {
+                    statement.operators += 1;
+                    size.operators = size.operators.max(statement.operators);
+                    if byte == b'=' && is_assignment(bytes, at) {
+                        size.assignments += 1;
+                        // Each part of its path is a field.
+                        fields += mem::take(&mut statement.dots).max(1);
+                    }
                 }
             }
             b'e' if bytes[at..].starts_with(b"else") => {
-                if let Some(last) = operators.last_mut() {
-                    *last += 1;
-                    size.operators = size.operators.max(*last);
+                if let Some(statement) = statements.last_mut() {
+                    statement.operators += 1;
+                    size.operators = size.operators.max(statement.operators);
                 }
             }
             _ => {}
@@ -303,6 +351,12 @@ fn measure(source: &str) -> Size {
         at += 1;
     }
     size
+}
+
+/// How much it is to follow the types of so many fields through one expression: many take more for each, since they
+/// are not at hand any more.
+fn followed(fields: u64) -> u64 {
+    fields + fields * fields / 1000
 }
 
 /// Whether a bracket opens the arguments of a call, or the body of a closure.
@@ -333,9 +387,16 @@ fn after_string(bytes: &[u8], start: usize, quote: u8) -> usize {
     at
 }
 
-fn end_statement(operators: &mut [usize]) {
-    if let Some(last) = operators.last_mut() {
-        *last = 0;
+/// What stands in a statement so far, but for what is in its brackets.
+#[derive(Clone, Copy, Default)]
+struct Statement {
+    operators: usize,
+    dots: u64,
+}
+
+fn end_statement(statements: &mut [Statement]) {
+    if let Some(statement) = statements.last_mut() {
+        *statement = Statement::default();
     }
 }
 
@@ -356,15 +417,7 @@ mod tests {
     #[test]
     fn what_is_in_strings_and_comments_does_not_count() {
         let size = measure("a = \"((((\" # [[[[\nb = r'\\'{{{' + s'((' == 1");
-        assert_eq!(
-            size,
-            Size {
-                depth: 0,
-                operators: 4,
-                assignments: 2,
-                ..Size::default()
-            }
-        );
+        assert_eq!((size.depth, size.operators, size.assignments), (0, 4, 2));
     }
 
     #[test]
@@ -373,6 +426,35 @@ mod tests {
         assert_eq!(measure("1 + 2 +\n3 + 4\n5").operators, 3);
         assert_eq!(measure("1 + 2\n3 + 4\n+ 5").operators, 2);
         assert_eq!(measure("1 + (2 + 3)\n!!a").operators, 2);
+    }
+
+    #[test]
+    fn what_is_known_is_followed_through_each_expression() {
+        assert_eq!(measure("1 + 2\n3").followed, 0);
+        // Through its own end, the sum and the call.
+        assert_eq!(measure(".a = 1\n1 + f(2)").followed, 3);
+        assert_eq!(measure(".a.b.c = 1\n1 + 2").followed, 6);
+        assert_eq!(
+            measure(r#"x = {"a": 1, "b": f(c: 1)}; 1 + 2"#).followed,
+            1 + 3 + 3 + 3
+        );
+        let deep = format!(".a = {}1{}\n", r#"{"a": "#.repeat(20), "}".repeat(20));
+        for (source, is_too_much) in [
+            (".a = upcase(string!(.b))\n".repeat(150), false),
+            (deep.repeat(5), false),
+            (deep.repeat(100), true),
+            (format!(".a{} = 1\n", ".b".repeat(20)).repeat(150), true),
+            (
+                format!(
+                    "{}{}",
+                    ".a = {\"b\": 1, \"c\": 1}\n".repeat(50),
+                    "if .b == 1 { 1 }\n".repeat(800)
+                ),
+                true,
+            ),
+        ] {
+            assert_eq!(exceeded(&source).is_err(), is_too_much, "{source:.60}");
+        }
     }
 
     #[test]
@@ -386,13 +468,26 @@ mod tests {
     #[test]
     fn all_programs_count_together() {
         let mut together = Size::default();
-        let size = exceeded(&".a = 1\n".repeat(MOST_FIELDS)).expect("not too much");
-        let times = usize::try_from(MOST_FIELDS_TOGETHER).expect("a number") / MOST_FIELDS;
+        let size = exceeded(&".a = 1\n".repeat(50)).expect("not too much");
+        let times = MOST_FIELDS_TOGETHER / 50;
         for _ in 0..times {
             assert_eq!(exceeded_together(&mut together, size), None);
         }
         let detail = exceeded_together(&mut together, size).expect("too much");
-        assert!(detail.contains("1650 assignments together"), "{detail}");
+        assert!(detail.contains("1550 assignments together"), "{detail}");
+        let long = exceeded(&" ".repeat(LONGEST)).expect("not too much");
+        let mut together = Size::default();
+        let mut times = (0..).map_while(|_| {
+            exceeded_together(&mut together, long)
+                .is_none()
+                .then_some(())
+        });
+        assert_eq!(times.by_ref().count(), 4);
+        let source = r#". = {"a": 1, "b": 1, "c": 1}"#.to_owned() + &"\n1 + 1".repeat(1000);
+        let fields = exceeded(&source).expect("not too much");
+        let mut together = Size::default();
+        let detail = (0..100).find_map(|_| exceeded_together(&mut together, fields));
+        assert!(detail.is_some_and(|detail| detail.contains("fields to follow together")));
     }
 
     #[test]

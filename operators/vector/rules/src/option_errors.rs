@@ -276,7 +276,7 @@ impl Say<'_> {
         let fits = |form: &&Vec<ValidationError<'static>>| {
             !form.iter().any(|error| {
                 let is_here = error.instance_path().iter().count() == here;
-                is_here && matches!(error.kind(), ValidationErrorKind::Type { .. })
+                is_here && is_of_another_type(error)
             })
         };
         let best = context.iter().filter(fits).min_by_key(|form| form.len());
@@ -343,6 +343,19 @@ pub(crate) fn below(path: &FieldPath, name: &str) -> FieldPath {
         path.child(name)
     } else {
         path.key(name)
+    }
+}
+
+/// Whether a value is not even of the type that was expected.
+fn is_of_another_type(error: &ValidationError<'_>) -> bool {
+    match error.kind() {
+        ValidationErrorKind::Type { .. } => true,
+        ValidationErrorKind::Enum { options } => {
+            let found = type_of(error.instance());
+            let mut options = options.as_array().into_iter().flatten();
+            options.all(|option| type_of(option) != found)
+        }
+        _ => false,
     }
 }
 

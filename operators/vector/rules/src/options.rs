@@ -39,6 +39,12 @@ impl Options {
         }
     }
 
+    /// What the catalogue says of them.
+    #[cfg(test)]
+    pub(crate) fn node(&self) -> &Value {
+        &self.node
+    }
+
     /// Whether there is nothing to say at all.
     pub(crate) fn is_silent(&self, value: &Value) -> bool {
         self.everywhere.is_valid(value)

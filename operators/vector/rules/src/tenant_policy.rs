@@ -49,9 +49,10 @@ impl Default for TenantPolicy {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Self {
             // They tell of all pipelines that run in the same process.
-            denied_sources: set(&["internal_logs", "internal_metrics"]),
-            // Its programs can read and write files, and end the process.
-            denied_transforms: set(&["lua"]),
+            // `http_client` asks whom it is told to, such as what tells each machine its credentials, and gives the answer.
+            denied_sources: set(&["http_client", "internal_logs", "internal_metrics"]),
+            // The programs of `lua` can read and write files, and end the process; `aws_ec2_metadata` tells of the node.
+            denied_transforms: set(&["aws_ec2_metadata", "lua"]),
             denied_sinks: set(&["file"]),
             // librdkafka loads libraries, runs commands and reads files as it is told.
             denied_options: set(&["librdkafka_options"]),

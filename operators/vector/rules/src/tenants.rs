@@ -1,9 +1,10 @@
 //! What a tenant's pipeline may do: it runs beside those of others, in a process that has more rights than its
 //! author.
 
-use std::sync::LazyLock;
+mod connections;
+mod environment;
+mod identity;
 
-use regex::Regex;
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
 
@@ -68,7 +69,19 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
             "tenant-environment",
             "A pipeline in a namespace names no variable of the agent's environment, and no secret but its own.",
             VARIABLES,
-            environment,
+            environment::judge,
+        ),
+        rule(
+            "tenant-connections",
+            "A pipeline in a namespace connects to hosts, by addresses that name no file and no socket of the agent's.",
+            OWN,
+            connections::judge,
+        ),
+        rule(
+            "tenant-identity",
+            "A pipeline in a namespace has nobody sent the credentials of the agent but whom they are for.",
+            OWN,
+            identity::judge,
         ),
         rule(
             "tenant-inputs",
@@ -190,6 +203,16 @@ fn namespace<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
                     detail,
                 ));
             }
+            let option = "insert_namespace_fields";
+            let fields = component.option(option).filter(|fields| **fields != true);
+            if let Some(fields) = fields {
+                let detail = "leave it out: without the fields of the namespace, Vector reads the logs of all namespaces";
+                findings.push(FieldError::invalid(
+                    path.child(option),
+                    fields.clone(),
+                    detail,
+                ));
+            }
         }
         Some(KUBERNETES_EVENTS) if component.family == Family::Source => {
             events += 1;
@@ -216,8 +239,8 @@ fn files<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
         for (path, name) in catalogue.options(entry).files(component.value, path) {
             // Some take the text of a certificate in place of its file's name.
             let is_text = name.trim_start().starts_with("-----BEGIN ");
-            // What a Secret says is not known here, and may lead anywhere.
-            let is_known = !name.contains(SECRET);
+            // What a Secret or a variable says is not known here, and may lead anywhere.
+            let is_known = !name.contains(SECRET) && !name.contains('$');
             if !is_known || !is_text && !policy.allows_file(name) {
                 let allowed = policy.files.join("`, `");
                 let detail =
@@ -230,64 +253,6 @@ fn files<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
 
 /// What begins the name of a secret.
 pub(crate) const SECRET: &str = "SECRET[";
-
-/// As Vector reads them in the text of a configuration, wherever they stand.
-static NAMED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\$\$|\$(?P<plain>[[:word:].]+)|\$\{(?P<braced>[[:word:].]+)|SECRET\[(?P<secret>[[:word:]]+)\.")
-        .expect("a pattern")
-});
-
-fn environment<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let secrets = &subject.object.spec().secret;
-    each(subject, |component, path, policy| {
-        let mut judge = |text: &str, is_name: bool, path: &FieldPath| {
-            if is_name && text.contains(SECRET) {
-                let detail = "a secret has its place in a value, not in a name";
-                findings.push(FieldError::invalid_hidden(path.clone(), detail));
-            }
-            for named in NAMED.captures_iter(text) {
-                let name = |group: &str| named.name(group).map(|name| name.as_str());
-                if let Some(name) = name("plain").or(name("braced"))
-                    && !policy.environment.contains(name)
-                {
-                    let detail = format!(
-                        "Vector replaces `${name}` by a variable of the agent's environment, which is not the tenant's; write `$$` for a `$`"
-                    );
-                    findings.push(FieldError::invalid_hidden(path.clone(), detail));
-                }
-                if let Some(name) = name("secret")
-                    && !secrets.contains_key(name)
-                {
-                    let detail =
-                        format!("`spec.secret` has no `{name}`; name one of its own secrets");
-                    findings.push(FieldError::invalid_hidden(path.clone(), detail));
-                }
-            }
-        };
-        judge(component.id, true, path);
-        texts(component.value, path, &mut judge);
-    });
-}
-
-/// Calls with every text in a value, names of fields included.
-fn texts(value: &Value, path: &FieldPath, judge: &mut impl FnMut(&str, bool, &FieldPath)) {
-    match value {
-        Value::String(text) => judge(text, false, path),
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                texts(item, &path.index(index), judge);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let path = below(path, name);
-                judge(name, true, &path);
-                texts(value, &path, judge);
-            }
-        }
-        _ => {}
-    }
-}
 
 fn inputs<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     each(subject, |component, path, _| {

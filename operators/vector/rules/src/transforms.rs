@@ -211,3 +211,68 @@ fn throttle(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::catalogue::Catalogue;
+    use crate::component::Family;
+    use crate::judge::judge as judge_all;
+
+    const NO_PROGRAM: &str = "(((";
+
+    /// A value with conditions wherever there may be one; none where there may not.
+    fn with_conditions(node: &Value) -> Option<Value> {
+        if let Some(name) = node["$ref"].as_str() {
+            return name
+                .contains("conditions::AnyCondition")
+                .then(|| NO_PROGRAM.into());
+        }
+        let within = |node: &Value| with_conditions(node);
+        if let Some(value) = node.get("additionalProperties").and_then(within) {
+            return Some(json!({"a": value}));
+        }
+        if let Some(value) = node.get("items").and_then(within) {
+            return Some(json!([value]));
+        }
+        let properties = node["properties"].as_object().into_iter().flatten();
+        let found = properties.filter_map(|(name, node)| Some((name.clone(), within(node)?)));
+        let found: Map<_, _> = found.collect();
+        (!found.is_empty()).then(|| found.into())
+    }
+
+    #[test]
+    fn every_condition_is_compiled() {
+        let catalogue = Catalogue::shipped();
+        let mut judged = BTreeSet::new();
+        for kind in catalogue.kinds(Family::Transform) {
+            let entry = catalogue
+                .entry(Family::Transform, kind)
+                .expect("it is there");
+            let options = catalogue.options(entry).node();
+            let Some(Value::Object(conditions)) = with_conditions(options) else {
+                continue;
+            };
+            for (option, value) in conditions {
+                let config = json!({
+                    "sources": {"in": {"type": "demo_logs", "format": "json"}},
+                    "transforms": {"t": {"type": kind, "inputs": ["in"], (option.as_str()): value}},
+                    "sinks": {"out": {"type": "blackhole", "inputs": ["t"]}},
+                });
+                let found = judge_all(catalogue, &config, &BTreeSet::new());
+                let is_judged = found.iter().any(|problem| {
+                    let path = problem.error.path.to_string();
+                    let is_here = path.starts_with(&format!("transforms[t].{option}"));
+                    problem.check == Check::Programs && is_here
+                });
+                assert!(is_judged, "{kind}.{option}: {found:?}");
+                judged.insert((kind, option));
+            }
+        }
+        assert!(judged.len() >= 10, "{judged:?}");
+    }
+}

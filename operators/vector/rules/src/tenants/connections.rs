@@ -1,0 +1,201 @@
+//! Where a tenant's components connect to: by addresses that are parsed by the clients of what they name, some of
+//! which would read files and open sockets of the agent's.
+
+use serde_json::Value;
+use shared_validation::{FieldError, FieldPath, Findings, Subject};
+use url::Url;
+
+use super::{SECRET, each};
+use crate::catalogue::Catalogue;
+use crate::component::{Component, Family};
+use crate::pipeline::Pipeline;
+
+/// An option that is such an address.
+struct Connection {
+    family: Family,
+    kind: &'static str,
+    /// Its name, and those of what is within.
+    option: &'static [&'static str],
+    schemes: &'static [&'static str],
+    /// What may stand behind the `?`: of what else the clients read there, some name files.
+    parameters: &'static [&'static str],
+    has_host: bool,
+    /// Whether a part of it may be secret. Where parameters count, what a Secret says could be more of them.
+    may_have_secrets: bool,
+}
+
+const REDIS: Connection = Connection {
+    family: Family::Sink,
+    kind: "redis",
+    option: &["endpoint"],
+    schemes: &["redis", "rediss"],
+    parameters: &["protocol"],
+    has_host: true,
+    may_have_secrets: true,
+};
+
+const PULSAR: Connection = Connection {
+    family: Family::Sink,
+    kind: "pulsar",
+    option: &["auth", "oauth2", "credentials_url"],
+    schemes: &["data"],
+    parameters: &[],
+    has_host: false,
+    may_have_secrets: true,
+};
+
+const CONNECTIONS: [Connection; 6] = [
+    Connection {
+        family: Family::Sink,
+        kind: "databend",
+        option: &["endpoint"],
+        schemes: &["databend", "http", "https"],
+        parameters: &["presign", "role", "sslmode", "tenant", "warehouse"],
+        has_host: true,
+        may_have_secrets: false,
+    },
+    Connection {
+        family: Family::Sink,
+        kind: "postgres",
+        option: &["endpoint"],
+        schemes: &["postgres", "postgresql"],
+        parameters: &[
+            "application_name",
+            "dbname",
+            "password",
+            "port",
+            "sslmode",
+            "user",
+        ],
+        has_host: true,
+        may_have_secrets: false,
+    },
+    REDIS,
+    Connection {
+        family: Family::Source,
+        option: &["url"],
+        ..REDIS
+    },
+    PULSAR,
+    Connection {
+        family: Family::Source,
+        ..PULSAR
+    },
+];
+
+pub(super) fn judge<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    each(subject, |component, path, _| {
+        let own = CONNECTIONS
+            .iter()
+            .filter(|it| it.family == component.family && component.kind() == Some(it.kind));
+        for connection in own {
+            for (path, text) in connection.texts(component, path) {
+                if let Err(detail) = connection.takes(text) {
+                    // It may have a password in it.
+                    findings.push(FieldError::invalid_hidden(path, detail));
+                }
+            }
+        }
+    });
+}
+
+impl Connection {
+    /// What a component says there, under whatever name.
+    fn texts<'a>(&self, component: &Component<'a>, path: &FieldPath) -> Vec<(FieldPath, &'a str)> {
+        let [first, within @ ..] = self.option else {
+            return Vec::new();
+        };
+        let entry = Catalogue::shipped().entry(self.family, self.kind);
+        let names = entry.into_iter().flat_map(|entry| entry.names_of(first));
+        let mut texts = Vec::new();
+        for name in names {
+            let mut path = path.child(name);
+            let mut value = component.option(name).unwrap_or(&Value::Null);
+            for part in within {
+                path = path.child(part);
+                value = &value[*part];
+            }
+            match value {
+                Value::String(text) => texts.push((path, text.as_str())),
+                Value::Array(items) => {
+                    let items = items.iter().enumerate();
+                    let items =
+                        items.filter_map(|(index, item)| Some((path.index(index), item.as_str()?)));
+                    texts.extend(items);
+                }
+                _ => {}
+            }
+        }
+        texts
+    }
+
+    fn takes(&self, text: &str) -> Result<(), String> {
+        if !self.may_have_secrets && text.contains(SECRET) {
+            return Err(
+                "what a Secret says here could name files of the agent's; write it out, with what is secret in an option of its own"
+                    .to_owned(),
+            );
+        }
+        let schemes = self.schemes.join("`, `");
+        let url = Url::parse(text).ok();
+        let url = url.filter(|url| self.schemes.contains(&url.scheme()));
+        let Some(url) = url else {
+            return Err(format!("must be a URL with one of the schemes `{schemes}`"));
+        };
+        // An encoded `/` begins the name of a socket.
+        let host = url.host_str().unwrap_or_default();
+        if self.has_host && (host.is_empty() || host.contains('%')) {
+            return Err(
+                "must name a host: a tenant's pipeline opens no socket of the agent's".to_owned(),
+            );
+        }
+        let mut parameters = url.query_pairs();
+        let other = parameters.find(|(name, _)| !self.parameters.contains(&&**name));
+        if let Some((name, _)) = other {
+            let known = self.parameters.join("`, `");
+            return Err(format!(
+                "`{name}` is not among what a tenant's may have behind its `?`: `{known}`"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_to_the_agents_own_is_refused() {
+        let [databend, postgres, redis, _, pulsar, _] = &CONNECTIONS;
+        for (connection, text, is_taken) in [
+            (databend, "databend://u:p@db:8000/d?sslmode=disable", true),
+            (databend, "https://db", true),
+            (databend, "databend://db/?access_token_file=/token", false),
+            (databend, "databend://db/?%61ccess_token_file=/token", false),
+            (
+                databend,
+                "databend://db/?sslmode=disable&tls_ca_file=/ca",
+                false,
+            ),
+            (databend, "databend://u:SECRET[own.password]@db", false),
+            (postgres, "postgres://u:p@db:5432/d?sslmode=require", true),
+            (
+                postgres,
+                "postgres://db/d?sslkey=/var/lib/kubelet/pki/key",
+                false,
+            ),
+            (postgres, "postgres:///d?host=/var/run/postgresql", false),
+            (postgres, "postgres://%2Fvar%2Frun%2Fpostgresql/d", false),
+            (postgres, "postgres:///d", false),
+            (redis, "rediss://:SECRET[own.password]@redis:6379/0", true),
+            (redis, "redis+unix:///var/run/redis.sock", false),
+            (redis, "UNIX:///var/run/redis.sock", false),
+            (pulsar, "data:application/json;base64,e30=", true),
+            (pulsar, "file:///var/run/secrets/token", false),
+            (pulsar, "SECRET[own.url]", false),
+        ] {
+            assert_eq!(connection.takes(text).is_ok(), is_taken, "{text}");
+        }
+    }
+}
