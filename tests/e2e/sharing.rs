@@ -125,6 +125,8 @@ async fn waits(world: &World, object: &Value, whose: &str) {
             let valid = condition(object, "Valid");
             let reason = status["reason"].as_str().unwrap_or_default();
             let is_told = reason.contains(&taken)
+                && status["addresses"].is_array()
+                && status["runBy"].is_null()
                 && valid.is_some_and(|valid| valid.status == "False" && valid.message == reason);
             is_told && status["configCheckResult"] == false
         },
@@ -140,17 +142,18 @@ async fn judgements(world: &World) -> u64 {
         let count = |name: &str, label: &str, kind: &str| {
             let name = format!("{name}{{{label}=\"{kind}\"}}");
             let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(&name));
-            let count = counts.next().map(|count| count.trim().parse());
-            count.unwrap_or(Ok(0)).ok()
+            counts.next()?.trim().parse::<u64>().ok()
         };
-        let mut judged: u64 = 0;
+        let mut judged = 0;
         for kind in ["vectorpipeline", "clustervectorpipeline"] {
-            let waiting: u64 = count("workqueue_depth", "name", kind)?;
+            let waiting = count("workqueue_depth", "name", kind)?;
             let active = count("controller_runtime_active_workers", "controller", kind)?;
             if waiting + active > 0 {
                 return None;
             }
-            judged += count("lockstep_controller_judgements_total", "controller", kind)?;
+            // Of a kind of which none was judged, nothing is counted.
+            let name = "lockstep_controller_judgements_total";
+            judged += count(name, "controller", kind).unwrap_or_default();
         }
         Some(judged)
     });

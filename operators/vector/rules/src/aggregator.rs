@@ -106,7 +106,7 @@ pub struct EventCollector {
 /// How many Pods there are, by how much there is to do.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas")
+#[x_kube(validation = Rule::new("has(self.enabled) && !self.enabled || !has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas")
     .message("must not be more than `maxReplicas` [replicas-in-order]")
     .field_path(".minReplicas"))]
 pub struct Autoscaling {

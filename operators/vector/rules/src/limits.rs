@@ -486,7 +486,7 @@ mod tests {
         let source = r#". = {"a": 1, "b": 1, "c": 1}"#.to_owned() + &"\n1 + 1".repeat(1000);
         let fields = exceeded(&source).expect("not too much");
         let mut together = Size::default();
-        let detail = (0..100).find_map(|_| exceeded_together(&mut together, fields));
+        let detail = (0..200).find_map(|_| exceeded_together(&mut together, fields));
         assert!(detail.is_some_and(|detail| detail.contains("fields to follow together")));
     }
 

@@ -66,8 +66,17 @@ pub struct SecretSource {
     pub name: String,
     /// Its namespace; only where the pipeline is in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(max = 63))]
     pub namespace: Option<String>,
+}
+
+impl SecretSource {
+    /// Its namespace, where one is named.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace
+            .as_deref()
+            .filter(|namespace| !namespace.is_empty())
+    }
 }
 
 /// What a secret is.

@@ -275,17 +275,17 @@ fn prefix<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
 
 fn tenants_secret<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     for (name, secret) in &subject.object.spec().secret {
-        if let Some(namespace) = &secret.namespace {
+        if let Some(namespace) = secret.namespace() {
             let path = FieldPath::new("spec.secret").key(name).child("namespace");
             let detail = "a VectorPipeline names Secrets of its own namespace; leave this out";
-            findings.push(FieldError::invalid(path, namespace.as_str(), detail));
+            findings.push(FieldError::invalid(path, namespace, detail));
         }
     }
 }
 
 fn administrators_secret<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     for (name, secret) in &subject.object.spec().secret {
-        if secret.namespace.is_none() {
+        if secret.namespace().is_none() {
             let path = FieldPath::new("spec.secret").key(name).child("namespace");
             let detail = "a ClusterVectorPipeline is in no namespace: name that of the Secret";
             findings.push(FieldError::required(path, detail));

@@ -137,6 +137,9 @@ pub struct Workload {
 /// When images are pulled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PullPolicy {
+    /// As Kubernetes has it for the image.
+    #[serde(rename = "")]
+    Unset,
     /// Each time.
     Always,
     /// Where the node has none.
