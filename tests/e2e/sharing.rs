@@ -147,13 +147,16 @@ async fn judgements(world: &World) -> u64 {
         let mut judged = 0;
         for kind in ["vectorpipeline", "clustervectorpipeline"] {
             let waiting = count("workqueue_depth", "name", kind)?;
-            let active = count("controller_runtime_active_workers", "controller", kind)?;
+            // Of a kind of which there was none, neither is counted.
+            let [active, of_these] = [
+                "controller_runtime_active_workers",
+                "lockstep_controller_judgements_total",
+            ]
+            .map(|name| count(name, "controller", kind).unwrap_or_default());
             if waiting + active > 0 {
                 return None;
             }
-            // Of a kind of which none was judged, nothing is counted.
-            let name = "lockstep_controller_judgements_total";
-            judged += count(name, "controller", kind).unwrap_or_default();
+            judged += of_these;
         }
         Some(judged)
     });
