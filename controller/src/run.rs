@@ -224,6 +224,7 @@ impl Drop for Term<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{LazyLock, Mutex};
     use std::time::Duration;
 
     use kube::api::DynamicObject;
@@ -232,7 +233,7 @@ mod tests {
     use prometheus_client::registry::Registry;
     use serde::Deserialize;
     use serde_json::{Value, json};
-    use shared_validation::{Kind, Ruleset};
+    use shared_validation::{Candidate, Kind, Policy, Rule, Ruleset, Rulesets, Severity, Verdict};
 
     use super::*;
     use crate::cycle::Next;
@@ -283,18 +284,94 @@ mod tests {
     }
 
     fn cycle(metrics: &Metrics) -> Cycle<Panics> {
+        cycle_of(Panics, metrics, CurrentPolicy::default())
+    }
+
+    fn cycle_of<R: Reconcile>(reconciler: R, metrics: &Metrics, policy: CurrentPolicy) -> Cycle<R> {
         let server = tower::service_fn(|_: http::Request<Body>| async {
             Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
         });
-        let ruleset = Ruleset::<Trap>::compile().expect("it compiles");
+        let ruleset = Ruleset::<R::Kind>::compile().expect("it compiles");
         let looped = Loop::new(
             Client::new(server, "default"),
             Arc::new(ruleset),
-            Panics,
+            reconciler,
             metrics.clone(),
-            CurrentPolicy::default(),
+            policy,
         );
         looped.cycle
+    }
+
+    /// Another policy comes into force while an object of this kind is judged.
+    #[derive(Deserialize)]
+    struct Slow {}
+
+    static POLICY: LazyLock<CurrentPolicy> = LazyLock::new(CurrentPolicy::default);
+
+    impl Kind for Slow {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Slow";
+
+        fn crd() -> Value {
+            Trap::crd()
+        }
+
+        fn example() -> Value {
+            json!({})
+        }
+
+        fn rules() -> Vec<Rule<Self>> {
+            vec![Rule {
+                id: "slow",
+                sentence: "It takes its time.",
+                severity: Severity::Error,
+                source: "this test",
+                reads: &["spec"],
+                check: |_, _| {
+                    let file = json!({"rules": {"Slow": {"slow": "warn"}}});
+                    let ruleset = Ruleset::<Slow>::compile().expect("it compiles");
+                    let rulesets = Rulesets::default().with(Arc::new(ruleset));
+                    POLICY.set(Policy::read(&file, &rulesets).expect("a policy"));
+                },
+            }]
+        }
+    }
+
+    /// What the verdict is told to have been made under.
+    #[derive(Default)]
+    struct Remembers(Arc<Mutex<Vec<Policy>>>);
+
+    #[async_trait]
+    impl Reconcile for Remembers {
+        type Kind = Slow;
+
+        fn judged(&self, candidate: &Candidate<'_>, _: &Verdict) -> serde_json::Map<String, Value> {
+            let policy = candidate.policy.cloned();
+            self.0.lock().expect("no panic").extend(policy);
+            serde_json::Map::new()
+        }
+
+        async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<Progress, ReconcileError> {
+            Err(ReconcileError::Invalid(Vec::new()))
+        }
+
+        async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+            Ok(Finalized::Gone)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_verdict_is_told_under_the_policy_that_it_was_made_under() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let told = Arc::default();
+        let cycle = cycle_of(Remembers(Arc::clone(&told)), &metrics, POLICY.clone());
+        let mut object = DynamicObject::new("a", &cycle.resource);
+        object.metadata.uid = Some("1".to_owned());
+        let ended = cycle.run(&object, &[]).await;
+        assert!(ended.is_ok(), "{ended:?}");
+        assert_ne!(*POLICY.get(), Policy::default(), "another is in force");
+        assert_eq!(*told.lock().expect("no panic"), [Policy::default()]);
     }
 
     #[tokio::test]

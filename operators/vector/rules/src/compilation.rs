@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
 use crate::compilers::{Compiler, compiler};
-use crate::limits::{self, Size};
+use crate::limits;
 use crate::problem::{Check, Problems};
 use crate::program::{Program, Purpose};
+use crate::size::Size;
 use crate::tenants::SECRET;
 
 /// What the programs of a configuration share.

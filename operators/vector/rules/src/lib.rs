@@ -34,6 +34,7 @@ mod programs;
 mod readable;
 mod role;
 pub mod sharing;
+mod size;
 mod tables;
 mod tenant_policy;
 mod tenants;
