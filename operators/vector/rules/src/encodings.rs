@@ -1,5 +1,7 @@
 //! How sinks write events.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath};
 use vrl::path::parse_value_path;
@@ -30,9 +32,10 @@ pub(crate) fn judge(sink: &Component<'_>, problems: &mut Problems) {
         });
         fields.collect::<Vec<_>>()
     };
-    let only = fields("only_fields");
+    let only = fields("only_fields").into_iter();
+    let only: HashSet<_> = only.map(|(_, _, field)| field).collect();
     for (index, text, field) in fields("except_fields") {
-        if only.iter().any(|(_, _, other)| *other == field) {
+        if only.contains(&field) {
             let path = path.child("except_fields").index(index);
             let detail = "is among `only_fields`, too; leave one of them out";
             problems.add(Check::Options, FieldError::invalid(path, text, detail));
