@@ -8,12 +8,14 @@
 mod addresses;
 mod agent;
 mod aggregator;
+mod called;
 mod catalogue;
 mod compilation;
 mod compilers;
 mod component;
 mod crd;
 mod diagnostics;
+mod directories;
 mod encodings;
 mod flow;
 mod forms;

@@ -141,6 +141,8 @@ pub trait Pipeline: Kind {
     const IS_TENANTS: bool;
     /// Its namespace.
     fn namespace(&self) -> Option<&str>;
+    /// Its name.
+    fn name(&self) -> &str;
 }
 
 impl Pipeline for VectorPipeline {
@@ -153,6 +155,10 @@ impl Pipeline for VectorPipeline {
     fn namespace(&self) -> Option<&str> {
         self.metadata.namespace.as_deref()
     }
+
+    fn name(&self) -> &str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
 }
 
 impl Pipeline for ClusterVectorPipeline {
@@ -164,6 +170,10 @@ impl Pipeline for ClusterVectorPipeline {
 
     fn namespace(&self) -> Option<&str> {
         None
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
     }
 }
 

@@ -1,13 +1,15 @@
-//! What pipelines have between them that one Vector runs: the addresses where they listen.
+//! What pipelines have between them that one Vector runs: the addresses where they listen, and the names of their
+//! components.
 //!
 //! Who listens already goes on, beside those whom the same Vector runs. Of the others the eldest gets the address; one
-//! that cannot run for another reason does not count.
+//! that cannot run for another reason does not count. So it is with names.
 
 mod claims;
 mod contest;
 mod given;
 mod labels;
 mod listener;
+mod namesakes;
 mod own;
 mod place;
 mod runner;
@@ -28,40 +30,54 @@ use crate::pipeline::Pipeline;
 use crate::role::Role;
 pub use claims::Claims;
 use claims::listeners;
+use namesakes::Namesake;
 pub use runner::Runner;
 use stored::{is_going, role, together};
 pub use taken::shared;
 use taken::{Shared, Taken};
 
-/// The rule that tells of it.
+/// The rule that tells of addresses.
 pub const ADDRESS_FREE: &str = "address-free";
 
-pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 2] {
-    let rule = |id, sentence, check| Rule {
+pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
+    let rule = |id, sentence, reads, check| Rule {
         id,
         sentence,
         severity: Severity::Error,
         source: "https://github.com/kaasops/vector-operator/tree/main/docs",
-        reads: &["spec.sources", "spec.sinks"],
+        reads,
         check,
     };
+    let listen = &["spec.sources", "spec.sinks"];
     [
         rule(
             "addresses-apart",
             "No two components listen where one host lets only one.",
+            listen,
             own::addresses_apart,
         ),
         rule(
             ADDRESS_FREE,
             "No other pipeline that the same Vector runs listens where this one does. The loop knows the others, and tells the one that came later.",
+            listen,
             address_free,
+        ),
+        rule(
+            "names-apart",
+            "No component of another pipeline is called as one of this one, once the names of the namespace and of the pipeline stand before its own. The loop knows the others, and tells the one that came later.",
+            &["spec.sources", "spec.transforms", "spec.sinks"],
+            names_apart,
         ),
     ]
 }
 
+/// What is known of others, by the loop.
+fn shared_by<K>(subject: &Subject<'_, K>) -> Option<Shared> {
+    Shared::deserialize(subject.others()?).ok()
+}
+
 fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let shared = subject.others().map(Shared::deserialize);
-    for taken in shared.into_iter().flatten().flat_map(|it| it.taken) {
+    for taken in shared_by(subject).into_iter().flat_map(|it| it.taken) {
         let Taken {
             address,
             by,
@@ -76,7 +92,18 @@ fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) 
     }
 }
 
-/// Under which keys a pipeline finds itself and those with which it may have a port in common.
+fn names_apart<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    for namesake in shared_by(subject).into_iter().flat_map(|it| it.namesakes) {
+        let Namesake { called, by, .. } = namesake;
+        let detail = format!(
+            "would be called `{called}` in Vector, as a component of {by} is; rename this component, or its pipeline"
+        );
+        let path = FieldPath::new(namesake.at);
+        findings.push(FieldError::invalid(path, namesake.id, detail));
+    }
+}
+
+/// Under which keys a pipeline finds itself and those with which it may have a port or a name in common.
 #[must_use]
 pub fn keys(pipeline: &Value) -> Vec<String> {
     let Some(role) = role(pipeline) else {
@@ -85,7 +112,8 @@ pub fn keys(pipeline: &Value) -> Vec<String> {
     let together = together(pipeline, role);
     let listeners = listeners(pipeline).into_iter();
     let ports = listeners.map(|it| format!("{together} {}", it.place.port));
-    let keys: BTreeSet<_> = ports.chain(itself(pipeline)).collect();
+    let names = namesakes::keys(pipeline);
+    let keys: BTreeSet<_> = ports.chain(itself(pipeline)).chain(names).collect();
     keys.into_iter().collect()
 }
 
@@ -96,8 +124,8 @@ pub fn runners(pipeline: &Value) -> Option<String> {
     (!listeners(pipeline).is_empty()).then(|| together(pipeline, role))
 }
 
-/// What others are told of a pipeline, and under which ports: where it is to listen. Nothing of one that is being
-/// deleted.
+/// What others are told of a pipeline, and under which ports and names: where it is to listen, and what its components
+/// are called. Nothing of one that is being deleted.
 #[must_use]
 pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, Claims) {
     if is_going(pipeline) {
@@ -108,7 +136,8 @@ pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, Claims) {
         .all
         .iter()
         .map(|claim| format!("{} {}", together(pipeline, claim.role), claim.place.port));
-    let keys: BTreeSet<_> = keys.chain(itself(pipeline)).collect();
+    let names = claims.names.all.iter().map(|name| name.to_string());
+    let keys: BTreeSet<_> = keys.chain(itself(pipeline)).chain(names).collect();
     (keys.into_iter().collect(), claims)
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::labels::{self, Labels};
 use super::listener::Listener;
+use super::namesakes::Names;
 use super::own::MOST_ADDRESSES;
 use super::place::Place;
 use super::runner::Runner;
@@ -30,6 +31,7 @@ pub struct Claims {
     /// Whether it was judged, and waits for all that it claims.
     pub(super) waits: bool,
     pub(super) all: Vec<Claim>,
+    pub(super) names: Names,
 }
 
 /// One address that a pipeline is to listen on.
@@ -50,7 +52,10 @@ impl Claims {
     pub(super) fn asked_for(pipeline: &Value, role: Role, listeners: &[Listener<'_>]) -> Self {
         let held = Held::by(pipeline);
         let all = listeners.iter().map(|listener| held.claim(role, listener));
-        Self::of(pipeline, held.run_by.clone(), all.collect())
+        Self {
+            names: Names::asked_for(pipeline),
+            ..Self::of(pipeline, held.run_by.clone(), all.collect())
+        }
     }
 
     /// What others are told that a pipeline has or waits for.
@@ -82,6 +87,7 @@ impl Claims {
         }
         let mut claims = Self::of(pipeline, held.run_by, all);
         claims.waits = matches!(standing, Standing::Invalid);
+        claims.names = Names::told_of(pipeline);
         claims
     }
 
@@ -97,11 +103,12 @@ impl Claims {
             is_paused: is_paused(pipeline),
             waits: false,
             all,
+            names: Names::default(),
         }
     }
 
     /// Who comes first: whoever cannot give way, and then the eldest.
-    pub(super) fn rank(&self) -> impl Ord {
+    pub(super) fn seniority(&self) -> impl Ord {
         (!self.is_paused, &self.created, &self.uid)
     }
 
@@ -112,13 +119,20 @@ impl Claims {
 
     /// What the author of another pipeline is told of this one: an administrator all, a tenant what is in his
     /// namespace.
-    pub(super) fn told_to(&self, other: &Self, claim: &Claim) -> String {
+    pub(super) fn told_to(&self, other: &Self, tell: impl FnOnce(&str) -> String) -> String {
         if !other.namespace.is_empty() && other.namespace != self.namespace {
             return "a pipeline that is not of this namespace".to_owned();
         }
-        match &claim.listener {
-            Some(listener) => format!("{listener} of {}", self.pipeline),
-            None => format!("{} as it was", self.pipeline),
+        tell(&self.pipeline)
+    }
+}
+
+impl Claim {
+    /// What claims this, in words.
+    pub(super) fn of(&self, pipeline: &str) -> String {
+        match &self.listener {
+            Some(listener) => format!("{listener} of {pipeline}"),
+            None => format!("{pipeline} as it was"),
         }
     }
 }
