@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
@@ -11,6 +12,7 @@ use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use shared_validation::{Accepted, Candidate, Judge, Policy, Verdict, Violation};
+use vector_rules::sharing::Neighbourhood;
 
 use crate::{kinds, policy, serving, stdout};
 
@@ -84,29 +86,25 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
     let client = Client::try_default()
         .await
         .context("cannot find a cluster: set KUBECONFIG")?;
+    let namespace = args.namespace.as_deref();
+    let wanted = |ruleset: &&Arc<dyn Judge>| {
+        let mut kind = args.kind.iter();
+        kind.all(|kind| is_kind(ruleset.as_ref(), kind))
+    };
+    let neighbours = neighbours(&client, rulesets.iter().filter(wanted), namespace).await?;
     let (mut known, mut objects) = (0, 0);
     let mut by_rule: BTreeMap<(String, String), Broken> = BTreeMap::new();
-    for ruleset in rulesets.iter() {
-        let wanted = args
-            .kind
-            .as_ref()
-            .is_none_or(|kind| is_kind(ruleset.as_ref(), kind));
-        if !wanted {
-            continue;
-        }
-        let seen = each(
-            &client,
-            ruleset.as_ref(),
-            args.namespace.as_deref(),
-            |name, object| {
-                let accepted = Accepted::read(object);
-                let candidate = Candidate::create(object)
-                    .since(accepted.as_ref())
-                    .under(&policy);
-                let verdict = ruleset.check(&candidate);
-                file(&mut by_rule, ruleset.kind(), name, &verdict);
-            },
-        )
+    for ruleset in rulesets.iter().filter(wanted) {
+        let seen = each(&client, ruleset.as_ref(), namespace, |name, object| {
+            let accepted = Accepted::read(object);
+            let others = neighbours.shared(object);
+            let candidate = Candidate::create(object)
+                .since(accepted.as_ref())
+                .under(&policy)
+                .among(&others);
+            let verdict = ruleset.check(&candidate);
+            file(&mut by_rule, ruleset.kind(), name, &verdict);
+        })
         .await
         .with_context(|| format!("cannot list {}", ruleset.kind()))?;
         let is_asked_for = args.kind.is_some();
@@ -127,6 +125,21 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         Output::Json => stdout::print(&format!("{}\n", to_json(objects, &by_rule)))?,
     }
     Ok(by_rule.values().all(|broken| broken.refused.is_empty()))
+}
+
+/// The pipelines that there are of these kinds, and who runs them: they are compared with each other, as in the loop.
+async fn neighbours(
+    client: &Client,
+    rulesets: impl Iterator<Item = &Arc<dyn Judge>>,
+    namespace: Option<&str>,
+) -> anyhow::Result<Neighbourhood> {
+    let mut neighbours = Neighbourhood::default();
+    for ruleset in rulesets.filter(|ruleset| Neighbourhood::has(ruleset.kind())) {
+        let see = |_: &str, object: &Value| neighbours.see(object);
+        let seen = each(client, ruleset.as_ref(), namespace, see).await;
+        seen.with_context(|| format!("cannot list {}", ruleset.kind()))?;
+    }
+    Ok(neighbours)
 }
 
 fn is_kind(ruleset: &dyn Judge, kind: &str) -> bool {

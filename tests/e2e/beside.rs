@@ -20,7 +20,9 @@ const CRD: [&str; 5] = [
 
 /// A pipeline as the other operator leaves it.
 async fn store(api: &Api<DynamicObject>, name: &str, spec: &Value) {
-    let object = serde_json::from_value(pipeline(name, spec)).expect("an object");
+    let mut object: DynamicObject =
+        serde_json::from_value(pipeline(name, spec)).expect("an object");
+    object.metadata.namespace = None;
     let made = api.create(&PostParams::default(), &object).await;
     made.expect("stored");
     let status = json!({"status": {
@@ -58,6 +60,14 @@ async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
     );
     store(&pipelines, "good", &remapping(".a = 1")).await;
     store(&pipelines, "bad", &rubbish()).await;
+    // Their components are called alike in Vector.
+    for (namespace, name) in [("a", "b-c"), ("a-b", "c")] {
+        let made = cluster.run_kubectl(&["create", "namespace", namespace]);
+        made.expect("a namespace");
+        let resource = crate::world::resource_of(&pipeline("any", &json!({})));
+        let api = Api::namespaced_with(cluster.client(), namespace, &resource);
+        store(&api, name, &remapping(".a = 1")).await;
+    }
     let stored = async |name: &str| pipelines.get(name).await.expect("it is there");
     let before = (stored("good").await, stored("bad").await);
 
@@ -67,6 +77,14 @@ async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
         text.contains("default/bad") && !text.contains("default/good"),
         "{text}"
     );
+    let rules = report["rules"].as_array().into_iter().flatten();
+    let mut refused = rules.filter_map(|rule| {
+        let is_it = rule["rule"] == "names-apart";
+        is_it.then(|| rule["refused"].clone())
+    });
+    let refused = refused.next().unwrap_or_default();
+    let one = |name: &str| refused == json!([name]);
+    assert!(one("a/b-c") || one("a-b/c"), "{text}");
 
     let detours = Detours {
         kinds: Some("VectorPipeline,ClusterVectorPipeline"),

@@ -7,12 +7,6 @@ use kube::api::ApiResource;
 use serde_json::Value;
 use vector_rules::sharing;
 
-/// Kinds that hold pipelines.
-const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
-
-/// Kinds that run them.
-const RUNNERS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggregator"];
-
 /// The kinds whose objects a pipeline may share a Vector with, and those who run it. A kind that is not installed has
 /// no objects.
 pub(crate) struct Neighbours {
@@ -27,8 +21,8 @@ impl Neighbours {
             installed.iter().filter(of_these).cloned().collect()
         };
         Self {
-            pipelines: of(PIPELINES),
-            runners: of(RUNNERS),
+            pipelines: of(sharing::PIPELINES),
+            runners: of(sharing::RUNNERS),
         }
     }
 

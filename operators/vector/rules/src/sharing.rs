@@ -10,6 +10,7 @@ mod given;
 mod labels;
 mod listener;
 mod namesakes;
+mod neighbourhood;
 mod own;
 mod place;
 mod runner;
@@ -31,10 +32,17 @@ use crate::role::Role;
 pub use claims::Claims;
 use claims::listeners;
 use namesakes::Namesake;
+pub use neighbourhood::Neighbourhood;
 pub use runner::Runner;
 use stored::{is_going, role, together};
 pub use taken::shared;
 use taken::{Shared, Taken};
+
+/// Kinds that hold pipelines.
+pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
+
+/// Kinds that run them.
+pub const RUNNERS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggregator"];
 
 /// The rule that tells of addresses.
 pub const ADDRESS_FREE: &str = "address-free";

@@ -59,22 +59,11 @@ pub(super) fn told(
     pipeline
 }
 
-fn found<T>(
-    told: fn(&Value) -> (Vec<String>, T),
-    objects: &[Value],
-    wanted: &[String],
-) -> Vec<Arc<T>> {
-    let told = objects.iter().map(told);
-    let found = told.filter(|(keys, _)| keys.iter().any(|key| wanted.contains(key)));
-    found.map(|(_, told)| Arc::new(told)).collect()
-}
-
 /// What the first shares with the others.
 pub(super) fn shared_by(pipelines: &[Value], runners: &[Value]) -> Value {
-    let me = &pipelines[0];
-    let others = found(told_of_pipeline, pipelines, &keys(me));
-    let keys: Vec<_> = super::runners(me).into_iter().collect();
-    shared(me, &others, &found(told_of_runner, runners, &keys))
+    let mut all = Neighbourhood::default();
+    pipelines.iter().chain(runners).for_each(|it| all.see(it));
+    all.shared(&pipelines[0])
 }
 
 /// Who has the address of the first.
