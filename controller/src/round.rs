@@ -2,6 +2,7 @@
 
 mod end;
 mod keep;
+mod stored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
-use shared_validation::{Accepted, Candidate, Policy, Violation, aggregate};
+use shared_validation::{Accepted, Verdict, Violation, aggregate};
 
 use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
@@ -24,6 +25,7 @@ use crate::reconcile::{Progress, Readiness, Reconcile, ReconcileError};
 use crate::related::{Related, Watched};
 use crate::request::Observation;
 use crate::status::{READY, Standing, Status};
+use stored::Stored;
 
 const VALID: &str = "Valid";
 const PAUSED: &str = "Paused";
@@ -39,17 +41,11 @@ pub(crate) struct Round<'a, R> {
     name: String,
     reference: ObjectReference,
     uid: String,
-    generation: i64,
     deleting_since: Option<Timestamp>,
     /// None for an object of a kind that lives in no namespace.
     namespace: Option<String>,
     finalizers: Vec<String>,
-    /// The object as stored.
-    object: Value,
-    accepted: Option<Accepted>,
-    /// What is in force for the whole round, whatever comes meanwhile: what is told of a verdict must be told of
-    /// what it was made under.
-    policy: Arc<Policy>,
+    stored: Arc<Stored>,
     /// Its children as they were when the round began.
     children: Children,
     /// What it has done to them since.
@@ -82,10 +78,12 @@ impl<'a, R: Reconcile> Round<'a, R> {
             name: stored.name_any(),
             reference: stored.object_ref(&cycle.resource),
             uid,
-            generation: stored.metadata.generation.unwrap_or_default(),
-            accepted: Accepted::read(&object),
-            policy: cycle.policy.get(),
-            object,
+            stored: Arc::new(Stored {
+                generation: stored.metadata.generation.unwrap_or_default(),
+                accepted: Accepted::read(&object),
+                policy: cycle.policy.get(),
+                object,
+            }),
         };
         // Labels can be copied.
         let owner = round.owner();
@@ -99,7 +97,7 @@ impl<R: Reconcile> Round<'_, R> {
     /// Leaves everything as it is, and says so.
     pub(crate) async fn pause(&self) -> Result<Next, kube::Error> {
         // With the condition that stands: since when it does is its own to tell.
-        let mut status = Status::of(&self.object, self.cycle.has_status);
+        let mut status = Status::of(&self.stored.object, self.cycle.has_status);
         let message = format!(
             "nothing is changed, nor deleted, while the annotation `{}` is \"true\"",
             pause::ANNOTATION
@@ -113,7 +111,7 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// The status as it stands, of an object that is not left alone any more.
     fn status(&self) -> Status {
-        let mut status = Status::of(&self.object, self.cycle.has_status);
+        let mut status = Status::of(&self.stored.object, self.cycle.has_status);
         status.no_condition(PAUSED);
         status
     }
@@ -167,20 +165,8 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    /// The object among others, as it is judged.
-    fn candidate<'s>(&'s self, others: &'s Value) -> Candidate<'s> {
-        let unchanged = self
-            .accepted
-            .as_ref()
-            .is_some_and(|accepted| accepted.generation == self.generation);
-        let candidate = if unchanged {
-            // What has been accepted stays accepted: a stricter rule of a later release warns.
-            Candidate::update(&self.object, &self.object)
-        } else {
-            Candidate::create(&self.object)
-        };
-        let candidate = candidate.since(self.accepted.as_ref());
-        candidate.under(&self.policy).among(others)
+    async fn check(&self, others: &Arc<Value>) -> Verdict {
+        self.stored.check(&self.cycle.ruleset, others).await
     }
 
     /// Frozen: nothing is changed outside until the object is.
@@ -330,7 +316,7 @@ impl<R: Reconcile> Round<'_, R> {
     fn backoff(&self) -> Next {
         let backoffs = &self.cycle.backoffs;
         let is_deleted = self.deleting_since.is_some();
-        Next::Failed(backoffs.after_failure(&self.uid, self.generation, is_deleted))
+        Next::Failed(backoffs.after_failure(&self.uid, self.stored.generation, is_deleted))
     }
 
     fn forget(&self) {

@@ -224,10 +224,10 @@ impl Drop for Term<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{LazyLock, Mutex};
+    use std::sync::{Condvar, LazyLock, Mutex};
     use std::time::Duration;
 
-    use kube::api::DynamicObject;
+    use kube::api::{DynamicObject, ObjectMeta};
     use kube::client::Body;
     use prometheus_client::encoding::text::encode;
     use prometheus_client::registry::Registry;
@@ -372,6 +372,92 @@ mod tests {
         assert!(ended.is_ok(), "{ended:?}");
         assert_ne!(*POLICY.get(), Policy::default(), "another is in force");
         assert_eq!(*told.lock().expect("no panic"), [Policy::default()]);
+    }
+
+    /// The one whose judgement takes as long as that of another does not end.
+    #[derive(Deserialize)]
+    struct Long {
+        metadata: ObjectMeta,
+    }
+
+    static OTHER_JUDGED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+
+    impl Kind for Long {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Long";
+
+        fn crd() -> Value {
+            Trap::crd()
+        }
+
+        fn example() -> Value {
+            json!({})
+        }
+
+        fn rules() -> Vec<Rule<Self>> {
+            vec![Rule {
+                id: "long",
+                sentence: "It takes its time.",
+                severity: Severity::Error,
+                source: "this test",
+                reads: &["metadata.name"],
+                check: |subject, findings| {
+                    let (is_judged, told) = &OTHER_JUDGED;
+                    let mut is_judged = is_judged.lock().expect("no panic");
+                    if subject.object.metadata.name.as_deref() != Some("long") {
+                        *is_judged = true;
+                        return told.notify_all();
+                    }
+                    let most = Duration::from_secs(20);
+                    let waited = told.wait_timeout_while(is_judged, most, |it| !*it);
+                    if !*waited.expect("no panic").0 {
+                        findings.invalid("metadata.name", "long", "nobody else was judged");
+                    }
+                },
+            }]
+        }
+    }
+
+    /// Whether the verdict is that nothing is wrong.
+    struct Verdicts(Arc<Mutex<Vec<bool>>>);
+
+    #[async_trait]
+    impl Reconcile for Verdicts {
+        type Kind = Long;
+
+        fn judged(&self, _: &Candidate<'_>, verdict: &Verdict) -> serde_json::Map<String, Value> {
+            self.0.lock().expect("no panic").push(verdict.is_valid());
+            serde_json::Map::new()
+        }
+
+        async fn reconcile(&self, _: &SyncRequest<'_, Long>) -> Result<Progress, ReconcileError> {
+            Err(ReconcileError::Invalid(Vec::new()))
+        }
+
+        async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+            Ok(Finalized::Gone)
+        }
+    }
+
+    #[tokio::test]
+    async fn who_takes_long_to_judge_holds_nobody_up() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let told = Arc::default();
+        let cycle = cycle_of(
+            Verdicts(Arc::clone(&told)),
+            &metrics,
+            CurrentPolicy::default(),
+        );
+        let objects = ["long", "short"].map(|name| {
+            let mut object = DynamicObject::new(name, &cycle.resource);
+            object.metadata.uid = Some(name.to_owned());
+            object
+        });
+        // As the workers of a loop, in one task.
+        let rounds = objects.iter().map(|object| cycle.run(object, &[]));
+        futures::future::join_all(rounds).await;
+        assert_eq!(*told.lock().expect("no panic"), [true; 2]);
     }
 
     #[tokio::test]

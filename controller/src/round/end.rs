@@ -1,5 +1,6 @@
 //! A round of an object that is being deleted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -35,10 +36,10 @@ impl<R: Reconcile> Round<'_, R> {
             self.forget();
             return Ok(Next::OnChange);
         };
-        let verdict = self.cycle.ruleset.check(&self.candidate(&Value::Null));
+        let verdict = self.check(&Arc::new(Value::Null)).await;
         let deleted = Deleted {
-            object: &self.object,
-            accepted: self.accepted.as_ref(),
+            object: &self.stored.object,
+            accepted: self.stored.accepted.as_ref(),
             valid: verdict.is_valid(),
             children: self.observation(),
         };
@@ -121,7 +122,7 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// Whether all is done that had to be done before it goes, but for letting it go.
     fn is_cleaned_up(&self) -> bool {
-        let annotations = &self.object["metadata"]["annotations"];
+        let annotations = &self.stored.object["metadata"]["annotations"];
         annotations[CLEANED_UP].as_str() == Some(&self.uid)
     }
 
@@ -160,7 +161,7 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// Gives up: the object goes, and what it stood for is left behind.
     async fn let_go(&self, removal: &Patch<()>, why: &str) -> Result<Next, kube::Error> {
-        let own = Status::of(&self.object, self.cycle.has_status).own_fields();
+        let own = Status::of(&self.stored.object, self.cycle.has_status).own_fields();
         let left = Value::Object(own);
         tracing::error!(
             %left,

@@ -1,5 +1,7 @@
 //! A round of an object that is to stay.
 
+use std::sync::Arc;
+
 use json_patch::PatchOperation;
 use serde_json::Value;
 use shared_validation::{Accepted, Candidate, Verdict, decode};
@@ -16,11 +18,15 @@ impl<R: Reconcile> Round<'_, R> {
     /// Brings the world to what the object says.
     pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
         let mut status = self.status();
-        let others = match self.cycle.reconciler.others(&self.object, self.related()) {
-            Ok(others) => others,
+        let others = match self
+            .cycle
+            .reconciler
+            .others(&self.stored.object, self.related())
+        {
+            Ok(others) => Arc::new(others),
             Err(error) => return self.failed(status, error).await,
         };
-        let candidate = self.candidate(&others);
+        let candidate = self.stored.candidate(&others);
         match self.settled(&status, &candidate) {
             Some(Settled::Valid) => return Ok(Next::After(announce::RENEW_AFTER)),
             Some(Settled::Invalid(message)) => {
@@ -30,7 +36,7 @@ impl<R: Reconcile> Round<'_, R> {
             }
             None => {}
         }
-        let verdict = self.cycle.ruleset.check(&candidate);
+        let verdict = self.check(&others).await;
         self.cycle.metrics.judged(&self.cycle.name);
         let kind = self.cycle.ruleset.kind();
         self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
@@ -153,7 +159,7 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     fn resource_version(&self) -> Option<String> {
-        let version = self.object.pointer("/metadata/resourceVersion");
+        let version = self.stored.object.pointer("/metadata/resourceVersion");
         version.and_then(Value::as_str).map(String::from)
     }
 }

@@ -1,0 +1,55 @@
+//! An object as a round found it, with all that it is judged by.
+
+use std::future::pending;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use serde_json::Value;
+use shared_validation::{Accepted, Candidate, Judge, Policy, Verdict};
+use tokio::task::spawn_blocking;
+use tracing::Span;
+
+/// The object, and what is known of how it was judged.
+pub(super) struct Stored {
+    pub(super) object: Value,
+    pub(super) accepted: Option<Accepted>,
+    pub(super) generation: i64,
+    /// What is in force for the whole round, whatever comes meanwhile: what is told of a verdict must be told of
+    /// what it was made under.
+    pub(super) policy: Arc<Policy>,
+}
+
+impl Stored {
+    /// The object among others, as it is judged.
+    pub(super) fn candidate<'a>(&'a self, others: &'a Value) -> Candidate<'a> {
+        let accepted = self.accepted.as_ref();
+        let candidate = if accepted.is_some_and(|it| it.generation == self.generation) {
+            // What has been accepted stays accepted: a stricter rule of a later release warns.
+            Candidate::update(&self.object, &self.object)
+        } else {
+            Candidate::create(&self.object)
+        };
+        let candidate = candidate.since(accepted);
+        candidate.under(&self.policy).among(others)
+    }
+
+    /// Judges it on a thread of its own: rules may take their time over one object, and the loop goes on with others.
+    pub(super) async fn check(
+        self: &Arc<Self>,
+        ruleset: &Arc<dyn Judge>,
+        others: &Arc<Value>,
+    ) -> Verdict {
+        let (stored, ruleset, others) = (Arc::clone(self), Arc::clone(ruleset), Arc::clone(others));
+        let span = Span::current();
+        let judging =
+            spawn_blocking(move || span.in_scope(|| ruleset.check(&stored.candidate(&others))));
+        match judging.await {
+            Ok(verdict) => verdict,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The process ends, and this round with it.
+                Err(_) => pending().await,
+            },
+        }
+    }
+}
