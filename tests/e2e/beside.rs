@@ -78,12 +78,12 @@ async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
         "{text}"
     );
     let rules = report["rules"].as_array().into_iter().flatten();
-    let mut refused = rules.filter_map(|rule| {
+    let mut warned = rules.filter_map(|rule| {
         let is_it = rule["rule"] == "names-apart";
-        is_it.then(|| rule["refused"].clone())
+        is_it.then(|| rule["warned"].clone())
     });
-    let refused = refused.next().unwrap_or_default();
-    let one = |name: &str| refused == json!([name]);
+    let warned = warned.next().unwrap_or_default();
+    let one = |name: &str| warned == json!([name]);
     assert!(one("a/b-c") || one("a-b/c"), "{text}");
 
     let detours = Detours {

@@ -24,7 +24,6 @@ mod hostile;
 mod install;
 mod key_sources;
 mod leader;
-mod namesakes;
 mod namespaced;
 mod pause;
 mod policy;

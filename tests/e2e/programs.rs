@@ -47,7 +47,7 @@ fn assert_exceeded(said: &str) {
     let is_told = [
         "it takes more memory than",
         "it takes the processor more than",
-        "it had not ended after",
+        "it had not ended in time",
         "too many programs are being compiled; try again",
     ]
     .iter()

@@ -20,7 +20,7 @@ async fn start() -> World {
     World::install(cluster, moto, detours).await
 }
 
-pub fn object(kind: &str, namespace: Option<&str>, name: &str, spec: &Value) -> Value {
+fn object(kind: &str, namespace: Option<&str>, name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "observability.kaasops.io/v1alpha1",
         "kind": kind,
@@ -46,14 +46,14 @@ fn on_nodes(kind: &str, namespace: Option<&str>, name: &str) -> Value {
     object(kind, namespace, name, &spec)
 }
 
-pub async fn make(world: &World, object: Value) {
+async fn make(world: &World, object: Value) {
     let api = world.objects(&object);
     let object = serde_json::from_value(object).expect("an object");
     let made = api.create(&PostParams::default(), &object).await;
     made.expect("stored");
 }
 
-pub async fn edit(world: &World, object: &Value, change: &Value) {
+async fn edit(world: &World, object: &Value, change: &Value) {
     let name = object["metadata"]["name"].as_str().expect("a name");
     let api = world.objects(object);
     let (params, change) = (PatchParams::default(), Patch::Merge(change));
@@ -61,7 +61,7 @@ pub async fn edit(world: &World, object: &Value, change: &Value) {
     edited.expect("it is stored");
 }
 
-pub async fn delete(world: &World, object: &Value) {
+async fn delete(world: &World, object: &Value) {
     let name = object["metadata"]["name"].as_str().expect("a name");
     let (api, params) = (world.objects(object), DeleteParams::default());
     api.delete(name, &params).await.expect("it goes");
@@ -94,12 +94,7 @@ async fn by_age(world: &World, pipelines: [Value; 2]) -> [Value; 2] {
 }
 
 /// Waits until a pipeline is told of like this.
-pub async fn becomes(
-    world: &World,
-    object: &Value,
-    what: &str,
-    is: impl Fn(&DynamicObject) -> bool,
-) {
+async fn becomes(world: &World, object: &Value, what: &str, is: impl Fn(&DynamicObject) -> bool) {
     let api: Api<DynamicObject> = world.objects(object);
     let name = object["metadata"]["name"].as_str().expect("a name");
     let what = format!("'{name}' being {what}");
@@ -299,11 +294,7 @@ async fn is_valid(world: &World, object: &Value) -> bool {
 }
 
 /// Which of two gets what both wait for, and which does not.
-pub async fn holder<'a>(
-    world: &World,
-    one: &'a Value,
-    another: &'a Value,
-) -> (&'a Value, &'a Value) {
+async fn holder<'a>(world: &World, one: &'a Value, another: &'a Value) -> (&'a Value, &'a Value) {
     let found = eventually("one of two having the address", async || {
         match (is_valid(world, one).await, is_valid(world, another).await) {
             (true, false) => Some((one, another)),

@@ -220,7 +220,9 @@ async fn what_could_not_be_judged_is_told_and_judged_again() {
 async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
     let vector = Vector::start().await;
     let apply = || {
-        let object = pipeline("example", &remapping(".host = get_hostname!()"));
+        let mut object = pipeline("example", &remapping(".host = get_hostname!()"));
+        let of_pods = json!({"type": "kubernetes_logs"});
+        object["spec"]["sources"]["of-pods"] = of_pods;
         vector.world.kubectl_apply(&object)
     };
     apply().expect("it is taken");
@@ -252,6 +254,11 @@ async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
     )
     .await;
     becomes("settings: {vector: {tenants: {deniedSinks: []}}}", &[]).await;
+    becomes(
+        "settings: {vector: {namesJoinedByDashes: true}}",
+        &["spec.sources[of-pods]: Invalid value: \"of-pods\": `settings.vector.namesJoinedByDashes`"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,11 +18,18 @@ use super::worker::{ALLOCATOR, MEMORY_MIB, Order, SECONDS};
 /// How many there are at most. All they may take must fit beside the gate into one container.
 const MOST: usize = 2;
 
-/// How many configurations may wait for one, of all that are judged at once.
+/// How many configurations may wait for one, of all that are in a hurry.
 const MOST_WAITING: usize = crate::serving::MOST_WAITING_THREADS;
 
 /// How long the programs of one configuration are waited for: less than an API server waits for a review.
 const PATIENCE: Duration = Duration::from_secs(8);
+
+/// How long those of one that nobody waits for are, once it is its turn: on a machine that has much to do, which is
+/// not its author's, only the processor that they take tells.
+const LONGER: Duration = Duration::from_mins(1);
+
+/// How long one that nobody waits for waits for its turn: all before it have their end.
+const LONGEST: Duration = Duration::from_hours(1);
 
 static WORKERS: Workers = Workers {
     known: Mutex::new(Known {
@@ -53,15 +60,20 @@ struct Worker {
 /// The programs of one configuration: all go to the same process.
 struct Programs {
     worker: Option<Worker>,
-    until: Instant,
+    /// When it must have ended; of one that nobody waits for, not known before its turn.
+    until: Option<Instant>,
 }
 
 /// A compiler for the programs of a configuration.
 pub(crate) fn compiler() -> Box<dyn Compiler> {
-    Box::new(Programs {
-        worker: None,
-        until: Instant::now() + PATIENCE,
-    })
+    let (worker, until) = (None, None);
+    Box::new(Programs { worker, until })
+}
+
+/// One for a configuration that somebody waits for: the time until it is its turn counts, too.
+pub(crate) fn compiler_in_a_hurry() -> Box<dyn Compiler> {
+    let (worker, until) = (None, Some(Instant::now() + PATIENCE));
+    Box::new(Programs { worker, until })
 }
 
 impl Compiler for Programs {
@@ -88,11 +100,12 @@ impl Programs {
             Some(worker) => worker,
             None => WORKERS.take(self.until)?,
         };
+        let until = *self.until.get_or_insert_with(|| Instant::now() + LONGER);
         let order = Order {
             is_first,
             program: program.clone(),
         };
-        match worker.ask(&order, self.until) {
+        match worker.ask(&order, until) {
             Ok(findings) => {
                 self.worker = Some(worker);
                 Ok(findings)
@@ -121,13 +134,15 @@ impl Workers {
     }
 
     /// One that does nothing else, once there is one.
-    fn take(&self, until: Instant) -> Result<Worker, String> {
+    fn take(&self, until: Option<Instant>) -> Result<Worker, String> {
         let mut known = self.known();
-        if known.waiting >= MOST_WAITING {
+        if until.is_some() && known.waiting >= MOST_WAITING {
             return Err("too many programs are to be compiled; try again".to_owned());
         }
         known.waiting += 1;
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.map_or(LONGEST, |until| {
+            until.saturating_duration_since(Instant::now())
+        });
         let waited = self
             .returned
             .wait_timeout_while(known, left, |known| known.at_work >= MOST);
@@ -204,7 +219,7 @@ impl Worker {
         drop(self.stream);
         let why = match self.process.wait() {
             Err(error) => error.to_string(),
-            Ok(_) if is_slow => format!("it had not ended after {} s", PATIENCE.as_secs()),
+            Ok(_) if is_slow => "it had not ended in time".to_owned(),
             Ok(status) => ended(status),
         };
         format!(

@@ -20,14 +20,20 @@ impl Neighbours {
             let of_these = |resource: &&ApiResource| kinds.contains(&resource.kind.as_str());
             installed.iter().filter(of_these).cloned().collect()
         };
+        let runners: Vec<_> = of(sharing::RUNNERS);
         Self {
-            pipelines: of(sharing::PIPELINES),
-            runners: of(sharing::RUNNERS),
+            // Where nobody runs pipelines, they share nothing.
+            pipelines: if runners.is_empty() {
+                Vec::new()
+            } else {
+                of(sharing::PIPELINES)
+            },
+            runners,
         }
     }
 
-    /// Only who shares a port or a name with another is asked again when that changes, and only who listens at all when
-    /// those change who run it.
+    /// Only who shares a port with another is asked again when that changes, and only who listens at all when those
+    /// change who run it.
     pub(crate) fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {
@@ -50,8 +56,13 @@ impl Neighbours {
         pipeline: &Value,
         related: Related<'_>,
     ) -> Result<Value, ReconcileError> {
-        let key: Vec<_> = sharing::runners(pipeline).into_iter().collect();
-        let runners = told(related, &self.runners, &key)?;
+        let Some(key) = sharing::runners(pipeline) else {
+            return Ok(Value::Null);
+        };
+        let runners = told(related, &self.runners, &[key])?;
+        if runners.is_empty() {
+            return Ok(Value::Null);
+        }
         let others = told(related, &self.pipelines, &sharing::keys(pipeline))?;
         Ok(sharing::shared(pipeline, &others, &runners))
     }

@@ -1,29 +1,72 @@
 //! What the components of a pipeline are called in the Vector that runs them.
 //!
-//! They have the names that kaasops' operator gives them: by these, Vector finds what it keeps on the disk, and tells
-//! its metrics.
+//! `NAMESPACE__PIPELINE__COMPONENT`, with nothing before the first `__` where the pipeline is in no namespace. Neither a
+//! namespace nor a pipeline has a `_` in its name: the first two of these divide the three, whatever the component is
+//! called, and no two pipelines come to one name.
 
-use serde_json::Value;
+/// What divides the parts.
+pub(crate) const DIVIDER: &str = "__";
 
 /// What stands before the names of a pipeline's components.
 pub(crate) struct Prefix(String);
 
 impl Prefix {
-    pub(crate) fn new(namespace: Option<&str>, name: &str, is_skipped: bool) -> Self {
-        let parts = [namespace, Some(name)].into_iter().flatten();
-        let parts = parts.filter(|part| !part.is_empty() && !is_skipped);
-        Self(parts.map(|part| format!("{part}-")).collect())
+    pub(crate) fn of(namespace: Option<&str>, pipeline: &str) -> Self {
+        let namespace = namespace.unwrap_or_default();
+        Self(format!("{namespace}{DIVIDER}{pipeline}{DIVIDER}"))
     }
 
-    /// That of a pipeline as stored.
-    pub(crate) fn of(pipeline: &Value) -> Self {
-        let metadata = &pipeline["metadata"];
-        let name = metadata["name"].as_str().unwrap_or_default();
-        let is_skipped = pipeline["spec"]["skipPrefix"] == true;
-        Self::new(metadata["namespace"].as_str(), name, is_skipped)
+    /// Of one that leaves the names of its components as they are.
+    pub(crate) fn none() -> Self {
+        Self(String::new())
+    }
+
+    /// As the operator of kaasops joins them, which may do so with those of several pipelines to one name.
+    pub(crate) fn of_kaasops(namespace: Option<&str>, pipeline: &str) -> Self {
+        let namespace = namespace.map(|namespace| format!("{namespace}-"));
+        Self(format!("{}{pipeline}-", namespace.unwrap_or_default()))
     }
 
     pub(crate) fn before(&self, id: &str) -> String {
         format!("{}{id}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A name that Kubernetes takes.
+    const NAME: &str = "[ab]([ab-]{0,3}[ab])?";
+
+    proptest! {
+        #[test]
+        fn no_two_pipelines_come_to_one_name(
+            all in prop::collection::btree_set((prop::option::of(NAME), NAME, "[ab_-]{0,4}"), 2..200),
+        ) {
+            let mut owners = BTreeMap::new();
+            for (namespace, pipeline, id) in &all {
+                let called = Prefix::of(namespace.as_deref(), pipeline).before(id);
+                let before = owners.insert(called.clone(), (namespace, pipeline, id));
+                prop_assert!(before.is_none(), "{called}: {before:?} and {namespace:?} {pipeline} {id}");
+            }
+        }
+    }
+
+    #[test]
+    fn kaasops_operator_joins_several_to_one() {
+        let joined = |namespace, pipeline, id| Prefix::of_kaasops(namespace, pipeline).before(id);
+        let called = "a-b-c-in";
+        assert_eq!(joined(Some("a-b"), "c", "in"), called);
+        assert_eq!(joined(Some("a"), "b-c", "in"), called);
+        assert_eq!(joined(None, "a", "b-c-in"), called);
+        let own = |namespace, pipeline| Prefix::of(namespace, pipeline).before("in");
+        assert_eq!(own(Some("a-b"), "c"), "a-b__c__in");
+        assert_eq!(own(Some("a"), "b-c"), "a__b-c__in");
+        assert_eq!(own(None, "a-b-c"), "__a-b-c__in");
     }
 }

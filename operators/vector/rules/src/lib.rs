@@ -15,7 +15,6 @@ mod compilers;
 mod component;
 mod crd;
 mod diagnostics;
-mod directories;
 mod encodings;
 mod flow;
 mod forms;
@@ -42,6 +41,7 @@ mod tenant_policy;
 mod tenants;
 mod topology;
 mod transforms;
+mod usable;
 mod verdicts;
 mod workload;
 

@@ -47,7 +47,7 @@ const MOST_CALLS_TOGETHER: u64 = 100_000;
 const LARGEST_PATTERNS_TOGETHER: u64 = 1_000_000;
 
 /// How many components a configuration may have.
-pub(crate) const MOST_COMPONENTS: usize = 1000;
+const MOST_COMPONENTS: usize = 1000;
 
 /// The longest name of a component, in bytes.
 const LONGEST_NAME: usize = 256;

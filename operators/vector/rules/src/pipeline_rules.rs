@@ -8,7 +8,7 @@ use crate::judged::Judged;
 use crate::pipeline::Pipeline;
 use crate::problem::Check;
 use crate::role::Role;
-use crate::{directories, sharing, tenants};
+use crate::{sharing, tenants, usable};
 
 const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
 const LANGUAGE: &str = "https://vector.dev/docs/reference/vrl/";
@@ -91,7 +91,7 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
             one_role,
         ),
     ];
-    rules.push(directories::rule());
+    rules.push(usable::rule());
     rules.extend(sharing::rules());
     rules.extend(tenants::rules());
     rules

@@ -1,8 +1,7 @@
-//! What pipelines have between them that one Vector runs: the addresses where they listen, and the names of their
-//! components.
+//! What pipelines have between them that one Vector runs: the addresses where they listen.
 //!
 //! Who listens already goes on, beside those whom the same Vector runs. Of the others the eldest gets the address; one
-//! that cannot run for another reason does not count. So it is with names.
+//! that cannot run for another reason does not count.
 
 mod claims;
 mod contest;
@@ -48,38 +47,38 @@ pub const RUNNERS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggre
 pub const ADDRESS_FREE: &str = "address-free";
 
 pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
-    let rule = |id, sentence, reads, check| Rule {
+    let rule = |id, sentence, check| Rule {
         id,
         sentence,
         severity: Severity::Error,
         source: "https://github.com/kaasops/vector-operator/tree/main/docs",
-        reads,
+        reads: &["spec.sources", "spec.sinks"],
         check,
     };
-    let listen = &["spec.sources", "spec.sinks"];
     [
         rule(
             "addresses-apart",
             "No two components listen where one host lets only one.",
-            listen,
             own::addresses_apart,
         ),
         rule(
             ADDRESS_FREE,
             "No other pipeline that the same Vector runs listens where this one does. The loop knows the others, and tells the one that came later.",
-            listen,
             address_free,
         ),
-        rule(
-            "names-apart",
-            "No component of another pipeline is called as one of this one, once the names of the namespace and of the pipeline stand before its own. The loop knows the others, and tells the one that came later.",
-            &["spec.sources", "spec.transforms", "spec.sinks"],
-            names_apart,
-        ),
+        Rule {
+            severity: Severity::Warning,
+            reads: &["spec.sources", "spec.transforms", "spec.sinks"],
+            ..rule(
+                "names-apart",
+                "No component of another pipeline comes to the name of one of this one where another operator joins names by dashes. The audit knows the others, and tells the one that came later.",
+                names_apart,
+            )
+        },
     ]
 }
 
-/// What is known of others, by the loop.
+/// What is known of others.
 fn shared_by<K>(subject: &Subject<'_, K>) -> Option<Shared> {
     Shared::deserialize(subject.others()?).ok()
 }
@@ -101,17 +100,18 @@ fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) 
 }
 
 fn names_apart<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    for namesake in shared_by(subject).into_iter().flat_map(|it| it.namesakes) {
+    let shared = shared_by(subject).into_iter();
+    for namesake in shared.flat_map(|it| it.namesakes) {
         let Namesake { called, by, .. } = namesake;
         let detail = format!(
-            "would be called `{called}` in Vector, as a component of {by} is; rename this component, or its pipeline"
+            "is called `{called}` where another operator runs it, as a component of {by} is, and one takes the place of the other; rename this component, or its pipeline"
         );
         let path = FieldPath::new(namesake.at);
         findings.push(FieldError::invalid(path, namesake.id, detail));
     }
 }
 
-/// Under which keys a pipeline finds itself and those with which it may have a port or a name in common.
+/// Under which keys a pipeline finds itself and those with which it may have a port in common.
 #[must_use]
 pub fn keys(pipeline: &Value) -> Vec<String> {
     let Some(role) = role(pipeline) else {
@@ -120,8 +120,7 @@ pub fn keys(pipeline: &Value) -> Vec<String> {
     let together = together(pipeline, role);
     let listeners = listeners(pipeline).into_iter();
     let ports = listeners.map(|it| format!("{together} {}", it.place.port));
-    let names = namesakes::keys(pipeline);
-    let keys: BTreeSet<_> = ports.chain(itself(pipeline)).chain(names).collect();
+    let keys: BTreeSet<_> = ports.chain(itself(pipeline)).collect();
     keys.into_iter().collect()
 }
 
@@ -132,8 +131,8 @@ pub fn runners(pipeline: &Value) -> Option<String> {
     (!listeners(pipeline).is_empty()).then(|| together(pipeline, role))
 }
 
-/// What others are told of a pipeline, and under which ports and names: where it is to listen, and what its components
-/// are called. Nothing of one that is being deleted.
+/// What others are told of a pipeline, and under which ports: where it is to listen. Nothing of one that is being
+/// deleted.
 #[must_use]
 pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, Claims) {
     if is_going(pipeline) {
@@ -144,8 +143,7 @@ pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, Claims) {
         .all
         .iter()
         .map(|claim| format!("{} {}", together(pipeline, claim.role), claim.place.port));
-    let names = claims.names.all.iter().map(|name| name.to_string());
-    let keys: BTreeSet<_> = keys.chain(itself(pipeline)).chain(names).collect();
+    let keys: BTreeSet<_> = keys.chain(itself(pipeline)).collect();
     (keys.into_iter().collect(), claims)
 }
 

@@ -19,9 +19,24 @@ pub(crate) const SETTINGS: Settings = Settings {
 
 /// The section `settings.vector` of a policy.
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct Section {
     tenants: TenantPolicy,
+    names_joined_by_dashes: bool,
+}
+
+impl Section {
+    /// That of an installation, or what holds without one.
+    fn of(settings: Option<&Value>) -> Self {
+        // It was checked when it was read.
+        let section = settings.and_then(|settings| Self::deserialize(settings).ok());
+        section.unwrap_or_default()
+    }
+}
+
+/// Whether another operator runs the pipelines, which divides the parts of a name by nothing but dashes.
+pub(crate) fn are_names_joined_by_dashes(settings: Option<&Value>) -> bool {
+    Section::of(settings).names_joined_by_dashes
 }
 
 /// What a VectorPipeline may do. Each list that is told takes the place of the one that holds without it.
@@ -77,9 +92,7 @@ impl Default for TenantPolicy {
 impl TenantPolicy {
     /// That of an installation, or what holds without one.
     pub(crate) fn of(settings: Option<&Value>) -> Self {
-        // It was checked when it was read.
-        let section = settings.and_then(|settings| Section::deserialize(settings).ok());
-        section.unwrap_or_default().tenants
+        Section::of(settings).tenants
     }
 
     pub(crate) fn denied(&self, family: Family) -> &BTreeSet<String> {

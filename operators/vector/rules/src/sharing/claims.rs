@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::labels::{self, Labels};
 use super::listener::Listener;
-use super::namesakes::Names;
 use super::own::MOST_ADDRESSES;
 use super::place::Place;
 use super::runner::Runner;
@@ -31,7 +30,6 @@ pub struct Claims {
     /// Whether it was judged, and waits for all that it claims.
     pub(super) waits: bool,
     pub(super) all: Vec<Claim>,
-    pub(super) names: Names,
 }
 
 /// One address that a pipeline is to listen on.
@@ -52,10 +50,7 @@ impl Claims {
     pub(super) fn asked_for(pipeline: &Value, role: Role, listeners: &[Listener<'_>]) -> Self {
         let held = Held::by(pipeline);
         let all = listeners.iter().map(|listener| held.claim(role, listener));
-        Self {
-            names: Names::asked_for(pipeline),
-            ..Self::of(pipeline, held.run_by.clone(), all.collect())
-        }
+        Self::of(pipeline, held.run_by.clone(), all.collect())
     }
 
     /// What others are told that a pipeline has or waits for.
@@ -87,7 +82,6 @@ impl Claims {
         }
         let mut claims = Self::of(pipeline, held.run_by, all);
         claims.waits = matches!(standing, Standing::Invalid);
-        claims.names = Names::told_of(pipeline);
         claims
     }
 
@@ -103,12 +97,11 @@ impl Claims {
             is_paused: is_paused(pipeline),
             waits: false,
             all,
-            names: Names::default(),
         }
     }
 
     /// Who comes first: whoever cannot give way, and then the eldest.
-    pub(super) fn seniority(&self) -> impl Ord {
+    pub(super) fn rank(&self) -> impl Ord {
         (!self.is_paused, &self.created, &self.uid)
     }
 
@@ -119,20 +112,13 @@ impl Claims {
 
     /// What the author of another pipeline is told of this one: an administrator all, a tenant what is in his
     /// namespace.
-    pub(super) fn told_to(&self, other: &Self, tell: impl FnOnce(&str) -> String) -> String {
+    pub(super) fn told_to(&self, other: &Self, claim: &Claim) -> String {
         if !other.namespace.is_empty() && other.namespace != self.namespace {
             return "a pipeline that is not of this namespace".to_owned();
         }
-        tell(&self.pipeline)
-    }
-}
-
-impl Claim {
-    /// What claims this, in words.
-    pub(super) fn of(&self, pipeline: &str) -> String {
-        match &self.listener {
-            Some(listener) => format!("{listener} of {pipeline}"),
-            None => format!("{pipeline} as it was"),
+        match &claim.listener {
+            Some(listener) => format!("{listener} of {}", self.pipeline),
+            None => format!("{} as it was", self.pipeline),
         }
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Contest<'a> {
             runs: Run::all(claims, runners),
         });
         let mut contenders: Vec<_> = contenders.collect();
-        contenders.sort_by(|one, another| one.claims.seniority().cmp(&another.claims.seniority()));
+        contenders.sort_by(|one, another| one.claims.rank().cmp(&another.claims.rank()));
         Self {
             role,
             me,
@@ -129,7 +129,7 @@ impl<'a> Contender<'a> {
             for run in self.runs(claim, precedence) {
                 let other = || {
                     let (owner, of_his) = self.in_the_way(claim, run, ports)?;
-                    Some(owner.told_to(self.claims, |his| of_his.of(his)))
+                    Some(owner.told_to(self.claims, of_his))
                 };
                 let own = run.runner.needs(claim).map(str::to_owned);
                 let Some(by) = own.or_else(other) else {

@@ -3,10 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::claims::Claims;
+use super::namesakes::Names;
 use super::runner::Runner;
+use super::taken::Shared;
 use super::{PIPELINES, RUNNERS, keys, runners, shared, told_of_pipeline, told_of_runner};
 
 /// Pipelines and those who may run them, as far as pipelines are compared.
@@ -14,6 +17,7 @@ use super::{PIPELINES, RUNNERS, keys, runners, shared, told_of_pipeline, told_of
 pub struct Neighbourhood {
     pipelines: Filed<Claims>,
     runners: Filed<Runner>,
+    names: Names,
 }
 
 /// What is told of objects, by the keys under which they are found.
@@ -34,6 +38,7 @@ impl Neighbourhood {
         let kind = object["kind"].as_str().unwrap_or_default();
         if PIPELINES.contains(&kind) {
             self.pipelines.file(told_of_pipeline(object));
+            self.names.see(object);
         } else if RUNNERS.contains(&kind) {
             self.runners.file(told_of_runner(object));
         }
@@ -42,9 +47,17 @@ impl Neighbourhood {
     /// What a pipeline shares with others; null of what is none.
     #[must_use]
     pub fn shared(&self, pipeline: &Value) -> Value {
+        let kind = pipeline["kind"].as_str().unwrap_or_default();
+        if !PIPELINES.contains(&kind) {
+            return Value::Null;
+        }
         let others = self.pipelines.find(keys(pipeline));
         let runners = self.runners.find(runners(pipeline));
-        shared(pipeline, &others, &runners)
+        let shared = Shared::deserialize(shared(pipeline, &others, &runners));
+        json!(Shared {
+            namesakes: self.names.namesakes(pipeline),
+            ..shared.unwrap_or_default()
+        })
     }
 }
 

@@ -33,8 +33,6 @@ enum Event {
 struct Says {
     ports: BTreeSet<u16>,
     labels: BTreeSet<&'static str>,
-    /// Names of components that other pipelines may have, too.
-    names: BTreeSet<&'static str>,
 }
 
 /// What each of those who run pipelines selects by.
@@ -88,12 +86,9 @@ impl World {
     fn pipeline(&mut self, name: usize, says: &Says, before: Option<Value>) -> Value {
         let sources = says.ports.iter().map(|port| {
             let source = json!({"type": "vector", "address": format!("0.0.0.0:{port}")});
-            (format!("{name}-{port}"), source)
+            (port.to_string(), source)
         });
         let sources: serde_json::Map<_, _> = sources.collect();
-        let named = says.names.iter();
-        let named: serde_json::Map<_, _> =
-            named.map(|name| ((*name).to_owned(), json!({}))).collect();
         let labels = says
             .labels
             .iter()
@@ -111,10 +106,9 @@ impl World {
                 "spec": {},
             })
         });
-        let spec = json!({"sources": sources, "transforms": named, "skipPrefix": true});
-        let is_other = pipeline["spec"] != spec;
+        let is_other = pipeline["spec"]["sources"] != Value::Object(sources.clone());
         if is_other {
-            pipeline["spec"] = spec;
+            pipeline["spec"]["sources"] = sources.into();
             let generation = pipeline["metadata"]["generation"].as_u64();
             pipeline["metadata"]["generation"] = generation.map(|it| it + 1).into();
         }
@@ -156,14 +150,8 @@ impl World {
         let run = run.filter(|(keys, _)| key.as_ref().is_some_and(|key| keys.contains(key)));
         let run: Vec<_> = run.map(|(_, runner)| Arc::new(runner)).collect();
         let shared = shared(pipeline, &others, &run);
-        let is_free = |what: &str| shared[what].as_array().is_none_or(Vec::is_empty);
-        let is_valid = is_free("taken") && is_free("namesakes");
-        // Who waits for a name waits for no address.
-        let addresses = if is_free("namesakes") {
-            addresses(pipeline, &shared, !is_valid)
-        } else {
-            Vec::new()
-        };
+        let taken = shared["taken"].as_array();
+        let is_valid = taken.is_none_or(Vec::is_empty);
         let run_by = if is_valid {
             run_by(&shared)
         } else {
@@ -174,7 +162,7 @@ impl World {
             "observedGeneration": pipeline["metadata"]["generation"],
             "LastAppliedPipelineHash": 1,
             "role": "aggregator",
-            "addresses": addresses,
+            "addresses": addresses(pipeline, &shared, !is_valid),
             "runBy": run_by,
         }))
     }
@@ -217,41 +205,29 @@ impl World {
         (0..SELECTED.len()).filter(|&it| runs(it)).collect()
     }
 
-    /// The components of a block, without what says whose they are.
-    fn components(&self, name: usize, block: &str) -> BTreeSet<String> {
-        let pipeline = self.pipelines[name].as_ref();
-        let all = pipeline.and_then(|it| it["spec"][block].as_object());
-        let all = all.into_iter().flat_map(|all| all.keys());
-        let bare = all.map(|id| id.trim_start_matches(&format!("{name}-")).to_owned());
-        bare.collect()
-    }
-
     /// Whether one Vector would run both on one port.
     fn clash(&self, one: usize, another: usize) -> bool {
-        let ports = |name| self.components(name, "sources");
+        let ports = |name: usize| {
+            let pipeline = self.pipelines[name].as_ref();
+            let sources = pipeline.and_then(|it| it["spec"]["sources"].as_object());
+            let names = sources.into_iter().flat_map(|sources| sources.keys());
+            names.cloned().collect::<BTreeSet<_>>()
+        };
         one != another
             && !ports(one).is_disjoint(&ports(another))
             && !self.run_by(one).is_disjoint(&self.run_by(another))
     }
 
     fn clashes(&self) -> bool {
-        let valid = (0..PIPELINES).filter(|&name| self.is_valid(name));
-        let mut all = valid.filter(|&name| !self.is_left(name));
-        all.any(|name| self.is_held_back(name, false))
+        let all = self.running();
+        let mut all = all.iter().filter(|&&name| !self.is_left(name));
+        all.any(|&name| self.is_held_back(name, false))
     }
 
-    /// Whether any that runs, or is left alone and may, is where a pipeline is to listen, or any that is valid has its
-    /// names.
+    /// Whether any that runs, or is left alone and may, is where a pipeline is to listen.
     fn is_held_back(&self, name: usize, by_what_is_left: bool) -> bool {
         let mut others = self.running().into_iter();
-        let clash = others
-            .any(|other| self.clash(name, other) && (by_what_is_left || !self.is_left(other)));
-        let names = |name| self.components(name, "transforms");
-        let others = (0..PIPELINES).filter(|&other| other != name && self.is_valid(other));
-        clash
-            || others
-                .into_iter()
-                .any(|other| !names(name).is_disjoint(&names(other)))
+        others.any(|other| self.clash(name, other) && (by_what_is_left || !self.is_left(other)))
     }
 
     /// Whether a pipeline was left alone before anybody ran it. Nobody gives way to it who listens.
@@ -261,26 +237,18 @@ impl World {
     }
 }
 
-fn says(
-    ports: std::ops::Range<u16>,
-    names: &'static [&'static str],
-) -> impl Strategy<Value = Says> {
+fn says(ports: std::ops::Range<u16>) -> impl Strategy<Value = Says> {
     let many = ports.len();
-    let names = prop::sample::subsequence(names, 0..=names.len());
     let ports = prop::collection::btree_set(ports, 1..=many);
     let labels = prop::sample::subsequence(vec!["a", "b"], 0..=2);
-    (ports, labels, names).prop_map(|(ports, labels, names)| Says {
+    (ports, labels).prop_map(|(ports, labels)| Says {
         ports,
-        names: names.into_iter().collect(),
         labels: labels.into_iter().collect(),
     })
 }
 
-fn event(
-    ports: std::ops::Range<u16>,
-    names: &'static [&'static str],
-) -> impl Strategy<Value = Event> {
-    let says = prop::option::weighted(0.8, says(ports, names));
+fn event(ports: std::ops::Range<u16>) -> impl Strategy<Value = Event> {
+    let says = prop::option::weighted(0.8, says(ports));
     prop_oneof![
         1 => (0..PIPELINES).prop_map(|name| Event::Pause { name }),
         8 => (0..PIPELINES, says).prop_map(|(name, says)| Event::Pipeline { name, says }),
@@ -305,7 +273,7 @@ proptest! {
 
     #[test]
     fn all_come_to_rest_and_nobody_waits_for_nobody(
-        events in prop::collection::vec(event(9000..9003, &["x", "y"]), 1..20),
+        events in prop::collection::vec(event(9000..9003), 1..20),
         picks in prop::collection::vec((0..PIPELINES, 1..4_usize), 64),
     ) {
         let mut world = World::default();
@@ -332,7 +300,7 @@ proptest! {
                     prop_assert!(lost.is_none(), "{lost:?} gave way to {changed}");
                 }
             }
-            prop_assert!(!world.clashes(), "two run on one port, or have one name: {:?}", world.pipelines);
+            prop_assert!(!world.clashes(), "two run on one port: {:?}", world.pipelines);
             for name in 0..PIPELINES {
                 let (Some(pipeline), Some(judged)) = (&world.pipelines[name], world.judged(name)) else {
                     continue;
@@ -346,7 +314,7 @@ proptest! {
 
     /// Of all that wait for one port, one gets it, though all are judged at once.
     #[test]
-    fn on_one_port_no_two_ever_run(events in prop::collection::vec(event(9000..9001, &[]), 1..20)) {
+    fn on_one_port_no_two_ever_run(events in prop::collection::vec(event(9000..9001), 1..20)) {
         let mut world = World::default();
         for event in events {
             let is_runners = matches!(event, Event::Runner { .. });

@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use super::claims::{Claims, listeners};
 use super::contest::Contest;
-use super::namesakes::{Namesake, namesakes};
+use super::namesakes::Namesake;
 use super::runner::Runner;
 use super::stored::role;
 
 /// What a pipeline shares with others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Shared {
     /// Those who run it.
     pub(super) run_by: Vec<String>,
     /// What others have.
     pub(super) taken: Vec<Taken>,
-    /// What others are called.
+    /// What others are called, where that is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) namesakes: Vec<Namesake>,
 }
@@ -39,24 +39,28 @@ pub(super) struct Taken {
     pub(super) runner: String,
 }
 
-/// What a pipeline shares: who runs it, which of its addresses others have there, and which of its components others
-/// have the names of, in the form that the rules read. Null where that is nothing.
+/// What a pipeline shares: who runs it, and which of its addresses others have there, in the form that the rule
+/// reads. Null where nobody runs it.
 ///
-/// `others` is what is told of those under its [keys](super::keys), itself among them or not; `runners` of all who run
-/// any that are run beside each other.
+/// `others` is what is told of those under its ports, itself among them or not; `runners` of all who run any that are
+/// run beside each other.
 #[must_use]
 pub fn shared(pipeline: &Value, others: &[Arc<Claims>], runners: &[Arc<Runner>]) -> Value {
     let Some(role) = role(pipeline) else {
         return Value::Null;
     };
     let listeners = listeners(pipeline);
+    if listeners.is_empty() {
+        return Value::Null;
+    }
     let me = Claims::asked_for(pipeline, role, &listeners);
     let runners: BTreeMap<_, _> = runners.iter().map(|it| (it.name.as_str(), it)).collect();
     let runners: Vec<&Runner> = runners.into_values().map(|it| &**it).collect();
     let contest = Contest::new(&me, others, &runners, role);
-    let run_by = contest.run_by().map(|runner| runner.name.clone());
-    // Of one that listens nowhere, nobody needs to know.
-    let run_by: Vec<_> = run_by.filter(|_| !listeners.is_empty()).collect();
+    let run_by: Vec<_> = contest.run_by().map(|runner| runner.name.clone()).collect();
+    if run_by.is_empty() {
+        return Value::Null;
+    }
     let taken = contest.lost().into_iter().map(|(at, (runner, by))| {
         let listener = &listeners[at];
         Taken {
@@ -67,13 +71,10 @@ pub fn shared(pipeline: &Value, others: &[Arc<Claims>], runners: &[Arc<Runner>])
             runner: runner.name.clone(),
         }
     });
-    let shared = Shared {
+    let taken = taken.collect();
+    json!(Shared {
         run_by,
-        taken: taken.collect(),
-        namesakes: namesakes(pipeline, &me, others),
-    };
-    if shared.run_by.is_empty() && shared.namesakes.is_empty() {
-        return Value::Null;
-    }
-    json!(shared)
+        taken,
+        namesakes: Vec::new(),
+    })
 }

@@ -1,0 +1,171 @@
+//! Names that Vector can use: of components, and of the directories in which they keep something.
+
+use serde_json::Value;
+use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+
+use crate::called::{DIVIDER, Prefix};
+use crate::component::{Component, Family, components};
+use crate::judged::Judged;
+use crate::pipeline::Pipeline;
+use crate::tenant_policy::are_names_joined_by_dashes;
+
+/// The longest name that a file has, in bytes.
+const LONGEST: usize = 255;
+
+/// Sources that keep how far they have read.
+const READ_ON: [&str; 4] = ["file", "journald", "kubernetes_logs", "windows_event_log"];
+
+pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
+    Rule {
+        id: "names-usable",
+        sentence: "Every component has a name that Vector can use and that no other pipeline's comes to, once the pipeline's stands before it; where Vector keeps something in a directory of that name, it has 255 bytes at most and no `/`.",
+        severity: Severity::Error,
+        source: "https://vector.dev/docs/reference/configuration/global-options/#data_dir",
+        reads: &[
+            "metadata.name",
+            "spec.sources",
+            "spec.transforms",
+            "spec.sinks",
+            "spec.skipPrefix",
+        ],
+        check: |subject, findings| {
+            pipelines_name(subject, findings);
+            let config = Judged::of(subject).config.as_object();
+            for component in config.into_iter().flat_map(components) {
+                let details = [divided(subject, &component), kept(subject, &component)];
+                for detail in details.into_iter().flatten() {
+                    let path = FieldPath::new(format!("spec.{}", component.path()));
+                    findings.push(FieldError::invalid(path, component.id, detail));
+                }
+            }
+        },
+    }
+}
+
+const DASHES: &str = "`settings.vector.namesJoinedByDashes` of the policy has names divided by nothing else than `-`, so that there must be none in their parts";
+
+fn pipelines_name<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let name = subject.object.name();
+    if subject.object.spec().skip_prefix {
+        return;
+    }
+    if name.contains('.') {
+        let detail = "the names of the components have it in them, and Vector has no dots in these; write `-` for them";
+        findings.invalid("metadata.name", name, detail);
+    }
+    if name.contains('-') && are_names_joined_by_dashes(subject.settings) {
+        findings.invalid("metadata.name", name, DASHES);
+    }
+}
+
+/// Whether what is put together of a name cannot be put together of others.
+fn divided<K: Pipeline>(subject: &Subject<'_, K>, component: &Component<'_>) -> Option<String> {
+    if component.id.contains('-') && are_names_joined_by_dashes(subject.settings) {
+        return Some(DASHES.to_owned());
+    }
+    let is_bare = subject.object.spec().skip_prefix;
+    (is_bare && component.id.contains(DIVIDER)).then(|| {
+        format!("without the pipeline's before it, it could be another pipeline's, which have `{DIVIDER}` in them; leave that out")
+    })
+}
+
+/// Whether what Vector keeps of a component can be kept.
+fn kept<K: Pipeline>(subject: &Subject<'_, K>, component: &Component<'_>) -> Option<String> {
+    let what = what_is_kept(component)?;
+    let pipeline = subject.object;
+    let prefix = if pipeline.spec().skip_prefix {
+        Prefix::none()
+    } else {
+        Prefix::of(pipeline.namespace(), pipeline.name())
+    };
+    let called = prefix.before(component.id);
+    if called.len() > LONGEST {
+        return Some(format!(
+            "with the pipeline's before it, the name has {} bytes, and the directory of that name where Vector keeps {what} at most {LONGEST}; shorten it",
+            called.len()
+        ));
+    }
+    let is_directory = !called.is_empty() && !called.contains(['/', '\0']);
+    (!is_directory).then(|| {
+        format!("Vector keeps {what} in a directory of that name: it must not be empty, and have no `/` and no NUL")
+    })
+}
+
+/// What Vector keeps of a component in a directory that has its name.
+fn what_is_kept(component: &Component<'_>) -> Option<&'static str> {
+    match component.family {
+        Family::Source => {
+            let reads_on = component.kind().is_some_and(|kind| READ_ON.contains(&kind));
+            reads_on.then_some("how far it has read")
+        }
+        Family::Transform => None,
+        Family::Sink => {
+            let is_kept = component.option("buffer").is_some_and(is_on_disk);
+            is_kept.then_some("its buffer")
+        }
+    }
+}
+
+fn is_on_disk(buffer: &Value) -> bool {
+    match buffer {
+        Value::Array(stages) => stages.iter().any(is_on_disk),
+        stage => stage["type"] == "disk",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+    use shared_validation::{Candidate, Judge, Kind, Policy, Ruleset, Rulesets};
+
+    use crate::pipeline::{ClusterVectorPipeline, VectorPipeline};
+
+    /// Which names of a pipeline are refused where names are joined by dashes.
+    fn refused<K: Kind>(pipeline: &Value) -> Vec<String> {
+        let ruleset = Arc::new(Ruleset::<K>::compile().expect("it compiles"));
+        let file = json!({"settings": {"vector": {"namesJoinedByDashes": true}}});
+        let rulesets = Rulesets::default().with(Arc::<Ruleset<K>>::clone(&ruleset));
+        let policy = Policy::read(&file, &rulesets).expect("a policy");
+        let candidate = Candidate::create(pipeline);
+        let without = ruleset.check(&candidate);
+        assert!(without.is_valid(), "{}", without.message());
+        let errors = ruleset.check(&candidate.under(&policy)).errors;
+        let errors = errors
+            .into_iter()
+            .inspect(|it| assert_eq!(it.rule, "names-usable"));
+        errors.map(|it| it.error.path.as_str().to_owned()).collect()
+    }
+
+    fn pipeline(kind: &str, namespace: Option<&str>, name: &str, id: &str) -> Value {
+        json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "sources": {id: {"type": "kubernetes_logs"}},
+                "sinks": {"out": {"type": "blackhole", "inputs": [id]}},
+            },
+        })
+    }
+
+    #[test]
+    fn where_names_are_joined_by_dashes_none_of_their_parts_has_one_but_the_namespace() {
+        let of_tenants = |name, id| {
+            refused::<VectorPipeline>(&pipeline("VectorPipeline", Some("a-b"), name, id))
+        };
+        assert!(of_tenants("c", "in").is_empty());
+        assert_eq!(of_tenants("c", "in-d"), ["spec.sources[in-d]"]);
+        assert_eq!(of_tenants("c-d", "in"), ["metadata.name"]);
+        let kind = "ClusterVectorPipeline";
+        let mut administrators = pipeline(kind, None, "a-b", "in");
+        let refused = refused::<ClusterVectorPipeline>;
+        assert_eq!(refused(&administrators), ["metadata.name"]);
+        administrators["spec"]["skipPrefix"] = true.into();
+        assert!(refused(&administrators).is_empty());
+        let mut administrators = pipeline(kind, None, "c", "a-b-c-in");
+        administrators["spec"]["skipPrefix"] = true.into();
+        assert_eq!(refused(&administrators), ["spec.sources[a-b-c-in]"]);
+    }
+}
