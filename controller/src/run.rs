@@ -302,11 +302,15 @@ mod tests {
         looped.cycle
     }
 
-    /// Another policy comes into force while an object of this kind is judged.
+    /// While one called `swayed` is judged, another policy comes into force; `long` takes as long as no other is judged.
     #[derive(Deserialize)]
-    struct Slow {}
+    struct Slow {
+        metadata: ObjectMeta,
+    }
 
     static POLICY: LazyLock<CurrentPolicy> = LazyLock::new(CurrentPolicy::default);
+
+    static OTHER_JUDGED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
     impl Kind for Slow {
         const GROUP: &'static str = "example.com";
@@ -327,28 +331,52 @@ mod tests {
                 sentence: "It takes its time.",
                 severity: Severity::Error,
                 source: "this test",
-                reads: &["spec"],
-                check: |_, _| {
-                    let file = json!({"rules": {"Slow": {"slow": "warn"}}});
-                    let ruleset = Ruleset::<Slow>::compile().expect("it compiles");
-                    let rulesets = Rulesets::default().with(Arc::new(ruleset));
-                    POLICY.set(Policy::read(&file, &rulesets).expect("a policy"));
+                reads: &["metadata.name"],
+                check: |subject, findings| match subject.object.metadata.name.as_deref() {
+                    Some("swayed") => POLICY.set(warning()),
+                    Some("long") if !is_other_judged() => {
+                        findings.invalid("metadata.name", "long", "nobody else was judged");
+                    }
+                    Some("long") => {}
+                    _ => {
+                        *OTHER_JUDGED.0.lock().expect("no panic") = true;
+                        OTHER_JUDGED.1.notify_all();
+                    }
                 },
             }]
         }
     }
 
-    /// What the verdict is told to have been made under.
+    fn warning() -> Policy {
+        let file = json!({"rules": {"Slow": {"slow": "warn"}}});
+        let ruleset = Ruleset::<Slow>::compile().expect("it compiles");
+        let rulesets = Rulesets::default().with(Arc::new(ruleset));
+        Policy::read(&file, &rulesets).expect("a policy")
+    }
+
+    fn is_other_judged() -> bool {
+        let (is_judged, told) = &OTHER_JUDGED;
+        let is_judged = is_judged.lock().expect("no panic");
+        let waited = told.wait_timeout_while(is_judged, Duration::from_secs(20), |it| !*it);
+        *waited.expect("no panic").0
+    }
+
+    /// Whether the verdicts are that nothing is wrong, and what they are told to have been made under.
     #[derive(Default)]
-    struct Remembers(Arc<Mutex<Vec<Policy>>>);
+    struct Remembers(Arc<Mutex<Vec<(bool, Policy)>>>);
 
     #[async_trait]
     impl Reconcile for Remembers {
         type Kind = Slow;
 
-        fn judged(&self, candidate: &Candidate<'_>, _: &Verdict) -> serde_json::Map<String, Value> {
-            let policy = candidate.policy.cloned();
-            self.0.lock().expect("no panic").extend(policy);
+        fn judged(
+            &self,
+            candidate: &Candidate<'_>,
+            verdict: &Verdict,
+        ) -> serde_json::Map<String, Value> {
+            let policy = candidate.policy.cloned().unwrap_or_default();
+            let mut told = self.0.lock().expect("no panic");
+            told.push((verdict.is_valid(), policy));
             serde_json::Map::new()
         }
 
@@ -361,103 +389,36 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_verdict_is_told_under_the_policy_that_it_was_made_under() {
+    /// What is told of objects of these names, once the rounds of all have ended; at once, as by the workers of a loop.
+    async fn told_of(names: &[&str], policy: &CurrentPolicy) -> Vec<(bool, Policy)> {
         let metrics = Metrics::register(&mut Registry::default());
         let told = Arc::default();
-        let cycle = cycle_of(Remembers(Arc::clone(&told)), &metrics, POLICY.clone());
-        let mut object = DynamicObject::new("a", &cycle.resource);
-        object.metadata.uid = Some("1".to_owned());
-        let ended = cycle.run(&object, &[]).await;
-        assert!(ended.is_ok(), "{ended:?}");
+        let cycle = cycle_of(Remembers(Arc::clone(&told)), &metrics, policy.clone());
+        let objects = names.iter().map(|name| {
+            let mut object = DynamicObject::new(name, &cycle.resource);
+            object.metadata.uid = Some((*name).to_owned());
+            object
+        });
+        let objects: Vec<_> = objects.collect();
+        let rounds = objects.iter().map(|object| cycle.run(object, &[]));
+        for ended in futures::future::join_all(rounds).await {
+            assert!(ended.is_ok(), "{ended:?}");
+        }
+        told.lock().expect("no panic").clone()
+    }
+
+    #[tokio::test]
+    async fn a_verdict_is_told_under_the_policy_that_it_was_made_under() {
+        let told = told_of(&["swayed"], &POLICY).await;
         assert_ne!(*POLICY.get(), Policy::default(), "another is in force");
-        assert_eq!(*told.lock().expect("no panic"), [Policy::default()]);
-    }
-
-    /// The one whose judgement takes as long as that of another does not end.
-    #[derive(Deserialize)]
-    struct Long {
-        metadata: ObjectMeta,
-    }
-
-    static OTHER_JUDGED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
-
-    impl Kind for Long {
-        const GROUP: &'static str = "example.com";
-        const VERSION: &'static str = "v1";
-        const KIND: &'static str = "Long";
-
-        fn crd() -> Value {
-            Trap::crd()
-        }
-
-        fn example() -> Value {
-            json!({})
-        }
-
-        fn rules() -> Vec<Rule<Self>> {
-            vec![Rule {
-                id: "long",
-                sentence: "It takes its time.",
-                severity: Severity::Error,
-                source: "this test",
-                reads: &["metadata.name"],
-                check: |subject, findings| {
-                    let (is_judged, told) = &OTHER_JUDGED;
-                    let mut is_judged = is_judged.lock().expect("no panic");
-                    if subject.object.metadata.name.as_deref() != Some("long") {
-                        *is_judged = true;
-                        return told.notify_all();
-                    }
-                    let most = Duration::from_secs(20);
-                    let waited = told.wait_timeout_while(is_judged, most, |it| !*it);
-                    if !*waited.expect("no panic").0 {
-                        findings.invalid("metadata.name", "long", "nobody else was judged");
-                    }
-                },
-            }]
-        }
-    }
-
-    /// Whether the verdict is that nothing is wrong.
-    struct Verdicts(Arc<Mutex<Vec<bool>>>);
-
-    #[async_trait]
-    impl Reconcile for Verdicts {
-        type Kind = Long;
-
-        fn judged(&self, _: &Candidate<'_>, verdict: &Verdict) -> serde_json::Map<String, Value> {
-            self.0.lock().expect("no panic").push(verdict.is_valid());
-            serde_json::Map::new()
-        }
-
-        async fn reconcile(&self, _: &SyncRequest<'_, Long>) -> Result<Progress, ReconcileError> {
-            Err(ReconcileError::Invalid(Vec::new()))
-        }
-
-        async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-            Ok(Finalized::Gone)
-        }
+        assert_eq!(told, [(true, Policy::default())]);
     }
 
     #[tokio::test]
     async fn who_takes_long_to_judge_holds_nobody_up() {
-        let metrics = Metrics::register(&mut Registry::default());
-        let told = Arc::default();
-        let cycle = cycle_of(
-            Verdicts(Arc::clone(&told)),
-            &metrics,
-            CurrentPolicy::default(),
-        );
-        let objects = ["long", "short"].map(|name| {
-            let mut object = DynamicObject::new(name, &cycle.resource);
-            object.metadata.uid = Some(name.to_owned());
-            object
-        });
-        // As the workers of a loop, in one task.
-        let rounds = objects.iter().map(|object| cycle.run(object, &[]));
-        futures::future::join_all(rounds).await;
-        assert_eq!(*told.lock().expect("no panic"), [true; 2]);
+        let told = told_of(&["long", "short"], &CurrentPolicy::default()).await;
+        let valid: Vec<_> = told.iter().map(|(is_valid, _)| *is_valid).collect();
+        assert_eq!(valid, [true; 2]);
     }
 
     #[tokio::test]
