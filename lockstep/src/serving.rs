@@ -11,6 +11,9 @@ use tokio::sync::watch;
 /// meanwhile.
 pub(crate) const MOST_WAITING_THREADS: usize = 128;
 
+/// How long threads that have something to end are waited for, once the server has ended.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// Runs a server to its end.
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -19,7 +22,10 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(server)
+    let ended = runtime.block_on(server);
+    // What waits for another process then does so for nobody.
+    runtime.shutdown_timeout(FAREWELL);
+    ended
 }
 
 /// Tells when the process is asked to end, by SIGTERM or Ctrl-C. A second signal ends it at once.
@@ -56,4 +62,22 @@ pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
         .parse()
         .map_err(|_| anyhow!("`{text}` is no duration; write, for example, 30s, 10m or 1h 30m"))?;
     Duration::try_from(signed).map_err(|_| anyhow!("a duration must not be negative"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_for_another_process_keeps_no_server_from_its_end() {
+        let (release, released) = channel();
+        let ended = block_on(async {
+            tokio::task::spawn_blocking(move || released.recv_timeout(Duration::from_secs(60)));
+            Ok(())
+        });
+        assert!(ended.is_ok());
+        release.send(()).expect("it waits still");
+    }
 }
