@@ -74,7 +74,7 @@ mod tests {
     fn who_waits_for_another_process_keeps_no_server_from_its_end() {
         let (release, released) = channel();
         let ended = block_on(async {
-            tokio::task::spawn_blocking(move || released.recv_timeout(Duration::from_secs(60)));
+            tokio::task::spawn_blocking(move || released.recv_timeout(Duration::from_mins(1)));
             Ok(())
         });
         assert!(ended.is_ok());
