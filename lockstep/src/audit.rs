@@ -52,6 +52,8 @@ struct Broken {
     refused: Vec<String>,
     warned: Vec<String>,
     counted: Vec<String>,
+    /// Those that stand by themselves, and not beside others: no gate sees it, the loop does.
+    together: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -196,7 +198,11 @@ fn file(
             let broken = by_rule
                 .entry((kind.to_owned(), violation.rule.clone()))
                 .or_default();
-            let names = list(broken);
+            let names = if violation.is_of_others {
+                &mut broken.together
+            } else {
+                list(broken)
+            };
             if names.last().is_none_or(|last| last != name) {
                 names.push(name.to_owned());
             }
@@ -215,6 +221,7 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Stri
             ("refused", &broken.refused),
             ("warned", &broken.warned),
             ("counted", &broken.counted),
+            ("together", &broken.together),
         ] {
             if names.is_empty() {
                 continue;
@@ -243,7 +250,15 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Stri
         "{objects} objects, {} break {} rules, {} would be refused",
         by_rule
             .values()
-            .flat_map(|broken| [&broken.refused, &broken.warned, &broken.counted])
+            .flat_map(|broken| {
+                let Broken {
+                    refused,
+                    warned,
+                    counted,
+                    together,
+                } = broken;
+                [refused, warned, counted, together]
+            })
             .flatten()
             .collect::<std::collections::BTreeSet<_>>()
             .len(),
@@ -261,6 +276,7 @@ fn to_json(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Valu
             "refused": broken.refused,
             "warned": broken.warned,
             "counted": broken.counted,
+            "together": broken.together,
         })
     });
     json!({"objects": objects, "rules": rules.collect::<Vec<_>>()})

@@ -56,6 +56,7 @@ pub(crate) fn judge(object: &Value, report: &mut Report<'_>) {
         at: path(),
         error: FieldError::forbidden(path(), detail),
         inputs: None,
+        is_of_others: false,
     };
     report.add(violation, false);
 }

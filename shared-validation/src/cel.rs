@@ -174,6 +174,7 @@ impl<'a> Walk<'a, '_, '_> {
                 error,
                 inputs: may_be_inherited
                     .then(|| *inputs.get_or_init(|| fingerprint([place.value]))),
+                is_of_others: false,
             };
             let inherited = may_be_inherited && place.ratchet.is_unchanged();
             self.report.add(violation, inherited);

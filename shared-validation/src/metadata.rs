@@ -225,6 +225,7 @@ pub(crate) fn report(report: &mut Report<'_>, keyword: &str, at: Cursor<'_>, err
         at: at.to_path(),
         error,
         inputs: None,
+        is_of_others: false,
     };
     report.add(violation, false);
 }

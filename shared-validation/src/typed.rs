@@ -63,6 +63,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     at: error.path.clone(),
                     error,
                     inputs: None,
+                    is_of_others: false,
                 };
                 // An update that is refused for what it did not change would freeze a stored object.
                 let was_there = case.old.is_some_and(|old| decode::<K>(old).is_err());
@@ -129,6 +130,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     at: error.path.clone(),
                     error,
                     inputs: (!is_of_others).then_some(inputs),
+                    is_of_others,
                 };
                 let said = match rule.severity {
                     Severity::Error => Action::Deny,

@@ -22,6 +22,8 @@ pub struct Violation {
     /// A fingerprint of all that the error depends on: while it stays the same, so does the error.
     /// Absent where an error is never inherited.
     pub inputs: Option<u64>,
+    /// Whether the object would stand by itself, and does not among others.
+    pub is_of_others: bool,
 }
 
 /// What [`Judge::check`](crate::Judge::check) returns.

@@ -67,6 +67,7 @@ async fn every_stored_object_is_judged_and_reported_by_rule() {
             "refused": ["default/bad-1", "default/bad-2"],
             "warned": [],
             "counted": [],
+            "together": [],
         }])
     );
     assert_eq!(output.status.code(), Some(1));

@@ -33,7 +33,8 @@ async fn store(api: &Api<DynamicObject>, name: &str, spec: &Value) {
     told.expect("its status");
 }
 
-fn audit(cluster: &Cluster) -> Value {
+/// What the audit tells of a cluster.
+pub fn audit(cluster: &Cluster) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["audit", "--output=json"])
         .env("KUBECONFIG", cluster.kubeconfig())
@@ -78,12 +79,12 @@ async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
         "{text}"
     );
     let rules = report["rules"].as_array().into_iter().flatten();
-    let mut warned = rules.filter_map(|rule| {
+    let mut together = rules.filter_map(|rule| {
         let is_it = rule["rule"] == "names-apart";
-        is_it.then(|| rule["warned"].clone())
+        is_it.then(|| rule["together"].clone())
     });
-    let warned = warned.next().unwrap_or_default();
-    let one = |name: &str| warned == json!([name]);
+    let together = together.next().unwrap_or_default();
+    let one = |name: &str| together == json!([name]);
     assert!(one("a/b-c") || one("a-b/c"), "{text}");
 
     let detours = Detours {

@@ -8,7 +8,7 @@ use vector_rules::{
     ClusterVectorAggregator, ClusterVectorPipeline, Vector, VectorAggregator, VectorPipeline,
 };
 
-use crate::cases::{Case, Expected, corpus, corpus_of};
+use crate::corpus::{Case, Expected, corpus, corpus_of};
 
 /// Rules about what is between objects: no case has more than one, and `sharing::` breaks them.
 const OF_OTHERS: &[&str] = &["address-free", "names-apart"];

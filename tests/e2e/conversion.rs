@@ -4,7 +4,7 @@ use control_plane::eventually;
 use serde_json::{Value, json};
 use shared_validation::Judge;
 
-use crate::cases::corpus;
+use crate::corpus::corpus;
 use crate::world::{World, database};
 
 const BETA: &str = "clouddatabases.v1beta1.database.example.com";

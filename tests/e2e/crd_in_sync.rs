@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use shared_validation::{Accepted, Candidate, ClusterCrd, Judge, Layer, Written};
 
-use crate::cases::corpus;
+use crate::corpus::corpus;
 use crate::gate::Gate;
 use crate::world::{Detours, World, database};
 

@@ -12,8 +12,10 @@ use parity::mutate::{Mutated, Mutator};
 use parity::{Answer, Server};
 use serde_json::Value;
 
-use crate::cases::{self, Case, Finding, Verdict};
+use crate::cases;
+use crate::corpus::{Case, corpus};
 use crate::gate::Gate;
+use crate::verdict::{Finding, Verdict};
 use crate::world::{Detours, World, root};
 
 const NEW_OBJECTS: usize = 2400;
@@ -65,7 +67,7 @@ async fn random_objects_get_the_same_verdict_everywhere() {
     controller.terminate().expect("a signal");
     controller.ended().await;
 
-    let valid = cases::corpus().into_iter().filter(Case::is_valid);
+    let valid = corpus().into_iter().filter(Case::is_valid);
     let mut mutator = Mutator::new(valid.map(|case| case.object).collect(), seed);
     let stored = store(&world, &mut mutator).await;
     let samples = samples(&mut mutator, &stored);

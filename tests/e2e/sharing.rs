@@ -5,6 +5,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use crate::beside::audit;
 use crate::world::{Detours, NAMESPACE, World, condition};
 
 const KINDS: &str =
@@ -185,6 +186,15 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
     make(&world, aggregator.clone()).await;
     waits(&world, &new, &source(&old)).await;
     runs(&world, &old, tcp).await;
+    // The audit tells the same, and that the gate would refuse nothing.
+    let named = new["metadata"]["name"].as_str().unwrap_or_default();
+    assert_eq!(
+        audit(&world.cluster)["rules"],
+        json!([{
+            "kind": "VectorPipeline", "rule": "address-free", "refused": [], "warned": [], "counted": [],
+            "together": [format!("{NAMESPACE}/{named}")],
+        }])
+    );
     // One that comes where there is one keeps waiting; one that has a port of its own does not.
     let third = aggregated("three", "127.0.0.1:9000");
     make(&world, third.clone()).await;

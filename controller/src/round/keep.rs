@@ -1,6 +1,7 @@
 //! A round of an object that is to stay.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use json_patch::PatchOperation;
 use serde_json::Value;
@@ -18,11 +19,7 @@ impl<R: Reconcile> Round<'_, R> {
     /// Brings the world to what the object says.
     pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
         let mut status = self.status();
-        let others = match self
-            .cycle
-            .reconciler
-            .others(&self.stored.object, self.related())
-        {
+        let others = match self.others() {
             Ok(others) => Arc::new(others),
             Err(error) => return self.failed(status, error).await,
         };
@@ -37,6 +34,10 @@ impl<R: Reconcile> Round<'_, R> {
             None => {}
         }
         let verdict = self.check(&others).await;
+        // It took its time. What is told of a verdict among others must not be told beside what they are by now.
+        if !matches!(self.others(), Ok(now) if now == *others) {
+            return Ok(Next::After(Duration::ZERO));
+        }
         self.cycle.metrics.judged(&self.cycle.name);
         let kind = self.cycle.ruleset.kind();
         self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
@@ -107,6 +108,12 @@ impl<R: Reconcile> Round<'_, R> {
             Ok(progress) => self.settle(status, progress).await,
             Err(error) => self.failed(status, error).await,
         }
+    }
+
+    /// What its operator tells the rules of other objects.
+    fn others(&self) -> Result<Value, ReconcileError> {
+        let reconciler = &self.cycle.reconciler;
+        reconciler.others(&self.stored.object, self.related())
     }
 
     /// What was found when the object was judged, where its status tells of it as it is.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use shared_validation::{Accepted, Candidate, Judge, Policy, Verdict};
-use tokio::task::spawn_blocking;
+use tokio::task::JoinSet;
 use tracing::Span;
 
 /// The object, and what is known of how it was judged.
@@ -34,6 +34,7 @@ impl Stored {
     }
 
     /// Judges it on a thread of its own: rules may take their time over one object, and the loop goes on with others.
+    /// A round that is given up takes one with it that has not begun.
     pub(super) async fn check(
         self: &Arc<Self>,
         ruleset: &Arc<dyn Judge>,
@@ -41,15 +42,13 @@ impl Stored {
     ) -> Verdict {
         let (stored, ruleset, others) = (Arc::clone(self), Arc::clone(ruleset), Arc::clone(others));
         let span = Span::current();
-        let judging =
-            spawn_blocking(move || span.in_scope(|| ruleset.check(&stored.candidate(&others))));
-        match judging.await {
-            Ok(verdict) => verdict,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                // The process ends, and this round with it.
-                Err(_) => pending().await,
-            },
+        let mut judging = JoinSet::new();
+        judging.spawn_blocking(move || span.in_scope(|| ruleset.check(&stored.candidate(&others))));
+        match judging.join_next().await {
+            Some(Ok(verdict)) => verdict,
+            Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
+            // The process ends, and this round with it.
+            _ => pending().await,
         }
     }
 }

@@ -126,5 +126,6 @@ fn push(at: Cursor<'_>, error: FieldError, found: &mut Vec<Violation>) {
         at: at.to_path(),
         error,
         inputs: None,
+        is_of_others: false,
     });
 }

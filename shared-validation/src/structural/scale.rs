@@ -134,6 +134,7 @@ fn refuse(path: &str, value: Value, detail: String, report: &mut Report<'_>) {
         at,
         error: FieldError::invalid(FieldPath::new(path), value, detail),
         inputs: None,
+        is_of_others: false,
     };
     report.add(violation, false);
 }

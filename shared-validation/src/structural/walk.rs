@@ -55,6 +55,7 @@ impl Outcome {
             at: at.to_path(),
             error,
             inputs: None,
+            is_of_others: false,
         });
     }
 

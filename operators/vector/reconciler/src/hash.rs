@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use fnv::FnvHasher;
 use serde_json::Value;
 
-/// A fingerprint of everything that a verdict depends on: what the pipeline says, where it is, what others
+/// A fingerprint of everything that a verdict depends on: what the pipeline says, where it is and what it is called, what others
 /// take from it, by which catalogue, which policy and which release of the rules it was judged. Of 64 bits, as a status
 /// holds it.
 pub(crate) fn of(object: &Value, others: &Value, policy: &str, catalogue: u64) -> i64 {
@@ -15,7 +15,9 @@ pub(crate) fn of(object: &Value, others: &Value, policy: &str, catalogue: u64) -
         hasher.write_u8(0xff);
     };
     add(&object["spec"].to_string());
-    add(object["metadata"]["namespace"].as_str().unwrap_or_default());
+    for part in ["namespace", "name"] {
+        add(object["metadata"][part].as_str().unwrap_or_default());
+    }
     add(&others.to_string());
     add(&catalogue.to_string());
     add(env!("CARGO_PKG_VERSION"));
@@ -42,7 +44,10 @@ mod tests {
         let mut touched = object("a", "file");
         touched["metadata"]["resourceVersion"] = "2".into();
         assert_eq!(first, of(&touched, alone, "", 57));
+        let mut renamed = object("a", "file");
+        renamed["metadata"]["name"] = "another".into();
         for (object, others, policy, catalogue) in [
+            (renamed, alone, "", 57),
             (object("b", "file"), alone, "", 57),
             (object("a", "exec"), alone, "", 57),
             (object("a", "file"), &json!(["another"]), "", 57),

@@ -200,6 +200,7 @@ mod tests {
             at: FieldPath::root(),
             error,
             inputs: None,
+            is_of_others: false,
         }
     }
 

@@ -16,11 +16,6 @@ impl Prefix {
         Self(format!("{namespace}{DIVIDER}{pipeline}{DIVIDER}"))
     }
 
-    /// Of one that leaves the names of its components as they are.
-    pub(crate) fn none() -> Self {
-        Self(String::new())
-    }
-
     /// As the operator of kaasops joins them, which may do so with those of several pipelines to one name.
     pub(crate) fn of_kaasops(namespace: Option<&str>, pipeline: &str) -> Self {
         let namespace = namespace.map(|namespace| format!("{namespace}-"));
@@ -44,6 +39,8 @@ mod tests {
     const NAME: &str = "[ab]([ab-]{0,3}[ab])?";
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn no_two_pipelines_come_to_one_name(
             all in prop::collection::btree_set((prop::option::of(NAME), NAME, "[ab_-]{0,4}"), 2..200),

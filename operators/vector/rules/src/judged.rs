@@ -11,7 +11,7 @@ use shared_validation::Subject;
 use crate::pipeline::Pipeline;
 use crate::problem::Problem;
 use crate::role::KUBERNETES_EVENTS;
-use crate::tenant_policy::TenantPolicy;
+use crate::tenant_policy::{Section, TenantPolicy};
 use crate::verdicts;
 
 /// A pipeline and what was found in it.
@@ -20,6 +20,8 @@ pub(crate) struct Judged {
     pub(crate) config: Value,
     /// What tenants may do.
     pub(crate) policy: TenantPolicy,
+    /// Whether the parts of names must have no dashes.
+    pub(crate) has_names_joined_by_dashes: bool,
     /// Whether it is a tenant's.
     is_tenants: bool,
     problems: OnceCell<Arc<Vec<Problem>>>,
@@ -27,11 +29,15 @@ pub(crate) struct Judged {
 
 impl Judged {
     pub(crate) fn of<'a, K: Pipeline>(subject: &'a Subject<'_, K>) -> &'a Self {
-        subject.prepared(|| Self {
-            config: subject.object.spec().configuration(),
-            policy: TenantPolicy::of(subject.settings),
-            is_tenants: K::IS_TENANTS,
-            problems: OnceCell::new(),
+        subject.prepared(|| {
+            let section = Section::of(subject.settings);
+            Self {
+                config: subject.object.spec().configuration(),
+                policy: section.tenants,
+                has_names_joined_by_dashes: section.names_joined_by_dashes,
+                is_tenants: K::IS_TENANTS,
+                problems: OnceCell::new(),
+            }
         })
     }
 

@@ -141,7 +141,7 @@ pub trait Pipeline: Kind {
     const IS_TENANTS: bool;
     /// Its namespace.
     fn namespace(&self) -> Option<&str>;
-    /// Its name.
+    /// Its name, or what that will begin with.
     fn name(&self) -> &str;
 }
 
@@ -157,7 +157,9 @@ impl Pipeline for VectorPipeline {
     }
 
     fn name(&self) -> &str {
-        self.metadata.name.as_deref().unwrap_or_default()
+        let metadata = &self.metadata;
+        let name = metadata.name.as_ref().or(metadata.generate_name.as_ref());
+        name.map_or("", String::as_str)
     }
 }
 

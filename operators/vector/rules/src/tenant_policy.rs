@@ -20,23 +20,19 @@ pub(crate) const SETTINGS: Settings = Settings {
 /// The section `settings.vector` of a policy.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct Section {
-    tenants: TenantPolicy,
-    names_joined_by_dashes: bool,
+pub(crate) struct Section {
+    pub(crate) tenants: TenantPolicy,
+    /// Whether another operator runs the pipelines, which divides the parts of a name by nothing but dashes.
+    pub(crate) names_joined_by_dashes: bool,
 }
 
 impl Section {
     /// That of an installation, or what holds without one.
-    fn of(settings: Option<&Value>) -> Self {
+    pub(crate) fn of(settings: Option<&Value>) -> Self {
         // It was checked when it was read.
         let section = settings.and_then(|settings| Self::deserialize(settings).ok());
         section.unwrap_or_default()
     }
-}
-
-/// Whether another operator runs the pipelines, which divides the parts of a name by nothing but dashes.
-pub(crate) fn are_names_joined_by_dashes(settings: Option<&Value>) -> bool {
-    Section::of(settings).names_joined_by_dashes
 }
 
 /// What a VectorPipeline may do. Each list that is told takes the place of the one that holds without it.
@@ -90,11 +86,6 @@ impl Default for TenantPolicy {
 }
 
 impl TenantPolicy {
-    /// That of an installation, or what holds without one.
-    pub(crate) fn of(settings: Option<&Value>) -> Self {
-        Section::of(settings).tenants
-    }
-
     pub(crate) fn denied(&self, family: Family) -> &BTreeSet<String> {
         match family {
             Family::Source => &self.denied_sources,
@@ -160,11 +151,11 @@ mod tests {
 
     #[test]
     fn what_an_installation_tells_takes_the_place_of_what_holds_without() {
-        let own = TenantPolicy::of(Some(&json!({"tenants": {"deniedSinks": []}})));
+        let own = Section::of(Some(&json!({"tenants": {"deniedSinks": []}}))).tenants;
         let other = TenantPolicy::default();
         assert!(own.denied_sinks.is_empty() && !other.denied_sinks.is_empty());
         assert_eq!(own.denied_functions, other.denied_functions);
-        assert_eq!(TenantPolicy::of(None), other);
+        assert_eq!(Section::of(None).tenants, other);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::called::{DIVIDER, Prefix};
 use crate::component::{Component, Family, components};
 use crate::judged::Judged;
 use crate::pipeline::Pipeline;
-use crate::tenant_policy::are_names_joined_by_dashes;
 
 /// The longest name that a file has, in bytes.
 const LONGEST: usize = 255;
@@ -28,57 +27,51 @@ pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
             "spec.sinks",
             "spec.skipPrefix",
         ],
-        check: |subject, findings| {
-            pipelines_name(subject, findings);
-            let config = Judged::of(subject).config.as_object();
-            for component in config.into_iter().flat_map(components) {
-                let details = [divided(subject, &component), kept(subject, &component)];
-                for detail in details.into_iter().flatten() {
-                    let path = FieldPath::new(format!("spec.{}", component.path()));
-                    findings.push(FieldError::invalid(path, component.id, detail));
-                }
-            }
-        },
+        check: names_usable,
     }
 }
 
 const DASHES: &str = "`settings.vector.namesJoinedByDashes` of the policy has names divided by nothing else than `-`, so that there must be none in their parts";
 
-fn pipelines_name<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let name = subject.object.name();
-    if subject.object.spec().skip_prefix {
-        return;
-    }
-    if name.contains('.') {
+fn names_usable<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let (pipeline, judged) = (subject.object, Judged::of(subject));
+    let has_dashes = |name: &str| judged.has_names_joined_by_dashes && name.contains('-');
+    let name = pipeline.name();
+    let prefix = (!pipeline.spec().skip_prefix).then(|| Prefix::of(pipeline.namespace(), name));
+    if prefix.is_some() && name.contains('.') {
         let detail = "the names of the components have it in them, and Vector has no dots in these; write `-` for them";
         findings.invalid("metadata.name", name, detail);
     }
-    if name.contains('-') && are_names_joined_by_dashes(subject.settings) {
+    if prefix.is_some() && has_dashes(name) {
         findings.invalid("metadata.name", name, DASHES);
+    }
+    for component in judged.config.as_object().into_iter().flat_map(components) {
+        let id = component.id;
+        let dashes = has_dashes(id).then(|| DASHES.to_owned());
+        let details = [
+            dashes,
+            of_another(id, prefix.as_ref()),
+            kept(&component, prefix.as_ref()),
+        ];
+        for detail in details.into_iter().flatten() {
+            let path = FieldPath::new(format!("spec.{}", component.path()));
+            findings.push(FieldError::invalid(path, id, detail));
+        }
     }
 }
 
-/// Whether what is put together of a name cannot be put together of others.
-fn divided<K: Pipeline>(subject: &Subject<'_, K>, component: &Component<'_>) -> Option<String> {
-    if component.id.contains('-') && are_names_joined_by_dashes(subject.settings) {
-        return Some(DASHES.to_owned());
-    }
-    let is_bare = subject.object.spec().skip_prefix;
-    (is_bare && component.id.contains(DIVIDER)).then(|| {
+/// Whether a name without a prefix may be that of another pipeline's component.
+fn of_another(id: &str, prefix: Option<&Prefix>) -> Option<String> {
+    (prefix.is_none() && id.contains(DIVIDER)).then(|| {
         format!("without the pipeline's before it, it could be another pipeline's, which have `{DIVIDER}` in them; leave that out")
     })
 }
 
-/// Whether what Vector keeps of a component can be kept.
-fn kept<K: Pipeline>(subject: &Subject<'_, K>, component: &Component<'_>) -> Option<String> {
+/// Whether what Vector keeps of a component cannot be kept.
+fn kept(component: &Component<'_>, prefix: Option<&Prefix>) -> Option<String> {
     let what = what_is_kept(component)?;
-    let pipeline = subject.object;
-    let prefix = if pipeline.spec().skip_prefix {
-        Prefix::none()
-    } else {
-        Prefix::of(pipeline.namespace(), pipeline.name())
-    };
-    let called = prefix.before(component.id);
+    let id = component.id;
+    let called = prefix.map_or_else(|| id.to_owned(), |prefix| prefix.before(id));
     if called.len() > LONGEST {
         return Some(format!(
             "with the pipeline's before it, the name has {} bytes, and the directory of that name where Vector keeps {what} at most {LONGEST}; shorten it",

@@ -79,17 +79,18 @@ impl Owner {
 /// Every component of a pipeline: the key under which it is found, and what it is called.
 fn called(pipeline: &Value) -> impl Iterator<Item = (String, String, Component<'_>)> {
     let metadata = &pipeline["metadata"];
-    let prefix = if pipeline["spec"]["skipPrefix"] == true {
-        Prefix::none()
-    } else {
-        Prefix::of_kaasops(metadata["namespace"].as_str(), &text(&metadata["name"]))
-    };
+    let has_prefix = pipeline["spec"]["skipPrefix"] != true;
+    let prefix = || Prefix::of_kaasops(metadata["namespace"].as_str(), &text(&metadata["name"]));
+    let prefix = has_prefix.then(prefix);
     // That operator has what is neither the one nor the other run by aggregators.
     let role = role(pipeline).unwrap_or(Role::Aggregator);
     let together = together(pipeline, role);
     let spec = pipeline["spec"].as_object().into_iter();
     spec.flat_map(components).map(move |component| {
-        let called = prefix.before(component.id);
+        let id = component.id;
+        let called = prefix
+            .as_ref()
+            .map_or_else(|| id.to_owned(), |prefix| prefix.before(id));
         (format!("{together} {called}"), called, component)
     })
 }
@@ -169,6 +170,10 @@ mod tests {
         let mut mixed = named(None, "a-b-c", "in", 2);
         mixed["spec"]["sources"]["other"] = json!({"type": "kafka"});
         assert!(!is_blamed(&mixed));
+        let mut elder = named(None, "a-b", "c-in", 1);
+        elder["spec"]["sources"]["another"] = json!({"type": "kafka"});
+        let by = blamed([&mixed, &elder]);
+        assert_eq!(by.as_deref(), Some("ClusterVectorPipeline a-b"));
         let mut going = old.clone();
         going["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
         assert_eq!(blamed([&named(Some("a"), "b-c", "in", 2), &going]), None);

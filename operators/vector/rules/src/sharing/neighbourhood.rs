@@ -56,6 +56,7 @@ impl Neighbourhood {
         let shared = Shared::deserialize(shared(pipeline, &others, &runners));
         json!(Shared {
             namesakes: self.names.namesakes(pipeline),
+            // Where nobody runs it, it shares nothing else.
             ..shared.unwrap_or_default()
         })
     }

@@ -24,9 +24,12 @@ pub(super) enum Standing {
 
 pub(super) fn standing(pipeline: &Value) -> Standing {
     let status = &pipeline["status"];
-    if status["observedGeneration"] != pipeline["metadata"]["generation"] {
+    let (observed, is_valid) = (&status["observedGeneration"], &status["configCheckResult"]);
+    // The operator of kaasops does not say what it has judged.
+    let is_anothers = observed.is_null() && !is_valid.is_null();
+    if !is_anothers && *observed != pipeline["metadata"]["generation"] {
         Standing::Changed
-    } else if status["configCheckResult"] == true {
+    } else if *is_valid == true {
         Standing::Valid
     } else if status["LastAppliedPipelineHash"].is_null() {
         Standing::Unclear

@@ -1,0 +1,143 @@
+//! Loops without an API server.
+
+mod judging;
+
+use std::time::Duration;
+
+use kube::api::DynamicObject;
+use kube::client::Body;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use shared_validation::{Kind, Ruleset};
+
+use super::*;
+use crate::cycle::Next;
+use crate::kept::Store;
+use crate::queue::Priority;
+use crate::reconcile::{Deleted, Finalized, Progress, ReconcileError};
+use crate::request::SyncRequest;
+
+#[derive(Deserialize)]
+struct Trap {}
+
+impl Kind for Trap {
+    const GROUP: &'static str = "example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Trap";
+
+    fn crd() -> Value {
+        json!({"spec": {
+            "group": "example.com",
+            "names": {"kind": "Trap", "plural": "traps"},
+            "versions": [{"name": "v1", "served": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        }})
+    }
+
+    fn example() -> Value {
+        json!({})
+    }
+}
+
+struct Panics;
+
+#[async_trait]
+impl Reconcile for Panics {
+    type Kind = Trap;
+
+    fn identity(&self, _: &Trap) -> serde_json::Map<String, Value> {
+        panic!("on purpose")
+    }
+
+    async fn reconcile(&self, _: &SyncRequest<'_, Trap>) -> Result<Progress, ReconcileError> {
+        panic!("on purpose")
+    }
+
+    async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+        panic!("on purpose")
+    }
+}
+
+fn cycle(metrics: &Metrics) -> Cycle<Panics> {
+    cycle_of(Panics, metrics, CurrentPolicy::default())
+}
+
+fn cycle_of<R: Reconcile>(reconciler: R, metrics: &Metrics, policy: CurrentPolicy) -> Cycle<R> {
+    let server = tower::service_fn(|_: http::Request<Body>| async {
+        Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
+    });
+    let ruleset = Ruleset::<R::Kind>::compile().expect("it compiles");
+    let looped = Loop::new(
+        Client::new(server, "default"),
+        Arc::new(ruleset),
+        reconciler,
+        metrics.clone(),
+        policy,
+    );
+    looped.cycle
+}
+
+#[tokio::test]
+async fn who_has_much_to_do_lets_others_have_their_turn() {
+    let metrics = Metrics::register(&mut Registry::default());
+    let queue = Queue::new(metrics.queue("trap"), Duration::ZERO);
+    let worker = Worker {
+        cycle: &cycle(&metrics),
+        store: Store::default(),
+        related: &[],
+        queue: &queue,
+    };
+    // Gone already, so that nobody is waited for.
+    for at in 0..10_000 {
+        let key = (String::new(), format!("o{at}"));
+        queue.add(key, Priority::Start, Duration::ZERO);
+    }
+    let others = async {
+        let mut turns = 0;
+        while !queue.waiting().ready.is_empty() {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+        queue.close();
+        turns
+    };
+    let (_all, complete) = watch::channel(0);
+    let ((), turns) = tokio::join!(worker.work(complete), others);
+    assert!(turns > 10, "{turns}");
+}
+
+#[tokio::test]
+async fn a_round_that_panics_is_counted_and_tried_again() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let cycle = cycle(&metrics);
+    let worker = Worker {
+        cycle: &cycle,
+        store: Store::default(),
+        related: &[],
+        queue: &Queue::new(metrics.queue("trap"), Duration::ZERO),
+    };
+    let mut object = DynamicObject::new("a", &cycle.resource);
+    object.metadata.uid = Some("1".to_owned());
+    let first = worker.reconcile(&object).await;
+    let second = worker.reconcile(&object).await;
+    let after = |next| match next {
+        Next::After(time) | Next::Failed(time) => time,
+        Next::OnChange => Duration::ZERO,
+    };
+    assert!(after(first) > Duration::ZERO);
+    assert!(after(second) > after(first), "{first:?}, {second:?}");
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("metrics");
+    for line in [
+        "controller_runtime_reconcile_panics_total{controller=\"trap\"} 2",
+        "controller_runtime_reconcile_total{controller=\"trap\",result=\"error\"} 2",
+        // Twice, and not more often.
+        "lockstep_failing_objects{controller=\"trap\",at_least=\"1\"} 1",
+        "lockstep_failing_objects{controller=\"trap\",at_least=\"3\"} 0",
+    ] {
+        assert!(text.contains(line), "{line} is missing in {text}");
+    }
+}

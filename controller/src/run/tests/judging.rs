@@ -1,0 +1,194 @@
+//! Objects that take long to judge, and what happens meanwhile.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, LazyLock, Mutex, mpsc};
+
+use futures::poll;
+use kube::api::ObjectMeta;
+use shared_validation::{Candidate, Policy, Rule, Rulesets, Severity, Verdict};
+use tokio::task::spawn_blocking;
+
+use super::*;
+use crate::related::Related;
+
+/// While one called `swayed` is judged, another policy comes into force; `long` takes as long as no other is judged;
+/// that `unwanted` is judged is noted.
+#[derive(Deserialize)]
+struct Slow {
+    metadata: ObjectMeta,
+}
+
+static POLICY: LazyLock<CurrentPolicy> = LazyLock::new(CurrentPolicy::default);
+
+static UNWANTED_JUDGED: AtomicBool = AtomicBool::new(false);
+
+static OTHER_JUDGED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+
+impl Kind for Slow {
+    const GROUP: &'static str = "example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Slow";
+
+    fn crd() -> Value {
+        Trap::crd()
+    }
+
+    fn example() -> Value {
+        json!({})
+    }
+
+    fn rules() -> Vec<Rule<Self>> {
+        vec![Rule {
+            id: "slow",
+            sentence: "It takes its time.",
+            severity: Severity::Error,
+            source: "this test",
+            reads: &["metadata.name"],
+            check: |subject, findings| match subject.object.metadata.name.as_deref() {
+                Some("swayed") => POLICY.set(warning()),
+                Some("long") if !is_other_judged() => {
+                    findings.invalid("metadata.name", "long", "nobody else was judged");
+                }
+                Some("long") => {}
+                Some("unwanted") => UNWANTED_JUDGED.store(true, Ordering::Relaxed),
+                _ => {
+                    *OTHER_JUDGED.0.lock().expect("no panic") = true;
+                    OTHER_JUDGED.1.notify_all();
+                }
+            },
+        }]
+    }
+}
+
+fn warning() -> Policy {
+    let file = json!({"rules": {"Slow": {"slow": "warn"}}});
+    let ruleset = Ruleset::<Slow>::compile().expect("it compiles");
+    let rulesets = Rulesets::default().with(Arc::new(ruleset));
+    Policy::read(&file, &rulesets).expect("a policy")
+}
+
+fn is_other_judged() -> bool {
+    let (is_judged, told) = &OTHER_JUDGED;
+    let is_judged = is_judged.lock().expect("no panic");
+    let waited = told.wait_timeout_while(is_judged, Duration::from_secs(20), |it| !*it);
+    *waited.expect("no panic").0
+}
+
+/// Whether a verdict is that nothing is wrong, and what it is told to have been made under and beside.
+type Told = (bool, Policy, Value);
+
+/// Notes what it is told, and knows of other others each time it is asked, as often as it is to.
+#[derive(Default)]
+struct Remembers {
+    told: Mutex<Vec<Told>>,
+    others: Mutex<Vec<Value>>,
+}
+
+#[async_trait]
+impl Reconcile for Remembers {
+    type Kind = Slow;
+
+    fn others(&self, _: &Value, _: Related<'_>) -> Result<Value, ReconcileError> {
+        let mut others = self.others.lock().expect("no panic");
+        Ok(others.pop().unwrap_or_default())
+    }
+
+    fn judged(
+        &self,
+        candidate: &Candidate<'_>,
+        verdict: &Verdict,
+    ) -> serde_json::Map<String, Value> {
+        let policy = candidate.policy.cloned().unwrap_or_default();
+        let others = candidate.others.cloned().unwrap_or_default();
+        let mut told = self.told.lock().expect("no panic");
+        told.push((verdict.is_valid(), policy, others));
+        serde_json::Map::new()
+    }
+
+    async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<Progress, ReconcileError> {
+        Err(ReconcileError::Invalid(Vec::new()))
+    }
+
+    async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+        Ok(Finalized::Gone)
+    }
+}
+
+/// The loop of these, and an object of each of the names.
+fn slow(names: &[&str], policy: &CurrentPolicy) -> (Cycle<Remembers>, Vec<DynamicObject>) {
+    let metrics = Metrics::register(&mut Registry::default());
+    let cycle = cycle_of(Remembers::default(), &metrics, policy.clone());
+    let objects = names.iter().map(|name| {
+        let mut object = DynamicObject::new(name, &cycle.resource);
+        object.metadata.uid = Some((*name).to_owned());
+        object
+    });
+    let objects = objects.collect();
+    (cycle, objects)
+}
+
+/// How the rounds of all end; at once, as by the workers of a loop.
+async fn rounds(cycle: &Cycle<Remembers>, objects: &[DynamicObject]) -> Vec<Next> {
+    let rounds = objects.iter().map(|object| cycle.run(object, &[]));
+    let ended = futures::future::join_all(rounds).await.into_iter();
+    ended.map(|next| next.expect("it ends")).collect()
+}
+
+fn told(cycle: &Cycle<Remembers>) -> Vec<Told> {
+    cycle.reconciler.told.lock().expect("no panic").clone()
+}
+
+#[tokio::test]
+async fn a_verdict_is_told_under_the_policy_that_it_was_made_under() {
+    let (cycle, objects) = slow(&["swayed"], &POLICY);
+    rounds(&cycle, &objects).await;
+    assert_ne!(*POLICY.get(), Policy::default(), "another is in force");
+    assert_eq!(told(&cycle), [(true, Policy::default(), Value::Null)]);
+}
+
+#[tokio::test]
+async fn a_verdict_is_not_told_beside_others_that_are_not_there_any_more() {
+    let (cycle, objects) = slow(&["any"], &CurrentPolicy::default());
+    let (before, now) = (json!("before"), json!("now"));
+    // The last is the first.
+    *cycle.reconciler.others.lock().expect("no panic") = vec![now.clone(), before];
+    assert_eq!(
+        rounds(&cycle, &objects).await,
+        [Next::After(Duration::ZERO)]
+    );
+    assert!(told(&cycle).is_empty());
+    *cycle.reconciler.others.lock().expect("no panic") = vec![now.clone(), now.clone()];
+    rounds(&cycle, &objects).await;
+    assert_eq!(told(&cycle), [(true, Policy::default(), now)]);
+}
+
+#[tokio::test]
+async fn who_takes_long_to_judge_holds_nobody_up() {
+    let (cycle, objects) = slow(&["long", "short"], &CurrentPolicy::default());
+    rounds(&cycle, &objects).await;
+    let valid: Vec<_> = told(&cycle)
+        .iter()
+        .map(|(is_valid, ..)| *is_valid)
+        .collect();
+    assert_eq!(valid, [true; 2]);
+}
+
+#[test]
+fn who_is_not_wanted_any_more_before_it_is_his_turn_is_not_judged() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.max_blocking_threads(1).build();
+    let runtime = runtime.expect("a runtime");
+    runtime.block_on(async {
+        let (release, released) = mpsc::channel::<()>();
+        let before = spawn_blocking(move || released.recv());
+        let (cycle, objects) = slow(&["unwanted"], &CurrentPolicy::default());
+        let mut round = Box::pin(cycle.run(&objects[0], &[]));
+        assert!(poll!(&mut round).is_pending());
+        drop(round);
+        release.send(()).expect("it waits");
+        before.await.expect("no panic").expect("released");
+        // Whatever had its turn by then has had it.
+        spawn_blocking(|| ()).await.expect("no panic");
+        assert!(!UNWANTED_JUDGED.load(Ordering::Relaxed));
+    });
+}

@@ -1,0 +1,306 @@
+//! Who comes before whom.
+
+use super::*;
+
+#[test]
+fn the_elder_keeps_an_address_and_who_holds_it_before() {
+    let old = || pipeline("old", "1", PORT);
+    let new = || pipeline("new", "2", PORT);
+    let runners = anybody();
+    let is = |name: &str| Some(name.to_owned());
+    assert_eq!(blamed(&[new(), old()], &runners), is("old"));
+    assert_eq!(blamed(&[old(), new()], &runners), None);
+    // The elder is to listen where the younger one does.
+    let all = &["VectorAggregator team/all"];
+    let address = &[TCP];
+    let runs = told(new(), true, address, all);
+    assert_eq!(blamed(&[old(), runs.clone()], &runners), is("new"));
+    assert_eq!(blamed(&[runs.clone(), old()], &runners), None);
+    // Others have run it until now, or nobody has.
+    for run_by in [&["VectorAggregator team/other"][..], &[]] {
+        let elsewhere = told(old(), true, address, run_by);
+        assert_eq!(blamed(&[runs.clone(), elsewhere.clone()], &runners), None);
+        assert_eq!(blamed(&[elsewhere, runs.clone()], &runners), is("new"));
+    }
+    // Another runs the younger, and nobody the elder.
+    let elsewhere = told(new(), true, address, &["VectorAggregator team/other"]);
+    assert_eq!(blamed(&[old(), elsewhere.clone()], &runners), is("new"));
+    assert_eq!(blamed(&[elsewhere, old()], &runners), None);
+    // Both have been run by it, before it selected otherwise.
+    let both = [runs, told(old(), true, address, all)];
+    assert_eq!(blamed(&both, &runners), is("old"));
+    // It waits for this address; for another; it is wrong by itself; it was, and has been changed since; it goes.
+    let waits = told(old(), false, address, &[]);
+    assert_eq!(blamed(&[new(), waits], &runners), is("old"));
+    let waits = told(old(), false, &["tcp 0.0.0.0:9001"], &[]);
+    assert_eq!(blamed(&[new(), waits], &runners), None);
+    let faulty = told(old(), false, &[], &[]);
+    assert_eq!(blamed(&[new(), faulty.clone()], &runners), None);
+    assert_eq!(blamed(&[new(), edited(faulty, PORT)], &runners), is("old"));
+    let mut going = old();
+    going["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
+    assert_eq!(blamed(&[new(), going], &runners), None);
+}
+
+#[test]
+fn what_is_changed_goes_on_as_it_was_until_that_is_judged() {
+    let runners = anybody();
+    let is = |name: &str| Some(name.to_owned());
+    // Its component is not known any more.
+    let was = || is("young as it was");
+    let runs = || {
+        told(
+            pipeline("young", "2", PORT),
+            true,
+            &[TCP],
+            &["VectorAggregator team/all"],
+        )
+    };
+    let moved = || edited(runs(), "0.0.0.0:9001");
+    let elder = |address: &str| pipeline("old", "1", address);
+    let younger = || pipeline("younger", "3", "0.0.0.0:9001");
+    // Where it listens it goes on; where it will, it waits as others do.
+    assert_eq!(blamed(&[elder(PORT), moved()], &runners), was());
+    assert_eq!(blamed(&[elder("0.0.0.0:9001"), moved()], &runners), None);
+    assert_eq!(blamed(&[younger(), moved()], &runners), is("young"));
+    // It could not be judged.
+    let mut unclear = moved();
+    unclear["status"]["configCheckResult"] = false.into();
+    unclear["status"]["observedGeneration"] = 2.into();
+    unclear["status"]["LastAppliedPipelineHash"] = Value::Null;
+    assert_eq!(blamed(&[elder(PORT), unclear.clone()], &runners), was());
+    assert_eq!(blamed(&[younger(), unclear.clone()], &runners), None);
+    unclear["status"]["runBy"] = Value::Null;
+    assert_eq!(blamed(&[younger(), unclear.clone()], &runners), None);
+    assert_eq!(
+        blamed(&[pipeline("new", "3", PORT), unclear], &runners),
+        None
+    );
+    // Nobody will.
+    let left = paused(moved());
+    assert_eq!(blamed(&[elder(PORT), left.clone()], &runners), was());
+    assert_eq!(blamed(&[younger(), left], &runners), None);
+    let left = paused(edited(runs(), PORT));
+    assert_eq!(blamed(&[elder(PORT), left], &runners), is("young"));
+    let new = || pipeline("new", "3", PORT);
+    assert_eq!(blamed(&[new(), paused(elder(PORT))], &runners), None);
+    let waits = told(elder(PORT), false, &[TCP], &[]);
+    assert_eq!(blamed(&[new(), waits.clone()], &runners), is("old"));
+    let elsewhere = edited(waits.clone(), "0.0.0.0:9001");
+    assert_eq!(blamed(&[new(), elsewhere], &runners), None);
+    assert_eq!(blamed(&[new(), paused(waits)], &runners), None);
+    assert_eq!(blamed(&[new(), paused(runs())], &runners), is("young"));
+}
+
+#[test]
+fn who_waits_with_one_is_in_nobodys_way_with_another() {
+    let runners = ["a", "b"].map(|run| {
+        let selector = json!({"matchLabels": {run: "yes"}});
+        runner(run, &json!({"selector": selector}))
+    });
+    let run_by = |mut pipeline: Value, all: &[&str]| {
+        let labels = all.iter().map(|run| ((*run).to_owned(), "yes".into()));
+        pipeline["metadata"]["labels"] = Value::Object(labels.collect());
+        pipeline
+    };
+    let both = |pipeline| run_by(pipeline, &["a", "b"]);
+    let waits = |name: &str, age: &str| both(told(pipeline(name, age, PORT), false, &[TCP], &[]));
+    let holds = |run: &str| {
+        let holds = told(
+            pipeline("holds", "3", PORT),
+            true,
+            &[TCP],
+            &[&format!("VectorAggregator team/{run}")],
+        );
+        run_by(holds, &[run])
+    };
+    let new = |run: &str| run_by(pipeline("new", "2", PORT), &[run]);
+    let next = |pipelines: &[Value]| blamed(pipelines, &runners);
+    let is = |name: &str| Some(name.to_owned());
+    let old = || waits("old", "1");
+    assert_eq!(next(&[new("b"), old(), holds("a")]), None);
+    assert_eq!(next(&[new("a"), old(), holds("a")]), is("holds"));
+    // As soon as nobody holds it back it is next, with all who run it.
+    assert_eq!(next(&[new("a"), old()]), is("old"));
+    assert_eq!(next(&[new("b"), old()]), is("old"));
+    let other = || waits("other", "2");
+    assert_eq!(next(&[other(), old()]), is("old"));
+    assert_eq!(next(&[old(), other()]), None);
+    // Of those that wait it is only who could run: the elder with what the eldest leaves.
+    assert_eq!(next(&[both(new("a")), other(), holds("a")]), is("holds"));
+    let third = run_by(waits("third", "1"), &["b"]);
+    assert_eq!(
+        next(&[new("b"), third.clone(), old(), holds("a")]),
+        is("third")
+    );
+    assert_eq!(next(&[third, old(), holds("a")]), None);
+    // What is waited for beside it is held still, as far as is known here.
+    let mut more = told(old(), false, &[TCP, "tcp 0.0.0.0:9001"], &[]);
+    more["spec"]["sources"]["more"] = json!({"type": "vector", "address": "0.0.0.0:9001"});
+    assert_eq!(next(&[new("a"), more]), None);
+}
+
+#[test]
+fn who_waits_for_what_the_runner_needs_is_in_nobodys_way() {
+    let agents = [json!({
+        "kind": "Vector", "metadata": {"name": "a", "namespace": "n"},
+        "spec": {"agent": {"internalMetrics": true}},
+    })];
+    let address = "0.0.0.0:9598";
+    let old = told(
+        on_nodes("old", "1", address),
+        false,
+        &["tcp 0.0.0.0:9598"],
+        &[],
+    );
+    let mut new = pipeline("new", "2", PORT);
+    new["spec"]["sources"]["in"] = json!({"type": "kubernetes_logs"});
+    let exporter = json!({"type": "prometheus_exporter", "address": address, "inputs": ["in"]});
+    new["spec"]["sinks"]["out"] = exporter;
+    assert_eq!(blamed(&[new.clone(), old.clone()], &agents), None);
+    assert_eq!(
+        blamed(&[new.clone(), on_nodes("old", "1", address)], &agents),
+        None
+    );
+    // Who listens does, before that is judged again.
+    let listens = told(
+        on_nodes("old", "1", address),
+        true,
+        &["tcp 0.0.0.0:9598"],
+        &["Vector n/a"],
+    );
+    assert_eq!(blamed(&[new, listens], &agents), Some("old".to_owned()));
+}
+
+#[test]
+fn who_waits_for_what_one_runner_needs_is_not_next_with_another() {
+    let selector = json!({"matchLabels": {"run": "a"}});
+    let runners = [
+        runner(
+            "a",
+            &json!({"api": {"enabled": true}, "selector": selector}),
+        ),
+        runner("b", &json!({})),
+    ];
+    let address = "0.0.0.0:8686";
+    let old = pipeline("old", "1", address);
+    let waits = told(old, false, &["tcp 0.0.0.0:8686"], &[]);
+    let new = || pipeline("new", "2", address);
+    let by = |waits| blamed(&[new(), waits], &runners);
+    assert_eq!(by(labelled(waits.clone(), "a")), None);
+    assert_eq!(by(waits), Some("old".to_owned()));
+}
+
+#[test]
+fn what_is_run_otherwise_goes_on_as_it_was_until_that_is_judged() {
+    let all = &["VectorAggregator team/all"];
+    let runs = told(pipeline("young", "2", PORT), true, &[TCP], all);
+    let mut moved = edited(runs, PORT);
+    moved["spec"]["sources"]["in"] = json!({"type": "prometheus_remote_write", "address": PORT});
+    let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "team"}})];
+    let old = pipeline("old", "1", PORT);
+    for moved in [moved.clone(), paused(moved.clone())] {
+        let by = blamed(&[old.clone(), moved], &anybody());
+        assert_eq!(by, Some("young as it was".to_owned()));
+    }
+    // It does not listen there yet.
+    let elder = on_nodes("old", "1", PORT);
+    assert_eq!(blamed(&[elder, moved.clone()], &agents), None);
+    let younger = on_nodes("new", "3", PORT);
+    assert_eq!(
+        blamed(&[younger.clone(), moved.clone()], &agents),
+        Some("young".to_owned())
+    );
+    assert_eq!(blamed(&[younger, paused(moved.clone())], &agents), None);
+    // Nobody can run both of these.
+    moved["spec"]["sources"]["other"] = json!({"type": "vector", "address": PORT});
+    let by = blamed(&[old, moved], &anybody());
+    assert_eq!(by, Some("young as it was".to_owned()));
+}
+
+#[test]
+fn who_was_only_warned_that_it_could_not_be_judged_is_to_listen() {
+    let mut old = told(pipeline("old", "1", PORT), true, &[], &[]);
+    old["status"]["LastAppliedPipelineHash"] = Value::Null;
+    let new = pipeline("new", "2", PORT);
+    assert_eq!(blamed(&[new, old], &anybody()), Some("old".to_owned()));
+}
+
+#[test]
+fn who_cannot_give_way_is_first_of_those_who_do_not_listen() {
+    let old = || pipeline("old", "1", PORT);
+    let left = paused(told(pipeline("young", "2", PORT), true, &[], &[]));
+    assert_eq!(
+        blamed(&[old(), left.clone()], &anybody()),
+        Some("young".to_owned())
+    );
+    let runs = told(old(), true, &[TCP], &["VectorAggregator team/all"]);
+    assert_eq!(blamed(&[runs, left], &anybody()), None);
+}
+
+#[test]
+fn who_is_run_by_more_than_a_status_tells_of_keeps_his_address() {
+    let names: Vec<_> = (0..=64).map(|at| format!("r{at:03}")).collect();
+    let runners: Vec<_> = names.iter().map(|name| runner(name, &json!({}))).collect();
+    let names: Vec<_> = names
+        .iter()
+        .map(|name| format!("VectorAggregator team/{name}"))
+        .collect();
+    let runs = pipeline("runs", "2", PORT);
+    let shared = shared_by(std::slice::from_ref(&runs), &runners);
+    assert_eq!(run_by(&shared), names[..64]);
+    let run_by: Vec<_> = names[..64].iter().map(String::as_str).collect();
+    let runs = told(runs, true, &[TCP], &run_by);
+    let old = pipeline("old", "1", PORT);
+    assert_eq!(
+        blamed(&[old, runs], &runners[64..]),
+        Some("runs".to_owned())
+    );
+}
+
+#[test]
+fn only_who_is_run_by_the_same_vector_is_in_the_way() {
+    let runners = ["a", "b"].map(|run| {
+        let selector = json!({"matchLabels": {"run": run}});
+        runner(run, &json!({"selector": selector}))
+    });
+    let old = labelled(pipeline("old", "1", PORT), "a");
+    let new = || pipeline("new", "2", PORT);
+    let by = |new, runners: &[Value]| blamed(&[new, old.clone()], runners);
+    assert_eq!(by(labelled(new(), "a"), &runners), Some("old".to_owned()));
+    assert_eq!(by(labelled(new(), "b"), &runners), None);
+    assert_eq!(by(new(), &runners), None);
+    assert_eq!(by(new(), &anybody()), Some("old".to_owned()));
+    assert_eq!(by(labelled(new(), "a"), &[]), None);
+    let mut elsewhere = anybody();
+    elsewhere[0]["metadata"]["namespace"] = "other".into();
+    assert_eq!(by(new(), &elsewhere), None);
+    elsewhere[0]["kind"] = "Vector".into();
+    assert_eq!(by(new(), &elsewhere), None, "agents do not run it");
+    let mut going = anybody();
+    going[0]["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
+    assert_eq!(by(new(), &going), None);
+    // Who loses what it claims is in nobody's way.
+    let third = labelled(pipeline("third", "3", PORT), "b");
+    let both = json!({"matchLabels": {}});
+    let second = labelled(pipeline("second", "2", PORT), "a");
+    let runners = [
+        runners.to_vec(),
+        vec![runner("c", &json!({"selector": both}))],
+    ]
+    .concat();
+    let all = [third, second, old.clone()];
+    assert_eq!(blamed(&all, &runners), Some("old".to_owned()));
+    assert_eq!(blamed(&all, &runners[..2]), None);
+}
+
+#[test]
+fn who_another_operator_found_invalid_is_in_nobodys_way() {
+    let by = |is_valid| {
+        let mut old = pipeline("old", "1", PORT);
+        old["status"] = json!({"configCheckResult": is_valid, "LastAppliedPipelineHash": 1});
+        blamed(&[pipeline("new", "2", PORT), old], &anybody())
+    };
+    assert_eq!(by(false), None);
+    assert_eq!(by(true), Some("old".to_owned()));
+}

@@ -1,0 +1,103 @@
+//! What authors are told, and others of them.
+
+use super::*;
+
+#[test]
+fn who_runs_a_pipeline_is_asked_again_when_its_labels_change() {
+    let faulty = told(pipeline("a", "1", PORT), false, &[], &[]);
+    let (before, claims) = told_of_pipeline(&faulty);
+    let (after, others) = told_of_pipeline(&labelled(faulty.clone(), "it"));
+    assert_ne!(claims, others);
+    assert_eq!(before, after);
+    assert!(
+        before.iter().all(|key| keys(&faulty).contains(key)),
+        "{before:?}"
+    );
+    let other = pipeline("b", "1", PORT);
+    assert!(
+        before.iter().all(|key| !keys(&other).contains(key)),
+        "{before:?}"
+    );
+    assert_eq!(before.len(), 1);
+    let mut nowhere = faulty;
+    nowhere["spec"]["sources"]["in"] = json!({"type": "kafka"});
+    assert!(told_of_pipeline(&nowhere).0.is_empty());
+}
+
+#[test]
+fn what_a_policy_only_warned_of_is_not_held() {
+    let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
+    let shared = shared_by(&pipelines, &anybody());
+    assert_eq!(addresses(&pipelines[0], &shared, true), [TCP]);
+    assert!(addresses(&pipelines[0], &shared, false).is_empty());
+    let alone = shared_by(&pipelines[..1], &anybody());
+    assert_eq!(addresses(&pipelines[0], &alone, false), [TCP]);
+}
+
+#[test]
+fn a_tenant_is_told_of_no_pipeline_that_is_not_in_his_namespace() {
+    let mut old = on_nodes("old", "1", PORT);
+    old["metadata"]["namespace"] = "other".into();
+    let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}})];
+    let mut new = on_nodes("new", "2", PORT);
+    let taken = |new: &Value| shared_by(&[new.clone(), old.clone()], &agents)["taken"].clone();
+    assert_eq!(
+        taken(&new)[0]["by"],
+        "a pipeline that is not of this namespace"
+    );
+    assert_eq!(taken(&new)[0]["runner"], "Vector n/a");
+    new["metadata"]["namespace"] = Value::Null;
+    assert_eq!(
+        taken(&new)[0]["by"],
+        "the source `in` of VectorPipeline other/old"
+    );
+    assert_eq!(taken(&new)[0]["runner"], "Vector n/a");
+}
+
+#[test]
+fn the_rule_names_the_field_and_who_has_the_address() {
+    let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
+    // Of those who run both, the first.
+    let both = [
+        anybody(),
+        vec![runner("another", &json!({})), runner("less", &json!({}))],
+    ]
+    .concat();
+    let shared = shared_by(&pipelines, &both);
+    let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+    let candidate = Candidate::create(&pipelines[0]);
+    assert!(rules.check(&candidate).is_valid(), "by itself");
+    let verdict = rules.check(&candidate.among(&shared));
+    let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is taken by the source `in` of VectorPipeline team/old, and VectorAggregator team/all runs both; listen on another port, or have another run it by the labels that it selects [address-free]";
+    assert_eq!(verdict.message(), expected);
+    assert!(verdict.inherited.is_empty());
+    // What stands is not inherited: others have come.
+    let candidate = Candidate::update(&pipelines[0], &pipelines[0]);
+    assert!(!rules.check(&candidate.among(&shared)).is_valid());
+}
+
+#[test]
+fn what_a_policy_only_warned_of_is_not_inherited() {
+    let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+    let known = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+    let known = Rulesets::default().with(Arc::new(known));
+    let policy = |action: &str| {
+        let rules = json!({"VectorPipeline": {ADDRESS_FREE: action}});
+        Policy::read(&json!({"rules": rules}), &known).expect("a policy")
+    };
+    let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
+    let shared = shared_by(&pipelines, &anybody());
+    let new = &pipelines[0];
+    let (warns, denies) = (policy("warn"), policy("deny"));
+    let warned = rules.check(&Candidate::create(new).under(&warns).among(&shared));
+    assert!(warned.is_valid() && !warned.warnings.is_empty());
+    let accepted = Accepted::of(&warned.object, rules.transition_fields());
+    let accepted = accepted.in_spite_of(&warned.inherited);
+    let candidate = Candidate::update(new, new).since(Some(&accepted));
+    let verdict = rules.check(&candidate.under(&denies).among(&shared));
+    assert!(
+        verdict.message().ends_with("[address-free]"),
+        "{}",
+        verdict.message()
+    );
+}
