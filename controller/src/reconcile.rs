@@ -52,10 +52,19 @@ pub trait Reconcile: Send + Sync + 'static {
             .collect()
     }
 
-    /// Status fields that say where to look for what the object stands for. They are written before
-    /// [`reconcile`](Reconcile::reconcile) is first called.
-    fn identity(&self, _object: &Self::Kind) -> Map<String, Value> {
-        Map::new()
+    /// Returns status fields that identify what the object manages outside the cluster: names, and the account or
+    /// region in which these are to be found. They are written before [`reconcile`](Reconcile::reconcile) is first
+    /// called, so that what it makes can be found again even if this process does not survive the call.
+    ///
+    /// # Errors
+    ///
+    /// They are not known, or not those that the status has: `reconcile` is not called and the status fields stay as
+    /// they are.
+    async fn identity(
+        &self,
+        _request: &SyncRequest<'_, Self::Kind>,
+    ) -> Result<Map<String, Value>, ReconcileError> {
+        Ok(Map::new())
     }
 
     /// What the rules of the kind are told of [others](shared_validation::Subject::others), which only the loop
@@ -160,6 +169,14 @@ pub enum ReconcileError {
     Told {
         /// As in [`Progress`].
         status: Map<String, Value>,
+        /// What has gone wrong.
+        error: Box<ReconcileError>,
+    },
+    /// An error whose cause may go away outside the cluster, where no watch sees it.
+    #[error("{error}")]
+    Recheck {
+        /// When the object is reconciled again.
+        after: Duration,
         /// What has gone wrong.
         error: Box<ReconcileError>,
     },

@@ -240,14 +240,20 @@ impl<R: Reconcile> Round<'_, R> {
     /// Says what has gone wrong, and when the object is looked at again.
     async fn failed(&self, mut status: Status, error: ReconcileError) -> Result<Next, kube::Error> {
         let mut error = error;
-        while let ReconcileError::Told {
-            status: own,
-            error: inner,
-        } = error
-        {
-            status.fields(own);
-            error = *inner;
-        }
+        let mut recheck_after = None;
+        let error = loop {
+            error = match error {
+                ReconcileError::Told { status: own, error } => {
+                    status.fields(own);
+                    *error
+                }
+                ReconcileError::Recheck { after, error } => {
+                    recheck_after = Some(after);
+                    *error
+                }
+                error => break error,
+            };
+        };
         let message = error.to_string();
         let (reason, standing, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
@@ -255,15 +261,16 @@ impl<R: Reconcile> Round<'_, R> {
                 let message = aggregate(&errors);
                 return self.invalid(status, &message, &[], self.backoff()).await;
             }
-            ReconcileError::Invalid(_) | ReconcileError::Told { .. } => {
-                ("Invalid", Standing::Reconciling, self.backoff())
-            }
+            ReconcileError::Invalid(_)
+            | ReconcileError::Told { .. }
+            | ReconcileError::Recheck { .. } => ("Invalid", Standing::Reconciling, self.backoff()),
             // Looked at again all the same: the change may be made outside, where no watch sees it.
             ReconcileError::Permanent { reason, .. } => {
                 let after = match self.deleting_since {
                     Some(_) => LONGEST_WHILE_DELETING,
                     None => announce::RENEW_AFTER,
                 };
+                let after = recheck_after.map_or(after, |recheck| after.min(recheck));
                 (reason, Standing::Stalled, Next::Failed(after))
             }
             ReconcileError::Transient { reason, .. } => {

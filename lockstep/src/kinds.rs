@@ -209,6 +209,11 @@ pub(crate) struct OperatorArgs {
     /// How many of them may come at once.
     #[arg(long = "rds-burst", default_value = "20")]
     rds_burst: NonZeroU32,
+    /// Name of this cluster, which RDS instances are tagged with. Set it where several clusters share an AWS account
+    /// and region: without it, an instance of another cluster counts as one of this cluster's if its object has the same
+    /// namespace and name.
+    #[arg(long, value_name = "NAME")]
+    cluster_name: Option<String>,
     /// How many calls a second the API server gets for the objects that are reconciled. Without this, as many
     /// as its own flow control takes.
     #[arg(long)]
@@ -286,6 +291,7 @@ impl Operators {
             instances: Instances::from_environment(
                 tenure,
                 TokenBucket::new(args.rds_rate, args.rds_burst),
+                args.cluster_name.clone(),
             )
             .await,
             stalls: args.stalls()?,

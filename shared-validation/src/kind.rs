@@ -55,8 +55,9 @@ pub trait Kind: DeserializeOwned + Send + Sync + 'static {
     }
 
     /// Fields to remember when an object is accepted, besides those that a CEL rule compares with
-    /// `oldSelf`: what Rust rules about transitions read, and what decides over destruction. Dotted
-    /// names of scalars; never a secret.
+    /// `oldSelf` (a scalar that has the rule, or one that the rule of its object points to with `fieldPath`):
+    /// what Rust rules about transitions read, and what decides over destruction. Dotted names of scalars; never a
+    /// secret.
     fn remembered_fields() -> &'static [&'static str] {
         &[]
     }

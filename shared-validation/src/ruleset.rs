@@ -18,7 +18,7 @@ use crate::kind::Kind;
 use crate::passing;
 use crate::policy::Policy;
 use crate::rule::Layer;
-use crate::schema::Schema;
+use crate::schema::{Schema, join};
 use crate::settings::Settings;
 use crate::sighting::ClusterCrd;
 use crate::structural::Scale;
@@ -279,8 +279,15 @@ impl<K: Kind> Ruleset<K> {
                 .map(|default| default.field.to_owned()),
         );
         resource.schema.visit_named("", &mut |name, node| {
-            if node.is_scalar() && node.rules.iter().any(|rule| rule.uses_old_self) {
-                transition_fields.insert(name.to_owned());
+            for rule in node.rules.iter().filter(|rule| rule.uses_old_self) {
+                if node.is_scalar() {
+                    transition_fields.insert(name.to_owned());
+                } else if let Some(field) = &rule.field_path
+                    && node.properties.get(field).is_some_and(Schema::is_scalar)
+                {
+                    // A rule of an object compares the field that it points to.
+                    transition_fields.insert(join(name, field));
+                }
             }
         });
         let mut catalogue =

@@ -193,7 +193,8 @@ impl Schema {
     }
 }
 
-fn join(at: &str, name: &str) -> String {
+/// The dotted name of a field of an object that has a dotted name itself.
+pub(crate) fn join(at: &str, name: &str) -> String {
     if at.is_empty() {
         name.to_owned()
     } else {

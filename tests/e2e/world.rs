@@ -26,7 +26,7 @@ pub struct World {
     pub installation: Installation,
     pub rds: aws_sdk_rds::Client,
     pub cluster: Cluster,
-    _moto: Moto,
+    pub moto: Moto,
 }
 
 /// What differs from one test's world to another's.
@@ -100,12 +100,12 @@ impl World {
             .await
             .expect("manifests");
         installation.start(&cluster).await.expect("both processes");
-        let rds = rds(&moto.endpoint()).await;
+        let rds = rds(&moto.endpoint(), "eu-central-1").await;
         let world = Self {
             installation,
             rds,
             cluster,
-            _moto: moto,
+            moto,
         };
         world
             .make_secret(
@@ -198,6 +198,37 @@ impl World {
         });
         seen.await
             .unwrap_or_else(|error| self.fail(&error.to_string()));
+    }
+
+    /// A condition of a database with a reason, once it speaks of the present generation.
+    pub async fn condition_because(&self, name: &str, type_: &str, reason: &str) -> Condition {
+        let databases = self.databases();
+        let what = format!("{name} having {type_} because of {reason}");
+        eventually(&what, async || {
+            let object = databases.get(name).await.ok()?;
+            condition(&object, type_).filter(|c| {
+                c.reason == reason && c.observed_generation == object.metadata.generation
+            })
+        })
+        .await
+        .unwrap_or_else(|error| self.fail(&error.to_string()))
+    }
+
+    /// Waits until an object is gone.
+    pub async fn gone(&self, name: &str) {
+        eventually("the object being gone", async || {
+            (!self.has_database(name).await).then_some(())
+        })
+        .await
+        .unwrap_or_else(|error| self.fail(&error.to_string()));
+    }
+
+    /// The notes of the Warning Events about an object.
+    pub fn warnings(&self, name: &str) -> String {
+        let selector = format!("--field-selector=type=Warning,involvedObject.name={name}");
+        let notes = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
+        self.kubectl(&["get", "events", &selector, "-o", notes])
+            .unwrap_or_else(|error| self.fail(&error))
     }
 
     /// The metrics that a process serves.
@@ -368,10 +399,11 @@ pub fn check(arguments: &[&str], file: &std::path::Path) -> Value {
     })
 }
 
-async fn rds(endpoint: &str) -> aws_sdk_rds::Client {
+/// RDS in a region of a moto server.
+pub async fn rds(endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())
-        .region(Region::new("eu-central-1"))
+        .region(Region::new(region))
         .credentials_provider(Credentials::new("testing", "testing", None, None, "tests"))
         .endpoint_url(endpoint)
         .load()

@@ -93,17 +93,20 @@ impl<R: Reconcile> Round<'_, R> {
         );
         let accepted = Accepted::of(&verdict.object, self.cycle.ruleset.transition_fields());
         status.accept(&accepted.in_spite_of(&verdict.inherited));
-        status.fields(self.cycle.reconciler.identity(&object));
-        // What is about to be done outside must be known even if this process does not live to tell.
-        if status.memory_differs() {
-            self.write(&mut status).await?;
-        }
         let request = SyncRequest {
             parent: &object,
             raw: &verdict.object,
             children: self.observation(),
             related: self.related(),
         };
+        match self.cycle.reconciler.identity(&request).await {
+            Ok(identity) => status.fields(identity),
+            Err(error) => return self.failed(status, error).await,
+        }
+        // What is about to be done outside must be known even if this process does not live to tell.
+        if status.memory_differs() {
+            self.write(&mut status).await?;
+        }
         match self.cycle.reconciler.reconcile(&request).await {
             Ok(progress) => self.settle(status, progress).await,
             Err(error) => self.failed(status, error).await,

@@ -47,7 +47,10 @@ struct Panics;
 impl Reconcile for Panics {
     type Kind = Trap;
 
-    fn identity(&self, _: &Trap) -> serde_json::Map<String, Value> {
+    async fn identity(
+        &self,
+        _: &SyncRequest<'_, Trap>,
+    ) -> Result<serde_json::Map<String, Value>, ReconcileError> {
         panic!("on purpose")
     }
 

@@ -45,6 +45,8 @@ pub struct Installation {
     controller_health_port: u16,
     webhook: Option<Process>,
     controller: Option<Process>,
+    /// Variables of the controller's environment that take precedence over moto's.
+    aws_environment: Vec<(String, String)>,
 }
 
 impl Installation {
@@ -79,6 +81,7 @@ impl Installation {
             controller_health_port: free_port(),
             webhook: None,
             controller: None,
+            aws_environment: Vec::new(),
         })
     }
 
@@ -124,6 +127,17 @@ impl Installation {
         self.start_controller()
     }
 
+    /// Ends the controller's process and starts it with AWS settings of its own, such as `AWS_REGION`, in place of
+    /// those that lead to moto. They replace the ones of an earlier call.
+    pub fn restart_controller_in_aws(&mut self, settings: &[(&str, &str)]) -> Result<(), Error> {
+        self.controller().kill();
+        let settings = settings.iter();
+        self.aws_environment = settings
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        self.start_controller()
+    }
+
     /// Starts the controller's process of another replica.
     pub fn start_other_controller(&self, pod: &str) -> Result<Process, Error> {
         self.start_replica(pod, free_port())
@@ -142,6 +156,7 @@ impl Installation {
             .env_clear()
             .envs(container.env)
             .envs(moto::environment(&self.options.aws_endpoint))
+            .envs(self.aws_environment.iter().cloned())
             .env("KUBECONFIG", &self.kubeconfig);
         let name = if pod == "pod-0" {
             "controller".to_owned()

@@ -9,6 +9,9 @@ use crate::process::{Process, free_port};
 use crate::tools;
 use crate::wait::eventually;
 
+/// The AWS account that moto answers for by default.
+const ACCOUNT: &str = "123456789012";
+
 /// A moto server on loopback. It ends with the value.
 pub struct Moto {
     _process: Process,
@@ -18,6 +21,11 @@ pub struct Moto {
 impl Moto {
     /// Starts a server that knows nothing yet.
     pub async fn start(logs: &Path) -> Result<Self, Error> {
+        Self::start_as(logs, ACCOUNT).await
+    }
+
+    /// Starts a server that answers for another AWS account.
+    pub async fn start_as(logs: &Path, account: &str) -> Result<Self, Error> {
         let server = tools::moto_server()?;
         let port = free_port();
         let process = Process::start(
@@ -25,7 +33,8 @@ impl Moto {
             // Beyond its default of 20 snapshots it fails creates that it has already done.
             Command::new(server)
                 .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-                .env("MOTO_RDS_SNAPSHOT_LIMIT", "100000"),
+                .env("MOTO_RDS_SNAPSHOT_LIMIT", "100000")
+                .env("MOTO_ACCOUNT_ID", account),
             logs,
         )?;
         eventually("moto listening", async || {

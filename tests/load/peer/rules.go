@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,11 +60,25 @@ func judge(old, object *CloudDatabase) (admission.Warnings, error) {
 	if most := wanted.Storage.MaxSizeGib; most != nil && int64(*most)*100 < int64(wanted.Storage.SizeGib)*126 {
 		warnings = append(warnings, "spec.storage.maxSizeGib: less than 26 % above `sizeGib`")
 	}
+	if wanted.Network.PubliclyAccessible {
+		warnings = append(warnings, "spec.network.publiclyAccessible: gives the instance a public IP address")
+	}
+	if isEncrypted(wanted) && slices.ContainsFunc(classesWithoutEncryption, func(prefix string) bool {
+		return strings.HasPrefix(wanted.InstanceClass, prefix)
+	}) {
+		errs = append(errs, field.Invalid(spec.Child("instanceClass"), wanted.InstanceClass, "does not support encryption"))
+	}
 	if len(errs) == 0 {
 		return warnings, nil
 	}
 	kind := groupVersion.WithKind("CloudDatabase").GroupKind()
 	return warnings, apierrors.NewInvalid(kind, object.Name, errs)
+}
+
+var classesWithoutEncryption = []string{"db.m1.", "db.m2.", "db.t1.", "db.t2.micro"}
+
+func isEncrypted(spec *CloudDatabaseSpec) bool {
+	return spec.Encryption.Enabled == nil || *spec.Encryption.Enabled
 }
 
 func judgeChange(spec *field.Path, old, wanted *CloudDatabaseSpec) field.ErrorList {

@@ -27,6 +27,8 @@ type CloudDatabaseSpec struct {
 	Backup             Backup            `json:"backup,omitempty"`
 	MaintenanceWindow  *string           `json:"maintenanceWindow,omitempty"`
 	Port               *int32            `json:"port,omitempty"`
+	Network            Network           `json:"network,omitempty"`
+	Encryption         Encryption        `json:"encryption,omitempty"`
 	DeletionProtection bool              `json:"deletionProtection,omitempty"`
 	DeletionPolicy     string            `json:"deletionPolicy,omitempty"`
 	Tags               map[string]string `json:"tags,omitempty"`
@@ -52,8 +54,20 @@ type SecretSelectors struct {
 }
 
 type Backup struct {
-	RetentionDays int32   `json:"retentionDays,omitempty"`
-	Window        *string `json:"window,omitempty"`
+	RetentionDays      int32   `json:"retentionDays,omitempty"`
+	Window             *string `json:"window,omitempty"`
+	CopyTagsToSnapshot *bool   `json:"copyTagsToSnapshot,omitempty"`
+}
+
+type Network struct {
+	SubnetGroup        *string  `json:"subnetGroup,omitempty"`
+	SecurityGroups     []string `json:"securityGroups,omitempty"`
+	PubliclyAccessible bool     `json:"publiclyAccessible,omitempty"`
+}
+
+type Encryption struct {
+	Enabled *bool   `json:"enabled,omitempty"`
+	KmsKey  *string `json:"kmsKey,omitempty"`
 }
 
 // DeepCopyObject is asked for by the interface; no handler here copies.

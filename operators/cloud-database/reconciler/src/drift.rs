@@ -1,7 +1,7 @@
 //! Where an instance differs from what its object says.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{
@@ -24,6 +24,39 @@ pub(crate) struct Modification {
     pub(crate) maintenance_window: Option<String>,
     pub(crate) port: Option<i32>,
     pub(crate) deletion_protection: Option<bool>,
+    pub(crate) publicly_accessible: Option<bool>,
+    pub(crate) security_groups: Option<Vec<String>>,
+    pub(crate) copy_tags_to_snapshot: Option<bool>,
+}
+
+/// A field with a secure default, which instances may differ in that were made without it.
+const PUBLICLY_ACCESSIBLE: &str = "network.publiclyAccessible";
+const COPY_TAGS_TO_SNAPSHOT: &str = "backup.copyTagsToSnapshot";
+
+/// The fields that an instance has agreed in that was created as the spec says.
+pub(crate) const ENFORCED_AT_CREATION: [&str; 2] = [PUBLICLY_ACCESSIBLE, COPY_TAGS_TO_SNAPSHOT];
+
+/// Returns the fields with a secure default that are kept as the spec says: those in which the instance has agreed with
+/// it, now or before. Where it never has, it was made without them, and a change that nobody asked for could cut off
+/// its clients.
+pub(crate) fn enforced(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    before: &[&str],
+) -> Vec<&'static str> {
+    let agreement = [
+        (
+            PUBLICLY_ACCESSIBLE,
+            instance.publicly_accessible() == Some(spec.network.publicly_accessible),
+        ),
+        (
+            COPY_TAGS_TO_SNAPSHOT,
+            instance.copy_tags_to_snapshot() == Some(spec.backup.copy_tags_to_snapshot),
+        ),
+    ];
+    let kept = agreement.into_iter();
+    let kept = kept.filter(|(field, agrees)| *agrees || before.contains(field));
+    kept.map(|(field, _)| field).collect()
 }
 
 impl Modification {
@@ -47,6 +80,9 @@ impl Modification {
             (self.maintenance_window.is_some(), "maintenanceWindow"),
             (self.port.is_some(), "port"),
             (self.deletion_protection.is_some(), "deletionProtection"),
+            (self.publicly_accessible.is_some(), PUBLICLY_ACCESSIBLE),
+            (self.security_groups.is_some(), "network.securityGroups"),
+            (self.copy_tags_to_snapshot.is_some(), COPY_TAGS_TO_SNAPSHOT),
         ]
         .into_iter()
         .filter_map(|(differs, field)| differs.then_some(field))
@@ -55,8 +91,13 @@ impl Modification {
 }
 
 /// What has to change for the instance to be what the object says. What RDS has already agreed to
-/// change (`PendingModifiedValues`) counts as changed.
-pub(crate) fn between(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Modification {
+/// change (`PendingModifiedValues`) counts as changed. Fields with a secure default have to change only if they are
+/// [enforced].
+pub(crate) fn between(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    enforced: &[&str],
+) -> Modification {
     let pending = instance.pending_modified_values();
     let storage = &spec.storage;
     let class = pending
@@ -130,7 +171,38 @@ pub(crate) fn between(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Modifi
             spec.deletion_protection,
             instance.deletion_protection().unwrap_or_default() == spec.deletion_protection,
         ),
+        publicly_accessible: Some(spec.network.publicly_accessible).filter(|wanted| {
+            enforced.contains(&PUBLICLY_ACCESSIBLE)
+                && instance
+                    .publicly_accessible()
+                    .is_some_and(|is| is != *wanted)
+        }),
+        security_groups: security_groups(spec, instance),
+        copy_tags_to_snapshot: Some(spec.backup.copy_tags_to_snapshot).filter(|wanted| {
+            enforced.contains(&COPY_TAGS_TO_SNAPSHOT)
+                && instance
+                    .copy_tags_to_snapshot()
+                    .is_some_and(|is| is != *wanted)
+        }),
     }
+}
+
+/// The security groups to ask for, where the spec names some and the instance has others. Groups that are being removed
+/// count as removed.
+fn security_groups(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Option<Vec<String>> {
+    let wanted: BTreeSet<_> = spec
+        .network
+        .security_groups
+        .iter()
+        .map(String::as_str)
+        .collect();
+    let actual = instance.vpc_security_groups().iter();
+    let actual = actual.filter(|group| group.status() != Some("removing"));
+    let actual: BTreeSet<_> = actual
+        .filter_map(|group| group.vpc_security_group_id())
+        .collect();
+    let differ = !wanted.is_empty() && wanted != actual;
+    differ.then(|| spec.network.security_groups.clone())
 }
 
 /// The ceiling to ask for; one that equals the allocated size switches autoscaling off.
@@ -144,9 +216,58 @@ fn max_size(storage: &Storage, instance: &DbInstance) -> Option<i32> {
     }
 }
 
-/// What the instance differs in and no change can mend.
-pub(crate) fn beyond_mending(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<String> {
+/// Returns the differences that stay: those that no change can mend, and those in fields that are not [enforced].
+pub(crate) fn beyond_mending(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    enforced: &[&str],
+) -> Vec<String> {
     let mut differences = Vec::new();
+    if instance.publicly_accessible() == Some(!spec.network.publicly_accessible)
+        && !enforced.contains(&PUBLICLY_ACCESSIBLE)
+    {
+        let (is, set) = if spec.network.publicly_accessible {
+            ("not publicly accessible", "true")
+        } else {
+            ("publicly accessible", "false")
+        };
+        differences.push(format!(
+            "it is {is}, as it was created, and is kept so, since clients may depend on it; to have it changed, set PubliclyAccessible to {set} in RDS"
+        ));
+    }
+    if instance.copy_tags_to_snapshot() == Some(!spec.backup.copy_tags_to_snapshot)
+        && !enforced.contains(&COPY_TAGS_TO_SNAPSHOT)
+    {
+        let copies = if spec.backup.copy_tags_to_snapshot {
+            "do not get its tags"
+        } else {
+            "get its tags"
+        };
+        differences.push(format!(
+            "its snapshots {copies}, as it was created, and that is kept; to have it changed, set CopyTagsToSnapshot to {} in RDS",
+            spec.backup.copy_tags_to_snapshot
+        ));
+    }
+    if instance.storage_encrypted() == Some(!spec.encryption.enabled) {
+        let is = if spec.encryption.enabled {
+            "not encrypted"
+        } else {
+            "encrypted"
+        };
+        differences.push(format!(
+            "its storage is {is}, as it was created, and RDS cannot change that"
+        ));
+    }
+    let subnet_group = instance.db_subnet_group();
+    if let Some(wanted) = &spec.network.subnet_group
+        && let Some(actual) = subnet_group.and_then(|group| group.db_subnet_group_name())
+        // RDS keeps the names in lower case.
+        && !wanted.eq_ignore_ascii_case(actual)
+    {
+        differences.push(format!(
+            "it is in the subnet group '{actual}' and is not moved to '{wanted}'"
+        ));
+    }
     if let (Some(wanted), Some(actual)) = (&spec.credentials.username, instance.master_username())
         && wanted != actual
     {
@@ -164,7 +285,7 @@ pub(crate) fn beyond_mending(spec: &CloudDatabaseSpec, instance: &DbInstance) ->
 
 /// The tags that the instance lacks or has with another value. Tags that others have put there stay.
 pub(crate) fn missing_tags(
-    spec: &CloudDatabaseSpec,
+    kept: BTreeMap<String, String>,
     instance: &DbInstance,
 ) -> BTreeMap<String, String> {
     let has = |key: &str, value: &str| {
@@ -173,10 +294,8 @@ pub(crate) fn missing_tags(
             .iter()
             .any(|tag| tag.key() == Some(key) && tag.value() == Some(value))
     };
-    let missing = spec.tags.iter().filter(|(key, value)| !has(key, value));
-    missing
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    let kept = kept.into_iter();
+    kept.filter(|(key, value)| !has(key, value)).collect()
 }
 
 fn wanted<T>(value: T, stands: bool) -> Option<T> {
@@ -186,8 +305,10 @@ fn wanted<T>(value: T, stands: bool) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aws_sdk_rds::types::{Endpoint, PendingModifiedValues, Tag};
-    use cloud_database_rules::{Backup, Credentials, DeletionPolicy, Engine};
+    use aws_sdk_rds::types::{
+        DbSubnetGroup, Endpoint, PendingModifiedValues, Tag, VpcSecurityGroupMembership,
+    };
+    use cloud_database_rules::{Backup, Credentials, DeletionPolicy, Encryption, Engine, Network};
 
     fn spec() -> CloudDatabaseSpec {
         CloudDatabaseSpec {
@@ -211,6 +332,8 @@ mod tests {
             backup: Backup::default(),
             maintenance_window: None,
             port: Some(5432),
+            network: Network::default(),
+            encryption: Encryption::default(),
             deletion_protection: false,
             deletion_policy: DeletionPolicy::Snapshot,
             tags: Default::default(),
@@ -231,7 +354,7 @@ mod tests {
 
     #[test]
     fn an_instance_as_the_object_says_needs_no_change() {
-        assert!(between(&spec(), &instance().build()).is_empty());
+        assert!(between(&spec(), &instance().build(), &[]).is_empty());
     }
 
     #[test]
@@ -242,6 +365,7 @@ mod tests {
                 .db_instance_class("db.m5.large")
                 .multi_az(true)
                 .build(),
+            &[],
         );
         assert_eq!(change.fields(), ["instanceClass", "multiAz"]);
     }
@@ -254,7 +378,7 @@ mod tests {
             .allocated_storage(300)
             .max_allocated_storage(500)
             .build();
-        assert!(between(&spec, &grown).is_empty());
+        assert!(between(&spec, &grown, &[]).is_empty());
     }
 
     #[test]
@@ -266,7 +390,11 @@ mod tests {
             iops: Some(2000),
             ..spec.storage
         };
-        let change = between(&spec, &instance().storage_type("io1").iops(2000).build());
+        let change = between(
+            &spec,
+            &instance().storage_type("io1").iops(2000).build(),
+            &[],
+        );
         assert_eq!((change.size_gib, change.iops), (Some(200), Some(2000)));
     }
 
@@ -279,14 +407,14 @@ mod tests {
             .db_instance_class("db.m5.large")
             .pending_modified_values(pending)
             .build();
-        assert!(between(&spec(), &instance).is_empty());
+        assert!(between(&spec(), &instance, &[]).is_empty());
     }
 
     #[test]
     fn versions_are_compared_by_component() {
         let mut spec = spec();
         spec.engine_version = Some("16.10".to_owned());
-        let change = between(&spec, &instance().engine_version("16.1").build());
+        let change = between(&spec, &instance().engine_version("16.1").build(), &[]);
         assert_eq!(change.fields(), ["engineVersion"]);
     }
 
@@ -302,7 +430,7 @@ mod tests {
             .tag_list(tag("stage", "prod"))
             .tag_list(tag("cost", "1"));
         assert_eq!(
-            missing_tags(&spec, &instance.build()),
+            missing_tags(spec.tags, &instance.build()),
             [("team".to_owned(), "shop".to_owned())].into()
         );
     }
@@ -312,9 +440,9 @@ mod tests {
         let mut spec = spec();
         spec.engine_version = Some("16.4".to_owned());
         let raised = instance().engine_version("16.6").build();
-        assert!(between(&spec, &raised).is_empty());
+        assert!(between(&spec, &raised, &[]).is_empty());
         assert_eq!(
-            beyond_mending(&spec, &raised),
+            beyond_mending(&spec, &raised, &[]),
             ["it runs version 16.6 and cannot go back to 16.4"]
         );
     }
@@ -323,10 +451,82 @@ mod tests {
     fn a_ceiling_that_is_taken_away_switches_autoscaling_off() {
         let instance = instance().max_allocated_storage(500);
         assert_eq!(
-            between(&spec(), &instance.clone().build()).max_size_gib,
+            between(&spec(), &instance.clone().build(), &[]).max_size_gib,
             Some(100)
         );
         let off = instance.max_allocated_storage(100).build();
-        assert!(between(&spec(), &off).is_empty());
+        assert!(between(&spec(), &off, &[]).is_empty());
+    }
+
+    #[test]
+    fn what_has_a_secure_default_is_changed_only_where_it_has_agreed_before() {
+        let spec = spec();
+        let made_before = instance()
+            .publicly_accessible(true)
+            .copy_tags_to_snapshot(false)
+            .storage_encrypted(false)
+            .build();
+        let enforced_then = enforced(&spec, &made_before, &[]);
+        assert_eq!(enforced_then, [""; 0]);
+        assert!(between(&spec, &made_before, &enforced_then).is_empty());
+        let kept = beyond_mending(&spec, &made_before, &enforced_then).join("; ");
+        for part in [
+            "publicly accessible",
+            "do not get its tags",
+            "not encrypted",
+        ] {
+            assert!(kept.contains(part), "{kept}");
+        }
+
+        let enforced_later = enforced(&spec, &made_before, &ENFORCED_AT_CREATION);
+        assert_eq!(enforced_later, ENFORCED_AT_CREATION);
+        let change = between(&spec, &made_before, &enforced_later);
+        assert_eq!(change.publicly_accessible, Some(false));
+        assert_eq!(change.copy_tags_to_snapshot, Some(true));
+        let kept = beyond_mending(&spec, &made_before, &enforced_later);
+        assert_eq!(kept.len(), 1, "encryption cannot be changed: {kept:?}");
+
+        let as_the_spec_says = instance()
+            .publicly_accessible(false)
+            .copy_tags_to_snapshot(true)
+            .build();
+        let agreed = enforced(&spec, &as_the_spec_says, &[]);
+        assert_eq!(agreed, ENFORCED_AT_CREATION);
+    }
+
+    #[test]
+    fn security_groups_are_changed_where_the_spec_names_some() {
+        let group = |id: &str, status: &str| {
+            VpcSecurityGroupMembership::builder()
+                .vpc_security_group_id(id)
+                .status(status)
+                .build()
+        };
+        let instance = instance()
+            .vpc_security_groups(group("sg-1", "active"))
+            .vpc_security_groups(group("sg-2", "adding"))
+            .vpc_security_groups(group("sg-3", "removing"))
+            .build();
+        let asked = |groups: &[&str]| {
+            let mut spec = spec();
+            spec.network.security_groups = groups.iter().map(|id| (*id).to_owned()).collect();
+            between(&spec, &instance, &[]).security_groups
+        };
+        assert_eq!(asked(&[]), None);
+        assert_eq!(asked(&["sg-2", "sg-1"]), None);
+        assert_eq!(asked(&["sg-1"]), Some(vec!["sg-1".to_owned()]));
+    }
+
+    #[test]
+    fn a_subnet_group_is_compared_as_rds_keeps_its_name() {
+        let group = DbSubnetGroup::builder().db_subnet_group_name("databases");
+        let instance = instance().db_subnet_group(group.build()).build();
+        let kept = |name: &str| {
+            let mut spec = spec();
+            spec.network.subnet_group = Some(name.to_owned());
+            beyond_mending(&spec, &instance, &[])
+        };
+        assert_eq!(kept("Databases"), [""; 0]);
+        assert_eq!(kept("others").len(), 1);
     }
 }

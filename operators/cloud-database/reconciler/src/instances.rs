@@ -1,4 +1,4 @@
-//! RDS instances: the four calls that the operator makes, and what their errors mean.
+//! RDS instances: the calls that the operator makes, and the meaning of their errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use aws_config::timeout::TimeoutConfig;
 use aws_sdk_rds::Client;
 use aws_sdk_rds::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
-use aws_sdk_rds::types::{DbInstance, Tag};
+use aws_sdk_rds::types::DbInstance;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
 use controller::{ReconcileError, Tenure, TokenBucket};
 
+use crate::account::Account;
 use crate::credentials::MasterUser;
 use crate::drift::Modification;
+use crate::location::Location;
+use crate::tags;
 
-/// The tag that says whose an instance is: the UID of its object.
-pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
-
-/// The tag that says so to people: `namespace/name` of the object.
-const OBJECT_TAG: &str = "database.example.com/object";
+/// The most records that a page of `DescribeDBInstances` has.
+const PAGE_SIZE: i32 = 100;
 
 /// RDS answers within seconds; beyond this a reply is lost. Less than what is left of a lease that is renewed
 /// in time.
@@ -31,6 +31,10 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Instances {
     client: Client,
+    account: Account,
+    region: Option<String>,
+    /// Tells the instances of this cluster from those of others in the same account.
+    cluster_name: Option<String>,
     tenure: Tenure,
     calls: TokenBucket,
 }
@@ -46,8 +50,13 @@ impl Instances {
     /// The API as the environment configures it: region, credentials and endpoint come from where AWS
     /// tools take them.
     ///
-    /// Nothing is written that might be carried out after the tenure has ended, and every call takes a token.
-    pub async fn from_environment(tenure: Tenure, calls: TokenBucket) -> Self {
+    /// Nothing is written that might be carried out after the tenure has ended, and every call takes a token. Instances
+    /// are tagged with the name of the cluster, if it has one.
+    pub async fn from_environment(
+        tenure: Tenure,
+        calls: TokenBucket,
+        cluster_name: Option<String>,
+    ) -> Self {
         let http = Builder::new()
             .tls_provider(Provider::Rustls(CryptoMode::Ring))
             .build_https();
@@ -59,11 +68,40 @@ impl Instances {
             .timeout_config(timeouts)
             .load()
             .await;
+        let (account, config) = Account::of(config);
         Self {
             client: Client::new(&config),
+            account,
+            region: config.region().map(ToString::to_string),
+            cluster_name,
             tenure,
             calls,
         }
+    }
+
+    /// Returns the region and account that this process works in.
+    pub(crate) async fn location(&self) -> Result<Location, ReconcileError> {
+        let region = self.region.clone().ok_or(ReconcileError::Permanent {
+            reason: "RegionUnknown",
+            message:
+                "the controller has no AWS region; set AWS_REGION, by the ConfigMap `lockstep-aws`"
+                    .to_owned(),
+        })?;
+        let account_id = self.account.id().await.map_err(|error| {
+            let error = CallError::from(error);
+            ReconcileError::Transient {
+                reason: "AccountUnknown",
+                message: format!(
+                    "STS GetCallerIdentity, by which the controller learns its AWS account, failed; RDS was not called: {}",
+                    error.message
+                ),
+            }
+        })?;
+        Ok(Location { region, account_id })
+    }
+
+    pub(crate) fn cluster_name(&self) -> Option<&str> {
+        self.cluster_name.as_deref()
     }
 
     /// Waits for its turn; whether a call that writes would then end while nobody else can lead.
@@ -94,6 +132,44 @@ impl Instances {
         }
     }
 
+    /// Returns the instances that were made for earlier objects of the same namespace and name, except those that RDS is
+    /// deleting. RDS has no filter by tags: all instances of the region are listed.
+    pub(crate) async fn of_earlier_objects(
+        &self,
+        object: &CloudDatabase,
+    ) -> Result<Vec<DbInstance>, CallError> {
+        let mut found = Vec::new();
+        let mut marker = None;
+        loop {
+            self.calls.take().await;
+            let call = self.client.describe_db_instances();
+            let call = call.max_records(PAGE_SIZE).set_marker(marker);
+            let page = call.send().await?;
+            let instances = page.db_instances.unwrap_or_default().into_iter();
+            found.extend(instances.filter(|instance| {
+                instance.db_instance_status() != Some("deleting")
+                    && tags::is_of_earlier_object(instance, object, self.cluster_name())
+            }));
+            marker = page.marker;
+            if marker.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Returns whether a snapshot exists, or is being taken.
+    pub(crate) async fn has_snapshot(&self, id: &str) -> Result<bool, CallError> {
+        self.calls.take().await;
+        let call = self.client.describe_db_snapshots();
+        match call.db_snapshot_identifier(id).send().await {
+            Ok(answer) => Ok(!answer.db_snapshots.unwrap_or_default().is_empty()),
+            Err(error) => match CallError::from(error) {
+                error if error.is("DBSnapshotNotFound") => Ok(false),
+                error => Err(error),
+            },
+        }
+    }
+
     /// Asks for a new instance, owned by the object.
     pub(crate) async fn create(
         &self,
@@ -104,6 +180,8 @@ impl Instances {
         self.may_write().await?;
         let spec = &object.spec;
         let storage = &spec.storage;
+        let network = &spec.network;
+        let groups = &network.security_groups;
         let answer = self
             .client
             .create_db_instance()
@@ -126,8 +204,15 @@ impl Instances {
             .set_preferred_backup_window(spec.backup.window.clone())
             .set_preferred_maintenance_window(spec.maintenance_window.clone())
             .set_port(spec.port)
+            .set_db_subnet_group_name(network.subnet_group.clone())
+            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
+            // RDS' own defaults are an instance that is public, in the default VPC, and not encrypted.
+            .publicly_accessible(network.publicly_accessible)
+            .storage_encrypted(spec.encryption.enabled)
+            .set_kms_key_id(spec.encryption.kms_key.clone())
+            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
             .deletion_protection(spec.deletion_protection)
-            .set_tags(Some(tags(object)))
+            .set_tags(Some(tags::at_creation(object, self.cluster_name())))
             .send()
             .await?;
         answer.db_instance.ok_or_else(CallError::empty)
@@ -164,6 +249,9 @@ impl Instances {
             .set_preferred_maintenance_window(change.maintenance_window.clone())
             .set_db_port_number(change.port)
             .set_deletion_protection(change.deletion_protection)
+            .set_publicly_accessible(change.publicly_accessible)
+            .set_vpc_security_group_ids(change.security_groups.clone())
+            .set_copy_tags_to_snapshot(change.copy_tags_to_snapshot)
             .send()
             .await?;
         answer.db_instance.ok_or_else(CallError::empty)
@@ -176,7 +264,8 @@ impl Instances {
         tags: &BTreeMap<String, String>,
     ) -> Result<(), CallError> {
         self.may_write().await?;
-        let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
+        let tags = tags.iter();
+        let tags = tags.map(|(key, value)| tags::tag(key, value)).collect();
         self.client
             .add_tags_to_resource()
             .resource_name(arn)
@@ -214,25 +303,6 @@ fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
     spec.engine_version
         .as_deref()
         .is_some_and(|version| version.split('.').count() > major)
-}
-
-fn tags(object: &CloudDatabase) -> Vec<Tag> {
-    let metadata = &object.metadata;
-    let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    let name = metadata.name.as_deref().unwrap_or_default();
-    let mut tags: Vec<_> = object
-        .spec
-        .tags
-        .iter()
-        .map(|(key, value)| tag(key, value))
-        .collect();
-    tags.push(tag(OWNER_TAG, metadata.uid.as_deref().unwrap_or_default()));
-    tags.push(tag(OBJECT_TAG, &format!("{namespace}/{name}")));
-    tags
-}
-
-fn tag(key: &str, value: &str) -> Tag {
-    Tag::builder().key(key).value(value).build()
 }
 
 impl CallError {
@@ -304,13 +374,39 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn nothing_is_asked_of_rds_where_the_region_is_not_known() {
+        let config = aws_config::SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .build();
+        let (account, config) = Account::of(config);
+        let instances = Instances {
+            client: Client::new(&config),
+            account,
+            region: None,
+            cluster_name: None,
+            tenure: Tenure::unlimited(),
+            calls: TokenBucket::unlimited(),
+        };
+        let error = instances.location().await.expect_err("no region");
+        let is_so = matches!(&error, ReconcileError::Permanent { reason, .. } if *reason == "RegionUnknown");
+        assert!(is_so, "{error:?}");
+    }
+
+    #[tokio::test]
     async fn nothing_is_written_that_could_be_carried_out_after_the_lease() {
         // Without a region, a call that is sent says so.
         let config = aws_sdk_rds::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
+        let sdk_config = aws_config::SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .build();
+        let (account, _) = Account::of(sdk_config);
         let instances = |tenure| Instances {
             client: Client::from_conf(config.clone()),
+            account: account.clone(),
+            region: None,
+            cluster_name: None,
             tenure,
             calls: TokenBucket::unlimited(),
         };

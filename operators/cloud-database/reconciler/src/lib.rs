@@ -2,12 +2,18 @@
 
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
+mod account;
+mod creation;
 mod credentials;
 mod deletion;
 mod drift;
+mod finalization;
 mod instances;
+mod location;
 mod reconciler;
+mod record;
 mod standing;
+mod tags;
 
 pub use instances::Instances;
 pub use reconciler::{CloudDatabaseReconciler, Timing};

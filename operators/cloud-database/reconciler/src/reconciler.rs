@@ -1,4 +1,5 @@
-//! The operator's two steps: keep the instance as the object says, and end it with the object.
+//! The operator: keeps an instance as its object says. [Creation](crate::creation) and
+//! [finalization](crate::finalization) have files of their own.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,16 +7,15 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{CloudDatabase, DeletionPolicy, FINALIZER};
+use cloud_database_rules::{CloudDatabase, FINALIZER};
 use controller::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, SyncRequest};
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use crate::credentials;
-use crate::deletion;
 use crate::drift::{self, Modification};
-use crate::instances::{Instances, OWNER_TAG};
-use crate::standing;
+use crate::instances::Instances;
+use crate::record::Record;
+use crate::tags::{self, OWNER_TAG};
 
 /// How often RDS is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -44,23 +44,18 @@ impl Default for Timing {
 /// # Guarantees
 ///
 /// One instance an object, whatever is lost or repeated: its identifier is made of the object's UID,
-/// and it carries the UID as a tag. An instance without that tag is never touched.
+/// and it carries the UID as a tag. An instance without that tag is never touched. One that belongs to another region or
+/// account is not looked for here, and one that RDS has shown and does not know any more is not replaced unless the
+/// object's author says so.
 pub struct CloudDatabaseReconciler {
-    client: Client,
-    instances: Instances,
-    timing: Timing,
+    pub(crate) client: Client,
+    pub(crate) instances: Instances,
+    pub(crate) timing: Timing,
     /// What was last asked of RDS for each instance. A change that RDS agrees to and does not make is
     /// not asked for without end.
     asked: Mutex<HashMap<String, (Modification, Instant)>>,
-    /// What has been seen of instances whose objects are being deleted.
-    leaving: Mutex<HashMap<String, Presence>>,
-}
-
-/// What this process has seen of an instance.
-#[derive(Clone, Copy)]
-enum Presence {
-    Seen,
-    MissingSince(Instant),
+    /// Instances that RDS has never shown, of objects that are being deleted: the time of the first look.
+    unseen_since: Mutex<HashMap<String, Instant>>,
 }
 
 /// How long a change that RDS has agreed to may take to show before it is asked for again.
@@ -88,9 +83,6 @@ const BROKEN: &[&str] = &[
     "incompatible-restore",
 ];
 
-/// States in which RDS takes no final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
-const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
-
 impl CloudDatabaseReconciler {
     /// An operator that reads Secrets with `client` and keeps `instances`.
     pub fn new(client: Client, instances: Instances, timing: Timing) -> Self {
@@ -99,32 +91,7 @@ impl CloudDatabaseReconciler {
             instances,
             timing,
             asked: Mutex::default(),
-            leaving: Mutex::default(),
-        }
-    }
-
-    async fn create(&self, id: &str, object: &CloudDatabase) -> Result<Progress, ReconcileError> {
-        standing::require(&self.client, object).await?;
-        let user = credentials::read(&self.client, object).await?;
-        match self.instances.create(id, object, &user).await {
-            Ok(instance) => {
-                tracing::info!(instance = id, "asked RDS for a new instance");
-                Ok(self.waiting(id, instance.db_instance_status().unwrap_or("creating")))
-            }
-            // An earlier call was applied and its reply lost.
-            Err(error) if error.is("DBInstanceAlreadyExists") => {
-                match self.instances.describe(id).await? {
-                    Some(instance) => {
-                        require_ours(&instance, id, object.uid().as_deref())?;
-                        Ok(self.waiting(id, instance.db_instance_status().unwrap_or("creating")))
-                    }
-                    None => Err(ReconcileError::Transient {
-                        reason: "InstanceUnseen",
-                        message: format!("RDS knows the instance '{id}' and does not show it yet"),
-                    }),
-                }
-            }
-            Err(error) => Err(error.into()),
+            unseen_since: Mutex::default(),
         }
     }
 
@@ -133,16 +100,17 @@ impl CloudDatabaseReconciler {
         id: &str,
         object: &CloudDatabase,
         instance: &DbInstance,
+        enforced: &[&str],
     ) -> Result<Progress, ReconcileError> {
         let phase = instance.db_instance_status().unwrap_or_default();
-        let mut remarks = drift::beyond_mending(&object.spec, instance);
+        let mut remarks = drift::beyond_mending(&object.spec, instance, enforced);
         let mut soon = phase != "available";
         if soon {
             remarks.push(format!("RDS reports it as '{phase}'"));
         }
         if TAKING_CHANGES.contains(&phase) {
             self.add_tags(object, instance).await?;
-            let change = drift::between(&object.spec, instance);
+            let change = drift::between(&object.spec, instance, enforced);
             if change.is_empty() {
                 self.forget(id);
             } else {
@@ -167,7 +135,8 @@ impl CloudDatabaseReconciler {
         object: &CloudDatabase,
         instance: &DbInstance,
     ) -> Result<(), ReconcileError> {
-        let missing = drift::missing_tags(&object.spec, instance);
+        let kept = tags::kept(object, self.instances.cluster_name());
+        let missing = drift::missing_tags(kept, instance);
         match instance.db_instance_arn() {
             Some(arn) if !missing.is_empty() => Ok(self.instances.tag(arn, &missing).await?),
             _ => Ok(()),
@@ -202,20 +171,15 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// Whether an instance that RDS does not know counts as gone.
-    fn is_gone(&self, id: &str, deleted: &Deleted<'_>) -> bool {
-        // Written before RDS was first asked for anything.
-        if deleted.object.pointer("/status/instanceId").is_none() {
-            return true;
-        }
-        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
-        match *leaving
-            .entry(id.to_owned())
-            .or_insert(Presence::MissingSince(Instant::now()))
-        {
-            Presence::Seen => true,
-            Presence::MissingSince(since) => since.elapsed() >= self.timing.settle,
-        }
+    /// Returns whether an instance that RDS has never shown has been looked for long enough: a creation whose answer was
+    /// lost may still be carried out.
+    pub(crate) fn stays_unseen(&self, id: &str) -> bool {
+        let mut unseen = self
+            .unseen_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let since = unseen.entry(id.to_owned()).or_insert_with(Instant::now);
+        since.elapsed() >= self.timing.settle
     }
 
     fn available(&self, id: &str, instance: &DbInstance, message: String) -> Progress {
@@ -244,7 +208,7 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    fn waiting(&self, id: &str, phase: &str) -> Progress {
+    pub(crate) fn waiting(&self, id: &str, phase: &str) -> Progress {
         let message = format!("RDS reports the instance as '{phase}'");
         Progress {
             status: status(id, phase, &message),
@@ -270,13 +234,8 @@ impl CloudDatabaseReconciler {
         asked.insert(id.to_owned(), (change, Instant::now()));
     }
 
-    fn note_seen(&self, id: &str) {
-        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
-        leaving.insert(id.to_owned(), Presence::Seen);
-    }
-
-    fn forget(&self, id: &str) {
-        self.leaving
+    pub(crate) fn forget(&self, id: &str) {
+        self.unseen_since
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(id);
@@ -295,11 +254,18 @@ impl Reconcile for CloudDatabaseReconciler {
         Some(FINALIZER)
     }
 
-    fn identity(&self, object: &CloudDatabase) -> Map<String, Value> {
-        let id = identifier(object.uid().as_deref()).ok();
-        id.map(|id| ("instanceId".to_owned(), json!(id)))
-            .into_iter()
-            .collect()
+    async fn identity(
+        &self,
+        request: &SyncRequest<'_, CloudDatabase>,
+    ) -> Result<Map<String, Value>, ReconcileError> {
+        let id = identifier(request.parent().uid().as_deref())?;
+        let location = self.instances.location().await?;
+        location.require(&id, &Record::of(request.raw_parent()))?;
+        Ok(fields([
+            ("instanceId", json!(id)),
+            ("region", json!(location.region)),
+            ("accountId", json!(location.account_id)),
+        ]))
     }
 
     async fn reconcile(
@@ -309,102 +275,47 @@ impl Reconcile for CloudDatabaseReconciler {
         let object = request.parent();
         let uid = object.uid();
         let id = identifier(uid.as_deref())?;
+        let record = Record::of(request.raw_parent());
         let Some(instance) = self.instances.describe(&id).await? else {
-            return self.create(&id, object).await;
+            return self.create(&id, object, &record).await;
         };
         require_ours(&instance, &id, uid.as_deref())?;
+        let enforced = drift::enforced(&object.spec, &instance, &record.enforced_fields);
+        let mut observed = observed(&instance);
+        observed.insert("enforcedFields".to_owned(), json!(enforced));
         let phase = instance.db_instance_status().unwrap_or_default();
-        if SERVING.contains(&phase) {
-            return self.serve(&id, object, &instance).await;
-        }
-        if BROKEN.contains(&phase) {
-            return Err(ReconcileError::Permanent {
+        let done = if SERVING.contains(&phase) {
+            self.serve(&id, object, &instance, &enforced).await
+        } else if BROKEN.contains(&phase) {
+            Err(ReconcileError::Permanent {
                 reason: "InstanceBroken",
                 message: format!(
                     "RDS reports the instance '{id}' as '{phase}'; see its events in RDS"
                 ),
-            });
+            })
+        } else {
+            // Any other state passes, also one that is not known here.
+            Ok(self.waiting(&id, phase))
+        };
+        match done {
+            Ok(mut progress) => {
+                progress.status.extend(observed);
+                Ok(progress)
+            }
+            Err(error) => Err(ReconcileError::Told {
+                status: observed,
+                error: Box::new(error),
+            }),
         }
-        // Any other state passes, also one that is not known here.
-        Ok(self.waiting(&id, phase))
     }
 
     async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        let uid = deleted
-            .object
-            .pointer("/metadata/uid")
-            .and_then(Value::as_str);
-        let id = identifier(uid)?;
-        let policy = deletion::policy(deleted);
-        if policy == DeletionPolicy::Retain {
-            return Ok(Finalized::Kept(format!(
-                "the RDS instance '{id}' stays, as the deletion policy Retain says"
-            )));
-        }
-        let Some(instance) = self.instances.describe(&id).await? else {
-            if self.is_gone(&id, deleted) {
-                self.forget(&id);
-                return Ok(Finalized::Gone);
-            }
-            return Ok(Finalized::Waiting(self.waiting(&id, "unseen")));
-        };
-        require_ours(&instance, &id, uid)?;
-        self.note_seen(&id);
-        let phase = instance.db_instance_status().unwrap_or_default();
-        if phase == "deleting" {
-            return Ok(Finalized::Waiting(self.waiting(&id, phase)));
-        }
-        if instance.deletion_protection() == Some(true) {
-            if !deletion::lifts_protection(deleted) {
-                return Err(ReconcileError::Permanent {
-                    reason: "DeletionProtected",
-                    message: "the instance is protected; set `spec.deletionProtection` to false to let it go".to_owned(),
-                });
-            }
-            let lift = Modification {
-                deletion_protection: Some(false),
-                ..Modification::default()
-            };
-            self.instances.modify(&id, &lift).await?;
-            return Ok(Finalized::Waiting(self.waiting(&id, phase)));
-        }
-        let wants_snapshot = policy == DeletionPolicy::Snapshot;
-        if wants_snapshot && WITHOUT_SNAPSHOT.contains(&phase) {
-            return Err(ReconcileError::Permanent {
-                reason: "NoFinalSnapshot",
-                message: format!(
-                    "RDS reports the instance '{id}' as '{phase}' and takes no final snapshot of it; set `spec.deletionPolicy` to Retain and remove the instance by hand"
-                ),
-            });
-        }
-        let snapshot = wants_snapshot.then(|| format!("{id}-final"));
-        let mut answer = self.instances.delete(&id, snapshot).await;
-        // Left by a deletion that failed after it; another one is taken, never none.
-        if answer
-            .as_ref()
-            .is_err_and(|error| error.is("DBSnapshotAlreadyExists"))
-        {
-            answer = self
-                .instances
-                .delete(&id, Some(format!("{id}-final-{}", deletion_time(deleted))))
-                .await;
-        }
-        match answer {
-            Ok(()) => tracing::info!(instance = id, ?policy, "asked RDS to delete the instance"),
-            Err(error) if error.is("DBInstanceNotFound") => {}
-            // Busy; RDS takes the call once it is not.
-            Err(error) if error.is("InvalidDBInstanceState") => {
-                return Ok(Finalized::Waiting(self.waiting(&id, phase)));
-            }
-            Err(error) => return Err(error.into()),
-        }
-        // Accepted is not gone: the next round confirms it.
-        Ok(Finalized::Waiting(self.waiting(&id, "deleting")))
+        self.end(deleted).await
     }
 }
 
 /// The identifier of an object's instance: at most 63 letters, digits and hyphens, first a letter.
-fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
+pub(crate) fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
     match uid {
         Some(uid) if !uid.is_empty() => Ok(format!("cdb-{}", uid.to_lowercase())),
         _ => Err(ReconcileError::Permanent {
@@ -414,20 +325,12 @@ fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
     }
 }
 
-/// The digits of the time at which the object's deletion began.
-fn deletion_time(deleted: &Deleted<'_>) -> String {
-    let time = deleted
-        .object
-        .pointer("/metadata/deletionTimestamp")
-        .and_then(Value::as_str);
-    time.unwrap_or_default()
-        .chars()
-        .filter(char::is_ascii_digit)
-        .collect()
-}
-
-fn require_ours(instance: &DbInstance, id: &str, uid: Option<&str>) -> Result<(), ReconcileError> {
-    if is_owned_by(instance, uid) {
+pub(crate) fn require_ours(
+    instance: &DbInstance,
+    id: &str,
+    uid: Option<&str>,
+) -> Result<(), ReconcileError> {
+    if tags::is_owned_by(instance, uid) {
         return Ok(());
     }
     Err(ReconcileError::Permanent {
@@ -438,16 +341,30 @@ fn require_ours(instance: &DbInstance, id: &str, uid: Option<&str>) -> Result<()
     })
 }
 
-fn is_owned_by(instance: &DbInstance, uid: Option<&str>) -> bool {
-    instance
-        .tag_list()
-        .iter()
-        .any(|tag| tag.key() == Some(OWNER_TAG) && tag.value() == uid)
+/// Returns the status fields that record what RDS shows of an instance.
+pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
+    let shown = fields([
+        ("arn", json!(instance.db_instance_arn())),
+        ("resourceId", json!(instance.dbi_resource_id())),
+        ("publiclyAccessible", json!(instance.publicly_accessible())),
+        ("storageEncrypted", json!(instance.storage_encrypted())),
+    ]);
+    // A null would remove what was recorded.
+    let shown = shown.into_iter().filter(|(_, value)| !value.is_null());
+    shown.collect()
+}
+
+pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    let fields = fields.into_iter();
+    fields
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 fn status(id: &str, phase: &str, message: &str) -> Map<String, Value> {
-    [("instanceId", id), ("phase", phase), ("message", message)]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), json!(value)))
-        .collect()
+    fields([
+        ("instanceId", json!(id)),
+        ("phase", json!(phase)),
+        ("message", json!(message)),
+    ])
 }

@@ -16,6 +16,16 @@ pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The schema of `spec.network.securityGroups`: IDs as EC2 gives them, as many as a network interface can have.
+pub(crate) fn security_groups(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 16,
+        "x-kubernetes-list-type": "set",
+        "items": { "type": "string", "pattern": "^sg-([0-9a-f]{8}|[0-9a-f]{17})$", "maxLength": 20 },
+    })
+}
+
 /// The CRD.
 pub(crate) fn crd() -> Value {
     let crd = serde_json::to_value(CloudDatabase::crd()).expect("a CRD is JSON");

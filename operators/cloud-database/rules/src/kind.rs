@@ -27,6 +27,14 @@ const SOURCES: &[(&str, &str)] = &[
         "spec.deletionPolicy",
         "Lockstep's own: what becomes of the instance when the object goes",
     ),
+    (
+        "spec.encryption",
+        "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.html",
+    ),
+    (
+        "spec.network",
+        "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_VPC.WorkingWithRDSInstanceinaVPC.html",
+    ),
     ("spec.storage", STORAGE),
     ("spec.tags", TAGS),
     (
@@ -115,7 +123,6 @@ impl Kind for CloudDatabase {
     fn remembered_fields() -> &'static [&'static str] {
         &[
             "spec.credentials.username",
-            "spec.databaseName",
             "spec.deletionPolicy",
             "spec.deletionProtection",
         ]

@@ -17,6 +17,14 @@ const UPGRADES: &str =
 const AUTOSCALING: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html";
 
+const PUBLIC_ACCESS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_VPC.WorkingWithRDSInstanceinaVPC.html";
+const ENCRYPTION: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.html";
+
+/// Instance classes without encryption, as the User Guide lists them ([`ENCRYPTION`], Availability): families and
+/// single classes.
+const CLASSES_WITHOUT_ENCRYPTION: &[&str] = &["db.m1.", "db.m2.", "db.t1.", "db.t2.micro"];
+
 /// The shortest window that RDS takes, in minutes.
 const SHORTEST_WINDOW: u32 = 30;
 
@@ -79,6 +87,22 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
             source: AUTOSCALING,
             reads: &["spec.storage.sizeGib", "spec.storage.maxSizeGib"],
             check: autoscaling_headroom,
+        },
+        Rule {
+            id: "publicly-accessible",
+            sentence: "The instance is not publicly accessible.",
+            severity: Severity::Warning,
+            source: PUBLIC_ACCESS,
+            reads: &["spec.network.publiclyAccessible"],
+            check: publicly_accessible,
+        },
+        Rule {
+            id: "encryption-not-supported",
+            sentence: "The instance class supports encryption, where encryption is enabled.",
+            severity: Severity::Error,
+            source: ENCRYPTION,
+            reads: &["spec.encryption.enabled", "spec.instanceClass"],
+            check: encryption_not_supported,
         },
     ]
 }
@@ -211,5 +235,24 @@ fn autoscaling_headroom(subject: &Subject<'_, CloudDatabase>, findings: &mut Fin
     {
         let detail = "less than 26 % above `sizeGib`: RDS may run out of room before it can grow";
         findings.invalid("spec.storage.maxSizeGib", max, detail);
+    }
+}
+
+fn publicly_accessible(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    if subject.object.spec.network.publicly_accessible {
+        let detail = "gives the instance a public IP address: anybody whom its security groups admit can connect; \
+            set it to false unless clients outside the VPC need it";
+        findings.invalid("spec.network.publiclyAccessible", true, detail);
+    }
+}
+
+fn encryption_not_supported(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    let spec = &subject.object.spec;
+    let class = spec.instance_class.as_str();
+    let is_without = |prefix: &&str| class.starts_with(prefix);
+    if spec.encryption.enabled && CLASSES_WITHOUT_ENCRYPTION.iter().any(is_without) {
+        let detail = "does not support encryption; choose a newer class, such as 'db.t4g.micro', \
+            or set `encryption.enabled` to false when the instance is created";
+        findings.invalid("spec.instanceClass", class, detail);
     }
 }

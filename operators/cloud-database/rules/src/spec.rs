@@ -65,6 +65,14 @@ pub struct CloudDatabaseSpec {
     /// The master user.
     pub credentials: Credentials,
 
+    /// Network placement and access.
+    #[serde(default)]
+    pub network: Network,
+
+    /// Encryption of the storage. RDS sets it at creation only.
+    #[serde(default)]
+    pub encryption: Encryption,
+
     /// Whether a standby runs in another availability zone.
     #[serde(default)]
     pub multi_az: bool,
@@ -243,6 +251,70 @@ fn default_password_key() -> String {
     "password".to_owned()
 }
 
+/// Network placement and access of an instance.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.subnetGroup) == has(oldSelf.subnetGroup) && (!has(self.subnetGroup) || self.subnetGroup == oldSelf.subnetGroup)")
+    .message("is immutable: the operator does not move instances between subnet groups; restore the old value [subnet-group-immutable]")
+    .field_path(".subnetGroup"))]
+pub struct Network {
+    /// The DB subnet group, which determines the VPC. Defaults to the one of the default VPC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 255),
+        regex(pattern = r"^[A-Za-z][A-Za-z0-9._ -]*$")
+    )]
+    pub subnet_group: Option<String>,
+
+    /// IDs of the VPC security groups. Without any, RDS assigns the default group of the VPC, and later changes made
+    /// in RDS are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::crd::security_groups")]
+    pub security_groups: Vec<String>,
+
+    /// If true, the DNS name of the instance resolves to a public IP address outside its VPC.
+    #[serde(default)]
+    pub publicly_accessible: bool,
+}
+
+/// Encryption of an instance's storage, its backups and snapshots.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.kmsKey) == has(oldSelf.kmsKey) && (!has(self.kmsKey) || self.kmsKey == oldSelf.kmsKey)")
+        .message("is immutable: RDS sets it at creation only; restore the old value [kms-key-immutable]")
+        .field_path(".kmsKey"),
+    validation = Rule::new("!has(self.kmsKey) || self.enabled")
+        .message("may be set only if `enabled` is true [kms-key-without-encryption]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".kmsKey")
+)]
+pub struct Encryption {
+    /// If true, the storage is encrypted.
+    #[serde(default = "default_true")]
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("is immutable: RDS sets it at creation only; restore the old value, or make a new CloudDatabase and migrate the data [encryption-immutable]"))]
+    pub enabled: bool,
+
+    /// The KMS key: its ID, ARN, alias or alias ARN. Defaults to the account's key for RDS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2048), regex(pattern = r"^[A-Za-z0-9:/_-]+$"))]
+    pub kms_key: Option<String>,
+}
+
+impl Default for Encryption {
+    fn default() -> Self {
+        Self {
+            enabled: default_true(),
+            kms_key: None,
+        }
+    }
+}
+
+fn default_true() -> bool {
+    true
+}
+
 /// Automated backups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -259,6 +331,10 @@ pub struct Backup {
         regex(pattern = r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$")
     )]
     pub window: Option<String>,
+
+    /// If true, snapshots of the instance get its tags.
+    #[serde(default = "default_true")]
+    pub copy_tags_to_snapshot: bool,
 }
 
 impl Default for Backup {
@@ -266,6 +342,7 @@ impl Default for Backup {
         Self {
             retention_days: default_retention_days(),
             window: None,
+            copy_tags_to_snapshot: default_true(),
         }
     }
 }

@@ -57,7 +57,12 @@ fn a_minimal_object_stands_and_gets_its_defaults() {
         spec["credentials"]["selectors"],
         json!({"username": "username", "password": "password"})
     );
-    assert_eq!(spec["backup"], json!({"retentionDays": 7}));
+    assert_eq!(
+        spec["backup"],
+        json!({"retentionDays": 7, "copyTagsToSnapshot": true})
+    );
+    assert_eq!(spec["network"], json!({"publiclyAccessible": false}));
+    assert_eq!(spec["encryption"], json!({"enabled": true}));
     assert_eq!(
         (&spec["port"], &spec["engineVersion"]),
         (&json!(5432), &json!("17"))
@@ -107,10 +112,21 @@ fn all_errors_come_at_once_sorted_by_path() {
 #[test]
 fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object() {
     let rules = rules();
-    let accepted_object = database(&json!({}));
+    let filled = database(&json!({}));
+    let accepted_object = rules.check(&Candidate::create(&filled)).object;
     let accepted = Accepted::of(&accepted_object, rules.transition_fields());
-    let edited = database(&json!({"engine": "mysql", "storage": {"sizeGib": 50}}));
-    let refused = ["spec.engine", "spec.storage.sizeGib"];
+    let edited = database(&json!({
+        "engine": "mysql",
+        "storage": {"sizeGib": 50},
+        "encryption": {"enabled": true, "kmsKey": "alias/databases"},
+        "network": {"subnetGroup": "databases", "publiclyAccessible": false},
+    }));
+    let refused = [
+        "spec.encryption.kmsKey",
+        "spec.engine",
+        "spec.network.subnetGroup",
+        "spec.storage.sizeGib",
+    ];
     let paths = |verdict: &Verdict| {
         verdict
             .errors

@@ -1,0 +1,173 @@
+//! The AWS account that the credentials of this process belong to.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_config::SdkConfig;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::future::ProvideCredentials as ProvideFuture;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+use aws_sdk_sts::Client;
+use aws_sdk_sts::error::SdkError;
+use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
+
+/// The access key that a provider has last returned.
+#[derive(Clone, Debug, Default)]
+struct LastAccessKey(Arc<Mutex<Option<String>>>);
+
+impl LastAccessKey {
+    fn get(&self) -> Option<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn set(&self, key: &str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(key.to_owned());
+    }
+}
+
+/// A credentials provider that records the access key which it returns. The SDK caches credentials and asks again only
+/// when they expire.
+#[derive(Debug)]
+struct Recording {
+    provider: SharedCredentialsProvider,
+    last: LastAccessKey,
+}
+
+impl ProvideCredentials for Recording {
+    fn provide_credentials<'a>(&'a self) -> ProvideFuture<'a>
+    where
+        Self: 'a,
+    {
+        ProvideFuture::new(async {
+            let credentials = self.provider.provide_credentials().await?;
+            self.last.set(credentials.access_key_id());
+            Ok(credentials)
+        })
+    }
+
+    fn fallback_on_interrupt(&self) -> Option<Credentials> {
+        self.provider.fallback_on_interrupt()
+    }
+}
+
+/// The account of the credentials in use.
+///
+/// # Guarantees
+///
+/// STS is asked once, and once more each time that the credentials have changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    sts: Client,
+    last: LastAccessKey,
+    /// The last answer of STS, with the access key that it was given for.
+    known: Arc<tokio::sync::Mutex<Option<(Option<String>, String)>>>,
+}
+
+impl Account {
+    /// Returns the account, and the configuration whose clients use its credentials.
+    pub(crate) fn of(config: SdkConfig) -> (Self, SdkConfig) {
+        let last = LastAccessKey::default();
+        let provider = config.credentials_provider().map(|provider| Recording {
+            provider,
+            last: last.clone(),
+        });
+        let provider = provider.map(SharedCredentialsProvider::new);
+        let mut builder = config.into_builder();
+        builder.set_credentials_provider(provider);
+        let config = builder.build();
+        let account = Self {
+            sts: Client::new(&config),
+            last,
+            known: Arc::default(),
+        };
+        (account, config)
+    }
+
+    /// Returns the ID of the account.
+    pub(crate) async fn id(&self) -> Result<String, SdkError<GetCallerIdentityError>> {
+        // Held during the call: objects that are reconciled at once wait for one answer.
+        let mut known = self.known.lock().await;
+        if let Some((key, id)) = &*known
+            && *key == self.last.get()
+        {
+            return Ok(id.clone());
+        }
+        let answer = self.sts.get_caller_identity().send().await?;
+        let id = answer.account.unwrap_or_default();
+        *known = Some((self.last.get(), id.clone()));
+        Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use aws_config::{BehaviorVersion, Region};
+    use aws_smithy_runtime_api::client::http::{
+        HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
+    };
+    use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+
+    use super::*;
+
+    /// An STS that counts its calls and tells which of them it answers.
+    #[derive(Clone, Debug, Default)]
+    struct Sts(Arc<AtomicUsize>);
+
+    impl HttpConnector for Sts {
+        fn call(&self, _: HttpRequest) -> HttpConnectorFuture {
+            let nth = self.0.fetch_add(1, Ordering::SeqCst) + 1;
+            let body = format!(
+                "<GetCallerIdentityResponse><GetCallerIdentityResult><Account>00000000000{nth}</Account>\
+                 </GetCallerIdentityResult></GetCallerIdentityResponse>"
+            );
+            let answer = http::Response::new(body.into());
+            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(answer).expect("an answer")))
+        }
+    }
+
+    /// Credentials that have always just expired, so that the SDK asks for new ones at each call.
+    #[derive(Clone, Debug, Default)]
+    struct Rotating(LastAccessKey);
+
+    impl ProvideCredentials for Rotating {
+        fn provide_credentials<'a>(&'a self) -> ProvideFuture<'a>
+        where
+            Self: 'a,
+        {
+            let key = self.0.get().unwrap_or_default();
+            let expires = Some(std::time::SystemTime::UNIX_EPOCH);
+            let credentials = Credentials::new(key, "secret", None, expires, "tests");
+            ProvideFuture::ready(Ok(credentials))
+        }
+    }
+
+    #[tokio::test]
+    async fn sts_is_asked_once_for_each_credentials() {
+        let sts = Sts::default();
+        let keys = Rotating::default();
+        keys.0.set("AKIA1");
+        let connector = sts.clone();
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new("eu-central-1"))
+            .credentials_provider(keys.clone())
+            .http_client(http_client_fn(move |_, _| {
+                SharedHttpConnector::new(connector.clone())
+            }))
+            .load()
+            .await;
+        let (account, config) = Account::of(config);
+        let id = async || account.id().await.expect("an answer");
+        assert_eq!((id().await, id().await).1, "000000000001");
+        assert_eq!(sts.0.load(Ordering::SeqCst), 1);
+        // Another client of the same configuration comes by new credentials.
+        keys.0.set("AKIA2");
+        let other = Client::new(&config).get_caller_identity().send().await;
+        other.expect("an answer");
+        assert_eq!((id().await, id().await).1, "000000000003");
+        assert_eq!(sts.0.load(Ordering::SeqCst), 3);
+    }
+}

@@ -1,0 +1,66 @@
+//! The AWS region and account that this process works in, held against those of an object's instance.
+
+use controller::ReconcileError;
+
+use crate::record::Record;
+
+/// A region of an account: RDS knows an instance by its identifier there and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub(crate) region: String,
+    pub(crate) account_id: String,
+}
+
+impl Location {
+    /// Requires that the instance of an object, if one was ever asked for, is here.
+    ///
+    /// Where RDS does not know an instance because it is elsewhere, it must neither be created once more nor counted as
+    /// deleted.
+    pub(crate) fn require(&self, id: &str, record: &Record<'_>) -> Result<(), ReconcileError> {
+        let region = record.region.unwrap_or(&self.region);
+        let account_id = record.account_id.unwrap_or(&self.account_id);
+        let reason = if region != self.region {
+            "RegionMismatch"
+        } else if account_id != self.account_id {
+            "AccountMismatch"
+        } else {
+            return Ok(());
+        };
+        Err(ReconcileError::Permanent {
+            reason,
+            message: format!(
+                "the RDS instance '{id}' belongs to region {region} of account {account_id}, and this controller works in region {} of account {}; RDS was not called. Run the controller with the region and credentials of the instance. To delete the object and keep the instance, set `spec.deletionPolicy` to Retain",
+                self.region, self.account_id
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_elsewhere_is_told_by_region_and_then_by_account() {
+        let here = Location {
+            region: "eu-central-1".to_owned(),
+            account_id: "123456789012".to_owned(),
+        };
+        let reason = |status: serde_json::Value| {
+            let object = json!({"status": status});
+            match here.require("cdb-1", &Record::of(&object)) {
+                Err(ReconcileError::Permanent { reason, .. }) => Some(reason),
+                _ => None,
+            }
+        };
+        assert_eq!(reason(json!(null)), None, "not asked for yet");
+        let same = json!({"region": "eu-central-1", "accountId": "123456789012"});
+        assert_eq!(reason(same), None);
+        let region = json!({"region": "us-east-1", "accountId": "123456789012"});
+        assert_eq!(reason(region), Some("RegionMismatch"));
+        let account = json!({"region": "eu-central-1", "accountId": "210987654321"});
+        assert_eq!(reason(account), Some("AccountMismatch"));
+    }
+}

@@ -1,0 +1,128 @@
+//! The tags by which an instance names its object.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_rds::types::{DbInstance, Tag};
+use cloud_database_rules::CloudDatabase;
+
+/// The UID of the object that owns an instance.
+pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
+
+/// `namespace/name` of that object.
+const OBJECT_TAG: &str = "database.example.com/object";
+
+/// The name of the cluster that holds that object, where the controller was given one.
+const CLUSTER_TAG: &str = "database.example.com/cluster";
+
+/// Returns the tags that an instance keeps for as long as it lives: those of the spec, and those that name its object
+/// for people. The owner's is not among them: an instance without it is not touched.
+pub(crate) fn kept(object: &CloudDatabase, cluster_name: Option<&str>) -> BTreeMap<String, String> {
+    let mut tags = object.spec.tags.clone();
+    tags.insert(OBJECT_TAG.to_owned(), object_name(object));
+    if let Some(name) = cluster_name {
+        tags.insert(CLUSTER_TAG.to_owned(), name.to_owned());
+    }
+    tags
+}
+
+/// Returns the tags that an instance is created with.
+pub(crate) fn at_creation(object: &CloudDatabase, cluster_name: Option<&str>) -> Vec<Tag> {
+    let mut tags = kept(object, cluster_name);
+    let uid = object.metadata.uid.clone().unwrap_or_default();
+    tags.insert(OWNER_TAG.to_owned(), uid);
+    tags.iter().map(|(key, value)| tag(key, value)).collect()
+}
+
+pub(crate) fn tag(key: &str, value: &str) -> Tag {
+    Tag::builder().key(key).value(value).build()
+}
+
+/// Returns whether an instance carries the UID of its owner.
+pub(crate) fn is_owned_by(instance: &DbInstance, uid: Option<&str>) -> bool {
+    uid.is_some() && value(instance, OWNER_TAG) == uid
+}
+
+/// Returns whether an instance was made for an earlier object of the same namespace and name: one that was deleted and
+/// applied again, such as from a backup, has another UID. Instances of another cluster are told apart where both
+/// clusters have a name.
+pub(crate) fn is_of_earlier_object(
+    instance: &DbInstance,
+    object: &CloudDatabase,
+    cluster_name: Option<&str>,
+) -> bool {
+    let is_same_cluster = match (value(instance, CLUSTER_TAG), cluster_name) {
+        (Some(theirs), Some(ours)) => theirs == ours,
+        _ => true,
+    };
+    is_same_cluster
+        && value(instance, OBJECT_TAG) == Some(&object_name(object))
+        && !is_owned_by(instance, object.metadata.uid.as_deref())
+}
+
+fn object_name(object: &CloudDatabase) -> String {
+    let metadata = &object.metadata;
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    let name = metadata.name.as_deref().unwrap_or_default();
+    format!("{namespace}/{name}")
+}
+
+fn value<'a>(instance: &'a DbInstance, key: &str) -> Option<&'a str> {
+    let mut tags = instance.tag_list().iter();
+    tags.find(|tag| tag.key() == Some(key))?.value()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(uid: &str) -> CloudDatabase {
+        let object = json!({
+            "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+            "metadata": {"name": "orders", "namespace": "shop", "uid": uid},
+            "spec": {
+                "engine": "postgres", "instanceClass": "db.t4g.micro", "storage": {"sizeGib": 20},
+                "credentials": {"username": "app", "secretName": "s"},
+            },
+        });
+        serde_json::from_value(object).expect("a database")
+    }
+
+    fn instance(object: &CloudDatabase, cluster_name: Option<&str>) -> DbInstance {
+        let tags = at_creation(object, cluster_name);
+        DbInstance::builder().set_tag_list(Some(tags)).build()
+    }
+
+    #[test]
+    fn an_instance_names_its_object_and_cluster() {
+        let first = instance(&object("1"), Some("blue"));
+        assert!(is_owned_by(&first, Some("1")));
+        assert!(!is_owned_by(&first, Some("2")));
+        assert!(!is_owned_by(&DbInstance::builder().build(), None));
+        assert_eq!(value(&first, OBJECT_TAG), Some("shop/orders"));
+        assert_eq!(value(&first, CLUSTER_TAG), Some("blue"));
+        assert_eq!(value(&instance(&object("1"), None), CLUSTER_TAG), None);
+    }
+
+    #[test]
+    fn an_earlier_object_has_the_same_name_and_another_uid() {
+        let first = instance(&object("1"), None);
+        assert!(is_of_earlier_object(&first, &object("2"), None));
+        assert!(!is_of_earlier_object(&first, &object("1"), None));
+        let mut billing = object("2");
+        billing.metadata.name = Some("billing".to_owned());
+        assert!(!is_of_earlier_object(&first, &billing, None));
+    }
+
+    #[test]
+    fn clusters_are_told_apart_only_where_both_have_a_name() {
+        let is_earlier = |theirs: Option<&str>, ours: Option<&str>| {
+            is_of_earlier_object(&instance(&object("1"), theirs), &object("2"), ours)
+        };
+        assert!(is_earlier(Some("blue"), Some("blue")));
+        assert!(!is_earlier(Some("blue"), Some("green")));
+        assert!(is_earlier(None, Some("green")));
+        assert!(is_earlier(Some("blue"), None));
+    }
+}

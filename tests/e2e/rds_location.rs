@@ -1,0 +1,146 @@
+//! A controller that works in another region or account than an object's instance leaves that object alone.
+
+use control_plane::{Moto, stays};
+use kube::api::DeleteParams;
+use std::time::Duration;
+
+use crate::proxy::Proxy;
+use crate::world::{World, database, rds};
+
+/// Long enough for the controller of a test, which looks at RDS every 300 ms, to do what it must not.
+const WHILE: Duration = Duration::from_secs(2);
+
+async fn two_ready(world: &World) {
+    for name in ["orders", "billing"] {
+        world.kubectl_apply(&database(name)).expect("stored");
+        world.condition(name, "Ready", "True").await;
+    }
+    let stored = world.databases().get("orders").await.expect("an object");
+    let status = &stored.data["status"];
+    assert_eq!(status["region"], "eu-central-1");
+    assert_eq!(status["accountId"], "123456789012");
+    let instances = world.instances().await;
+    let same = |instance: &&aws_sdk_rds::types::DbInstance| {
+        instance.db_instance_identifier() == status["instanceId"].as_str()
+    };
+    let instance = instances.iter().find(same).expect("its instance");
+    assert_eq!(status["arn"].as_str(), instance.db_instance_arn());
+    assert_eq!(status["resourceId"].as_str(), instance.dbi_resource_id());
+}
+
+/// What must hold of both objects while the controller works elsewhere: one is kept, the other is to be deleted.
+async fn is_left_alone(world: &World, proxy: &Proxy, reason: &str) {
+    let before = world.databases().get("orders").await.expect("an object");
+    let ready = world.condition_because("orders", "Ready", reason).await;
+    assert_eq!(ready.status, "False");
+    for part in ["eu-central-1", "123456789012"] {
+        assert!(ready.message.contains(part), "{}", ready.message);
+    }
+    world.condition_because("orders", "Stalled", reason).await;
+    world
+        .databases()
+        .delete("billing", &DeleteParams::default())
+        .await
+        .expect("deletion begins");
+    world.condition_because("billing", "Stalled", reason).await;
+    for name in ["orders", "billing"] {
+        let warnings = world.warnings(name);
+        assert!(warnings.contains(reason), "of {name}: {warnings}");
+    }
+    let calls = async || proxy.calls().len();
+    stays(WHILE, "the number of calls to RDS", calls).await;
+    assert_eq!(proxy.calls(), Vec::<String>::new());
+    let billing = world.databases().get("billing").await.expect("it is kept");
+    let finalizers = billing.metadata.finalizers.unwrap_or_default();
+    assert_eq!(finalizers, ["database.example.com/finalizer"]);
+    assert_eq!(world.instances().await.len(), 2);
+    let after = world.databases().get("orders").await.expect("an object");
+    for field in ["endpoint", "arn", "region", "accountId"] {
+        assert_eq!(
+            after.data["status"][field], before.data["status"][field],
+            "the {field} moved"
+        );
+    }
+}
+
+/// The controller is back where both instances are.
+async fn goes_on(mut world: World, proxy: &Proxy) {
+    world
+        .installation
+        .restart_controller_in_aws(&[("AWS_ENDPOINT_URL", &proxy.url())])
+        .expect("a controller");
+    world.condition("orders", "Ready", "True").await;
+    world.gone("billing").await;
+    assert_eq!(world.instances().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_of_another_region_touches_nothing_of_an_object_made_here() {
+    let mut world = World::start().await;
+    two_ready(&world).await;
+    let proxy = Proxy::before_aws(&world.moto).await;
+    world
+        .installation
+        .restart_controller_in_aws(&[
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_ENDPOINT_URL", &proxy.url()),
+        ])
+        .expect("a controller");
+    is_left_alone(&world, &proxy, "RegionMismatch").await;
+
+    // A new object is the new region's.
+    world.kubectl_apply(&database("fresh")).expect("stored");
+    world.condition("fresh", "Ready", "True").await;
+    let there = rds(&world.moto.endpoint(), "us-east-1").await;
+    let there = there.describe_db_instances().send().await;
+    let there = there
+        .expect("moto answers")
+        .db_instances
+        .unwrap_or_default();
+    assert_eq!(
+        there.len(),
+        1,
+        "one for each object made there, and no more"
+    );
+    world
+        .kubectl(&["delete", "cdb/fresh", "--timeout=60s"])
+        .unwrap_or_else(|error| world.fail(&error));
+    goes_on(world, &proxy).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_of_another_account_touches_nothing_of_an_object_made_here() {
+    let mut world = World::start().await;
+    two_ready(&world).await;
+    let other = Moto::start_as(&world.cluster.logs(), "210987654321")
+        .await
+        .expect("another account");
+    let proxy = Proxy::before_aws(&other).await;
+    world
+        .installation
+        .restart_controller_in_aws(&[("AWS_ENDPOINT_URL", &proxy.url())])
+        .expect("a controller");
+    is_left_alone(&world, &proxy, "AccountMismatch").await;
+    let here = Proxy::before_aws(&world.moto).await;
+    goes_on(world, &here).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_says_retain_goes_from_any_region() {
+    let mut world = World::start().await;
+    let mut orders = database("orders");
+    orders["spec"]["deletionPolicy"] = "Retain".into();
+    world.kubectl_apply(&orders).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    world
+        .installation
+        .restart_controller_in_aws(&[("AWS_REGION", "us-east-1")])
+        .expect("a controller");
+    world
+        .condition_because("orders", "Ready", "RegionMismatch")
+        .await;
+    world
+        .kubectl(&["delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|error| world.fail(&error));
+    assert_eq!(world.instances().await.len(), 1);
+}

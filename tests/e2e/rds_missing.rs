@@ -1,0 +1,166 @@
+//! An instance that was there and is not any more, and one that an earlier object left: neither is replaced by an
+//! empty one unasked.
+
+use std::time::Duration;
+
+use control_plane::stays;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, DynamicObject};
+use serde_json::{Value, json};
+
+use crate::proxy::Proxy;
+use crate::world::{World, condition, database};
+
+/// Long enough for the controller of a test, which looks at RDS every 300 ms, to do what it must not.
+const WHILE: Duration = Duration::from_secs(2);
+
+const REPLACES: &str = "database.example.com/replaces-instance";
+
+fn with_policy(name: &str, policy: &str) -> Value {
+    let mut object = database(name);
+    object["spec"]["deletionPolicy"] = json!(policy);
+    object
+}
+
+/// A ready object whose instance somebody has then deleted in RDS.
+async fn vanished(policy: &str) -> (World, Proxy, DynamicObject) {
+    let (world, proxy) = World::start_behind_proxy().await;
+    world
+        .kubectl_apply(&with_policy("orders", policy))
+        .expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    let object = world.databases().get("orders").await.expect("an object");
+    delete_by_hand(&world, &object).await;
+    (world, proxy, object)
+}
+
+async fn delete_by_hand(world: &World, object: &DynamicObject) {
+    let id = object.data["status"]["instanceId"].as_str();
+    let call = world.rds.delete_db_instance().skip_final_snapshot(true);
+    let call = call.set_db_instance_identifier(id.map(String::from)).send();
+    call.await.expect("moto deletes it");
+}
+
+fn creations(proxy: &Proxy) -> usize {
+    let calls = proxy.calls();
+    let creations = calls.iter().filter(|call| *call == "CreateDBInstance");
+    creations.count()
+}
+
+fn annotate(world: &World, value: &str) {
+    let annotation = format!("{REPLACES}={value}");
+    world
+        .kubectl(&["annotate", "--overwrite", "cdb/orders", &annotation])
+        .unwrap_or_else(|error| world.fail(&error));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_vanished_is_reported_and_replaced_only_when_its_author_says_so() {
+    let (world, proxy, object) = vanished("Delete").await;
+    let resource_id = object.data["status"]["resourceId"].as_str();
+    let resource_id = resource_id.expect("a recorded resource ID");
+    let ready = world
+        .condition_because("orders", "Ready", "InstanceMissing")
+        .await;
+    assert_eq!(ready.status, "False");
+    let says = format!("{REPLACES}={resource_id}");
+    assert!(ready.message.contains(&says), "{}", ready.message);
+    world
+        .condition_because("orders", "Stalled", "InstanceMissing")
+        .await;
+    assert!(world.warnings("orders").contains("InstanceMissing"));
+
+    annotate(&world, "another");
+    stays(WHILE, "creations", async || creations(&proxy)).await;
+    assert_eq!(creations(&proxy), 1, "of the first instance");
+    assert_eq!(world.instances().await.len(), 0);
+
+    annotate(&world, resource_id);
+    world.condition("orders", "Ready", "True").await;
+    assert_eq!(world.instances().await.len(), 1);
+    assert_eq!(creations(&proxy), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_controller_does_not_replace_an_instance_that_vanished_meanwhile() {
+    let mut world = World::start().await;
+    world.kubectl_apply(&database("orders")).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    world.installation.controller().kill();
+    let object = world.databases().get("orders").await.expect("an object");
+    delete_by_hand(&world, &object).await;
+    world.installation.start_controller().expect("a controller");
+    world
+        .condition_because("orders", "Ready", "InstanceMissing")
+        .await;
+    assert_eq!(world.instances().await.len(), 0);
+}
+
+/// An object whose instance vanished without its final snapshot is not let go unless its author gives it up.
+async fn is_kept_while_it_is_deleted(policy: &str) {
+    let (world, _proxy, _) = vanished(policy).await;
+    world
+        .databases()
+        .delete("orders", &DeleteParams::default())
+        .await
+        .expect("deletion begins");
+    let stalled = world
+        .condition_because("orders", "Stalled", "InstanceMissing")
+        .await;
+    assert!(stalled.message.contains("Retain"), "{}", stalled.message);
+    stays(WHILE, "the object", async || {
+        world.has_database("orders").await
+    })
+    .await;
+    let patch = json!({"spec": {"deletionPolicy": "Retain"}}).to_string();
+    world
+        .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &patch])
+        .unwrap_or_else(|error| world.fail(&error));
+    world.gone("orders").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_with_a_snapshot_does_not_take_a_vanished_instance_for_deleted() {
+    is_kept_while_it_is_deleted("Snapshot").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_without_a_snapshot_does_not_either() {
+    is_kept_while_it_is_deleted("Delete").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_applied_again_gets_no_second_instance_unless_its_author_says_so() {
+    let (world, proxy) = World::start_behind_proxy().await;
+    let backup = with_policy("orders", "Retain");
+    world.kubectl_apply(&backup).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    let first = world.databases().get("orders").await.expect("an object");
+    let identifier = first.data["status"]["instanceId"].as_str();
+    let identifier = identifier.expect("an identifier");
+    world
+        .kubectl(&["delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|error| world.fail(&error));
+
+    world.kubectl_apply(&backup).expect("stored again");
+    let ready = world
+        .condition_because("orders", "Ready", "InstanceOfEarlierObject")
+        .await;
+    let again = world.databases().get("orders").await.expect("an object");
+    assert_ne!(again.uid(), first.uid());
+    assert!(ready.message.contains(identifier), "{}", ready.message);
+    let stalled = condition(&again, "Stalled").map(|stalled| stalled.status);
+    assert_eq!(stalled.as_deref(), Some("True"));
+    assert!(world.warnings("orders").contains(identifier));
+    stays(WHILE, "creations", async || creations(&proxy)).await;
+    assert_eq!(creations(&proxy), 1, "of the first instance");
+
+    // Another object of that namespace is not held up.
+    world.kubectl_apply(&database("billing")).expect("stored");
+    world.condition("billing", "Ready", "True").await;
+
+    let resource_id = first.data["status"]["resourceId"].as_str();
+    annotate(&world, resource_id.expect("a recorded resource ID"));
+    world.condition("orders", "Ready", "True").await;
+    assert_eq!(world.instances().await.len(), 3);
+}

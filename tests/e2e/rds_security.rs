@@ -1,0 +1,174 @@
+//! Instances are private and encrypted unless their object says otherwise.
+
+use aws_sdk_rds::types::DbInstance;
+use control_plane::stays;
+use http::Request;
+use kube::{Client, Config};
+use serde_json::json;
+use std::time::Duration;
+
+use crate::proxy::{Proxy, towards_aws};
+use crate::world::{World, database};
+
+/// Long enough for the controller of a test, which looks at RDS every 300 ms, to do what it must not.
+const WHILE: Duration = Duration::from_secs(2);
+
+/// Accessibility, encryption, and tags of snapshots, as moto reports them.
+fn settings(instance: &DbInstance) -> [Option<bool>; 3] {
+    [
+        instance.publicly_accessible(),
+        instance.storage_encrypted(),
+        instance.copy_tags_to_snapshot(),
+    ]
+}
+
+/// Asks moto's EC2, for which there is no client here: text between tags of its answer, in order.
+async fn ec2(world: &World, action: &str, tag: &str) -> Vec<String> {
+    let config: Config = towards_aws(&world.moto);
+    let client = Client::try_from(config).expect("a client");
+    let scope = "AWS4-HMAC-SHA256 Credential=testing/20260101/eu-central-1/ec2/aws4_request";
+    let request = Request::post("/")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .header("authorization", scope)
+        .body(format!("Action={action}&Version=2016-11-15").into_bytes())
+        .expect("a request");
+    let answer = client.request_text(request).await.expect("moto answers");
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let pieces = answer.split(&open).skip(1);
+    let texts = pieces.filter_map(|piece| piece.split_once(&close));
+    texts.map(|(text, _)| text.to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_is_private_and_encrypted_and_its_snapshots_keep_its_tags() {
+    let world = World::start().await;
+    world.kubectl_apply(&database("orders")).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    let instances = world.instances().await;
+    assert_eq!(
+        settings(&instances[0]),
+        [Some(false), Some(true), Some(true)]
+    );
+    let stored = world.databases().get("orders").await.expect("an object");
+    let spec = &stored.data["spec"];
+    assert_eq!(spec["network"], json!({"publiclyAccessible": false}));
+    assert_eq!(spec["encryption"], json!({"enabled": true}));
+    assert_eq!(spec["backup"]["copyTagsToSnapshot"], true);
+    let status = &stored.data["status"];
+    assert_eq!(status["publiclyAccessible"], false);
+    assert_eq!(status["storageEncrypted"], true);
+
+    let mut unencrypted = database("orders");
+    unencrypted["spec"]["encryption"] = json!({"enabled": false});
+    let complaint = world
+        .kubectl_apply(&unencrypted)
+        .expect_err("it cannot be changed");
+    assert!(complaint.contains("[encryption-immutable]"), "{complaint}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_gets_the_network_that_its_object_names_and_what_is_changed_later() {
+    let world = World::start().await;
+    let subnets = ec2(&world, "DescribeSubnets", "subnetId").await;
+    let groups = ec2(&world, "DescribeSecurityGroups", "groupId").await;
+    let group = groups.first().expect("the default security group");
+    world
+        .rds
+        .create_db_subnet_group()
+        .db_subnet_group_name("databases")
+        .db_subnet_group_description("for tests")
+        .set_subnet_ids(Some(subnets[..2].to_vec()))
+        .send()
+        .await
+        .expect("moto makes it");
+    let mut orders = database("orders");
+    orders["spec"]["network"] = json!({
+        "subnetGroup": "databases", "securityGroups": [group], "publiclyAccessible": true,
+    });
+    orders["spec"]["encryption"] = json!({"enabled": false});
+    orders["spec"]["backup"] = json!({"copyTagsToSnapshot": false});
+    let printed = world.kubectl_apply(&orders);
+    assert!(printed.is_ok(), "{printed:?}");
+    world.condition("orders", "Ready", "True").await;
+    let instances = world.instances().await;
+    let instance = &instances[0];
+    assert_eq!(settings(instance), [Some(true), Some(false), Some(false)]);
+    let subnet_group = instance.db_subnet_group();
+    assert_eq!(
+        subnet_group.and_then(|group| group.db_subnet_group_name()),
+        Some("databases")
+    );
+    let groups = instance.vpc_security_groups().iter();
+    let groups: Vec<_> = groups.filter_map(|it| it.vpc_security_group_id()).collect();
+    assert_eq!(groups, [group.as_str()]);
+
+    // Made private by the word of its author.
+    orders["spec"]["network"]["publiclyAccessible"] = json!(false);
+    world.kubectl_apply(&orders).expect("stored");
+    world
+        .instance_that("became private", |instance| {
+            instance.publicly_accessible() == Some(false)
+        })
+        .await;
+    orders["spec"]["network"]["subnetGroup"] = json!("elsewhere");
+    let complaint = world
+        .kubectl_apply(&orders)
+        .expect_err("it cannot be moved");
+    assert!(
+        complaint.contains("[subnet-group-immutable]"),
+        "{complaint}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_was_public_and_unencrypted_before_stays_so_and_the_status_says_it() {
+    let mut world = World::start().await;
+    world.installation.controller().kill();
+    world.kubectl_apply(&database("orders")).expect("stored");
+    let object = world.databases().get("orders").await.expect("an object");
+    let uid = object.metadata.uid.clone().expect("a UID");
+    let tag = aws_sdk_rds::types::Tag::builder()
+        .key("database.example.com/uid")
+        .value(&uid)
+        .build();
+    let made = world
+        .rds
+        .create_db_instance()
+        .db_instance_identifier(format!("cdb-{uid}"))
+        .engine("postgres")
+        .engine_version("16.4")
+        .db_instance_class("db.t4g.micro")
+        .allocated_storage(100)
+        .storage_type("gp3")
+        .backup_retention_period(7)
+        .master_username("app")
+        .master_user_password("correct-horse")
+        .port(5432)
+        .publicly_accessible(true)
+        .storage_encrypted(false)
+        .copy_tags_to_snapshot(false)
+        .tags(tag);
+    made.send().await.expect("as an earlier release made it");
+    let proxy = Proxy::before_aws(&world.moto).await;
+    world
+        .installation
+        .restart_controller_in_aws(&[("AWS_ENDPOINT_URL", &proxy.url())])
+        .expect("a controller");
+    let ready = world.condition("orders", "Ready", "True").await;
+    for part in ["publicly accessible", "not encrypted"] {
+        assert!(ready.message.contains(part), "{}", ready.message);
+    }
+    let looks = async || {
+        let calls = proxy.calls();
+        calls.iter().any(|call| call == "ModifyDBInstance")
+    };
+    stays(WHILE, "whether it was changed", looks).await;
+    let instances = world.instances().await;
+    assert_eq!(
+        settings(&instances[0]),
+        [Some(true), Some(false), Some(false)]
+    );
+    let stored = world.databases().get("orders").await.expect("an object");
+    assert_eq!(stored.data["status"]["publiclyAccessible"], true);
+    assert_eq!(stored.data["status"]["storageEncrypted"], false);
+}
