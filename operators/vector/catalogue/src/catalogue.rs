@@ -34,6 +34,10 @@ pub(crate) struct Traits {
     aliases: BTreeMap<String, BTreeMap<String, String>>,
     /// Values that Vector takes besides those in the schema, by place.
     also: BTreeMap<String, Value>,
+    /// The variant that a value without its tag is read as, by place and tag, where the schema requires the tag.
+    defaults: BTreeMap<String, BTreeMap<String, String>>,
+    /// Options that Vector requires and the schema does not, by place.
+    required: BTreeMap<String, BTreeSet<String>>,
     /// What the names of a mapping are read as, by place.
     keys: BTreeMap<String, String>,
     /// Options that name a file, though the schema has them as any text.
@@ -85,6 +89,8 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
             closed: &traits.closed,
             aliases: &traits.aliases,
             also: &traits.also,
+            defaults: &traits.defaults,
+            required: &traits.required,
             keys: &traits.keys,
             files: &traits.files,
             replaced: &traits.replaced,

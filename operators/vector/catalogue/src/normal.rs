@@ -46,6 +46,10 @@ pub(crate) struct Corrections<'a> {
     pub(crate) aliases: &'a BTreeMap<String, BTreeMap<String, String>>,
     /// What a value may be besides.
     pub(crate) also: &'a BTreeMap<String, Value>,
+    /// The variant that a value without its tag is read as, by tag.
+    pub(crate) defaults: &'a BTreeMap<String, BTreeMap<String, String>>,
+    /// Options that Vector requires besides those of the schema.
+    pub(crate) required: &'a BTreeMap<String, BTreeSet<String>>,
     /// What the names of a mapping are read as.
     pub(crate) keys: &'a BTreeMap<String, String>,
     /// Options that name a file, though the schema has them as any text.
@@ -70,12 +74,15 @@ impl<'a> Normal<'a> {
             closed,
             aliases,
             also,
+            defaults,
+            required,
             keys,
             replaced,
             files,
         } = self.corrections;
         let places = closed.iter().chain(files).chain(replaced.keys());
         let places = places.chain(aliases.keys()).chain(also.keys());
+        let places = places.chain(defaults.keys()).chain(required.keys());
         let places = places.chain(keys.keys());
         let met = self.met.borrow();
         places.filter(|place| !met.contains(*place)).collect()
@@ -180,11 +187,32 @@ impl<'a> Normal<'a> {
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect();
+        self.correct_required(&mut object, place);
         if node["additionalProperties"].is_object() {
             let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
             object.others = Some(others);
         }
         Ok(object)
+    }
+
+    /// Requires the fields of an object that Vector requires. A correction is met where a field of it is.
+    fn correct_required(&self, object: &mut Object, place: &str) {
+        let defaults = self.corrections.defaults.get(place);
+        for (tag, variant) in defaults.into_iter().flatten() {
+            let is_variant = |object: &Object| {
+                let value = object.properties.get(tag);
+                value.is_some_and(|value| value["enum"] == json!([variant]))
+            };
+            if is_variant(object) && object.required.remove(tag) {
+                self.meet(place);
+            }
+        }
+        let required = self.corrections.required.get(place);
+        for name in required.into_iter().flatten() {
+            if object.properties.contains_key(name) && object.required.insert(name.clone()) {
+                self.meet(place);
+            }
+        }
     }
 
     /// A value that is no object with fields of its own.

@@ -132,8 +132,10 @@ const FORMS: &[(&str, Form)] = &[
         Form {
             expected: "must be a whole number, or a template of one: `{{ path }}` is a field",
             reads: Reads::Text(|text| {
-                let is_static = !text.contains("{{") && !text.contains('%');
-                is_template(text) && (!is_static || text.parse::<u64>().is_ok())
+                fields_of_template(text).is_some_and(|fields| {
+                    let is_static = fields.is_empty() && !text.contains('%');
+                    !is_static || text.parse::<u64>().is_ok()
+                })
             }),
         },
     ),
@@ -157,14 +159,24 @@ const FORMS: &[(&str, Form)] = &[
     ),
 ];
 
-/// What stands between fields is the form of a time; fields are paths.
 fn is_template(text: &str) -> bool {
+    fields_of_template(text).is_some()
+}
+
+/// Returns the paths of the fields that a template refers to, or none if it cannot be parsed.
+///
+/// The text between fields is the format of a time.
+pub(crate) fn fields_of_template(text: &str) -> Option<Vec<&str>> {
     static FIELD: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\{\{(?P<path>[^}]+)\}\}").expect("a pattern"));
+        LazyLock::new(|| Regex::new(r"\{\{([^}]+)\}\}").expect("a pattern"));
     let is_time = |text: &str| StrftimeItems::new(text).all(|item| item != Item::Error);
-    let mut fields = FIELD.captures_iter(text);
-    let mut between = FIELD.split(text);
-    between.all(is_time) && fields.all(|field| parse_target_path(field["path"].trim()).is_ok())
+    let fields = FIELD.captures_iter(text);
+    let fields: Vec<_> = fields
+        .map(|field| field.extract::<1>().1[0].trim())
+        .collect();
+    let is_valid = FIELD.split(text).all(is_time)
+        && fields.iter().all(|field| parse_target_path(field).is_ok());
+    is_valid.then_some(fields)
 }
 
 impl Form {
@@ -251,6 +263,8 @@ mod tests {
             ("name of an encoding", "utf-16le", "abc"),
             ("template of a whole number", "7", "abc"),
             ("template of a whole number", "{{ priority }}", "{{ a..b }}"),
+            ("template of a whole number", "1{{ priority }}", "{{ x"),
+            ("template of a whole number", "0", "{{}}"),
             ("optional path", "", "a["),
             ("time zone", "Europe/Berlin", "Mars/Olympus"),
         ] {

@@ -9,7 +9,8 @@ use vrl::compiler::state::ExternalEnv;
 use vrl::compiler::{CompilationResult, CompileConfig, compile_with_external};
 use vrl::datadog_search_syntax::QueryNode;
 use vrl::diagnostic::DiagnosticList;
-use vrl::path::PathPrefix;
+use vrl::owned_value_path;
+use vrl::path::{OwnedTargetPath, PathPrefix};
 
 use crate::functions::{self, Meanings, Tables};
 use crate::{diagnostics, limits};
@@ -89,6 +90,8 @@ impl Program<'_> {
         let mut config = CompileConfig::default();
         config.set_custom(Tables(self.tables.to_vec()));
         config.set_custom(Meanings::default());
+        // Vector keeps there what tells the two layouts of logs apart, and what its sinks rely on.
+        config.set_read_only_path(OwnedTargetPath::metadata(owned_value_path!("vector")), true);
         if self.purpose == Purpose::Condition {
             config.set_read_only();
         }
@@ -128,4 +131,68 @@ fn dangling(compiled: &CompilationResult) -> Option<String> {
     gone.map(|(meaning, path)| {
         format!("the meaning `{meaning}` is given to `{path}`, which is no more at the end of the program")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the errors of a program.
+    fn errors(source: &str, purpose: Purpose) -> Vec<String> {
+        let denied = BTreeSet::new();
+        let program = Program {
+            source: source.into(),
+            purpose,
+            tables: Cow::Borrowed(&[]),
+            denied: Cow::Owned(denied),
+        };
+        let findings = program.compile().into_iter();
+        let errors = findings.filter(|finding| !finding.is_advice);
+        errors.map(|error| error.detail).collect()
+    }
+
+    #[test]
+    fn the_metadata_of_vector_is_read_only_in_programs() {
+        for source in [
+            "% = {}",
+            "%vector = 1",
+            "%vector.x = 1",
+            "del(%)",
+            "del(%vector.x)",
+            "%, err = parse_json(.message)",
+        ] {
+            let errors = errors(source, Purpose::Remap);
+            let is_read_only = errors.iter().any(|error| error.contains("read-only"));
+            assert!(is_read_only, "{source}: {errors:?}");
+        }
+        for source in ["%foo = 1", "%vectorx = 1", "del(%foo)", ".vector = %vector"] {
+            assert_eq!(errors(source, Purpose::Remap), [""; 0], "{source}");
+        }
+    }
+
+    #[test]
+    fn a_condition_reads_metadata_and_changes_none() {
+        assert_eq!(errors("%vector.x == 1", Purpose::Condition), [""; 0]);
+        assert!(!errors("%foo = 1; true", Purpose::Condition).is_empty());
+    }
+
+    #[test]
+    fn functions_have_the_signatures_of_the_vrl_of_vector() {
+        for (source, is_valid) in [
+            // `find` gives an integer or null.
+            (".b = find!(.message, \"b\") + 1", false),
+            ("if find(string!(.a), \"x\") > 0 { .b = 1 }", false),
+            ("if find(string!(.a), \"x\") != null { .b = 1 }", true),
+            // A pattern need not be a literal.
+            (".a = parse_regex!(.message, .pattern)", true),
+            (".a, err = parse_regex(.message, .pattern)", true),
+            (".a = parse_regex(.message, .pattern) ?? {}", true),
+            (".a = parse_cef!(.message, strict: false)", true),
+            (".a = parse_cef!(.message, unknown: false)", false),
+            (".a = join!([1, 2, 3])", true),
+        ] {
+            let errors = errors(source, Purpose::Remap);
+            assert_eq!(errors.is_empty(), is_valid, "{source}: {errors:?}");
+        }
+    }
 }
