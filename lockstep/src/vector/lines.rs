@@ -1,30 +1,30 @@
 //! Configurations a line, verdicts a line.
 
-use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 
 use serde_json::{Value, json};
 use shared_validation::{FieldError, ReadJson};
-use vector_rules::{Catalogue, judge};
+use vector_rules::Catalogue;
 
 use super::configuration;
+use super::validate::problems;
 
 /// Judges every line and writes its verdict, in the order of the lines. Tells whether all would be taken.
-pub(super) fn run(input: impl BufRead, out: &mut impl Write) -> io::Result<bool> {
+pub(super) fn run(input: impl BufRead, out: &mut impl Write, with_start: bool) -> io::Result<bool> {
     let mut is_valid = true;
     for line in input.split(b'\n') {
         let line = line?;
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let verdict = verdict(&line);
+        let verdict = verdict(&line, with_start);
         is_valid &= verdict["valid"] == true;
         writeln!(out, "{verdict}")?;
     }
     Ok(is_valid)
 }
 
-fn verdict(line: &[u8]) -> Value {
+fn verdict(line: &[u8], with_start: bool) -> Value {
     let text = String::from_utf8_lossy(line);
     let mut read = match ReadJson::new(&text) {
         Ok(read) => read,
@@ -34,11 +34,7 @@ fn verdict(line: &[u8]) -> Value {
     if let Err(problem) = configuration::once(&read.duplicates) {
         return unreadable(&id, &problem);
     }
-    let problems = judge(
-        Catalogue::shipped(),
-        &read.value["config"],
-        &BTreeSet::new(),
-    );
+    let problems = problems(Catalogue::shipped(), &read.value["config"], with_start);
     let (warnings, errors): (Vec<_>, Vec<_>) = problems
         .iter()
         .partition(|problem| problem.check.is_advice());

@@ -5,7 +5,8 @@ use std::io::{self, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use vector_rules::{Catalogue, judge};
+use serde_json::Value;
+use vector_rules::{Catalogue, OptOut, Problem, judge, validate_start_up};
 
 use super::configuration::{self, File, Format};
 use super::{REFUSED, lines};
@@ -34,11 +35,24 @@ pub(crate) struct Args {
     /// Reads `{"id":…,"config":…}` a line and writes a verdict a line. Without files it reads standard input.
     #[arg(long, conflicts_with_all = ["config_yaml", "config_json", "config_toml", "deny_warnings"])]
     jsonl: bool,
+    /// Also report what keeps Vector from starting with the configuration although `vector validate
+    /// --no-environment` accepts it: template confinement.
+    #[arg(long)]
+    start: bool,
+}
+
+/// Returns the problems of a configuration, with those of its start if they are asked for.
+pub(super) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Problem> {
+    let mut problems = judge(catalogue, config, &BTreeSet::new());
+    if with_start {
+        problems.extend(validate_start_up(catalogue, config, OptOut::Author));
+    }
+    problems
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     let done = if args.jsonl {
-        jsonl(&args.files)
+        jsonl(&args.files, args.start)
     } else {
         validate(args)
     };
@@ -83,7 +97,7 @@ fn validate(args: &Args) -> io::Result<bool> {
     };
     let catalogue = Catalogue::shipped();
     let (mut errors, mut warnings) = (0, 0);
-    for problem in judge(catalogue, &config, &BTreeSet::new()) {
+    for problem in problems(catalogue, &config, args.start) {
         let level = if problem.check.is_advice() {
             warnings += 1;
             "warning"
@@ -106,13 +120,14 @@ fn validate(args: &Args) -> io::Result<bool> {
     Ok(!is_refused)
 }
 
-fn jsonl(files: &[PathBuf]) -> io::Result<bool> {
+fn jsonl(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
     let out = &mut io::BufWriter::new(io::stdout().lock());
     let is_valid = match files {
         [file] if file.as_os_str() != "-" => {
-            lines::run(BufReader::new(std::fs::File::open(file)?), out)?
+            let file = std::fs::File::open(file)?;
+            lines::run(BufReader::new(file), out, with_start)?
         }
-        [] | [_] => lines::run(io::stdin().lock(), out)?,
+        [] | [_] => lines::run(io::stdin().lock(), out, with_start)?,
         _ => {
             return Err(io::Error::other(
                 "--jsonl takes one file, or standard input",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use shared_validation::Subject;
 
+use crate::confinement::{self, OptOut};
 use crate::pipeline::Pipeline;
 use crate::problem::Problem;
 use crate::role::KUBERNETES_EVENTS;
@@ -39,6 +40,15 @@ impl Judged {
                 problems: OnceCell::new(),
             }
         })
+    }
+
+    /// The user who may turn template confinement off.
+    pub(crate) fn opt_out(&self) -> OptOut {
+        if self.is_tenants && self.policy.denied_options.contains(confinement::OPT_OUT) {
+            OptOut::Administrator
+        } else {
+            OptOut::Author
+        }
     }
 
     /// What Vector would say of it.

@@ -13,6 +13,7 @@ mod catalogue;
 mod compilation;
 mod compilers;
 mod component;
+mod confinement;
 mod crd;
 mod diagnostics;
 mod encodings;
@@ -36,6 +37,7 @@ mod readable;
 mod role;
 pub mod sharing;
 mod size;
+mod start_up;
 mod tables;
 mod tenant_policy;
 mod tenants;
@@ -54,6 +56,7 @@ pub use aggregator::{
 pub use catalogue::Catalogue;
 pub use compilers::{Compiler, MakeCompiler, compile_by};
 pub use component::Family;
+pub use confinement::OptOut;
 pub use judge::judge;
 pub use pipeline::{
     ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,
@@ -62,4 +65,5 @@ pub use pipeline::{
 pub use problem::{Check, Problem};
 pub use program::{Finding, Program};
 pub use role::Role;
+pub use start_up::validate_start_up;
 pub use workload::{Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus};

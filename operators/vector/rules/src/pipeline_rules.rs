@@ -6,12 +6,14 @@ use crate::catalogue::Catalogue;
 use crate::component::Family;
 use crate::judged::Judged;
 use crate::pipeline::Pipeline;
-use crate::problem::Check;
+use crate::problem::{Check, Problem};
 use crate::role::Role;
+use crate::start_up::validate_start_up;
 use crate::{sharing, tenants, usable};
 
 const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
 const LANGUAGE: &str = "https://vector.dev/docs/reference/vrl/";
+const TEMPLATES: &str = "https://vector.dev/docs/reference/configuration/template-syntax/";
 const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
 
 const PIPELINE: &[&str] = &["spec.sources", "spec.transforms", "spec.sinks"];
@@ -84,6 +86,13 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
             |subject, findings| found(Check::Limits, subject, findings),
         ),
         rule(
+            "template-confinement",
+            "A template that selects a destination begins with literal text, so that the fields of events cannot choose any destination.",
+            error,
+            TEMPLATES,
+            template_confinement,
+        ),
+        rule(
             "one-role",
             "One role can run all sources: those that belong on every node, or those that others send to.",
             error,
@@ -100,11 +109,25 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
 fn found<K: Pipeline>(check: Check, subject: &Subject<'_, K>, findings: &mut Findings) {
     let problems = Judged::of(subject).problems().iter();
     for problem in problems.filter(|problem| problem.check == check) {
-        let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
-        findings.push(FieldError {
-            path,
-            ..problem.error.clone()
-        });
+        push(problem, findings);
+    }
+}
+
+/// Adds a problem of a configuration, at its path in the pipeline.
+fn push(problem: &Problem, findings: &mut Findings) {
+    let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
+    findings.push(FieldError {
+        path,
+        ..problem.error.clone()
+    });
+}
+
+fn template_confinement<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+    let judged = Judged::of(subject);
+    let problems = validate_start_up(Catalogue::shipped(), &judged.config, judged.opt_out());
+    let problems = problems.iter();
+    for problem in problems.filter(|problem| problem.check == Check::Confinement) {
+        push(problem, findings);
     }
 }
 

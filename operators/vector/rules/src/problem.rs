@@ -21,10 +21,12 @@ pub enum Check {
     ProgramAdvice,
     /// That a program is not too large to be judged.
     Limits,
+    /// Templates that select a destination begin with literal text.
+    Confinement,
 }
 
 /// How many checks there are.
-const CHECKS: usize = Check::Limits as usize + 1;
+const CHECKS: usize = Check::Confinement as usize + 1;
 
 /// How much of what one check finds is told.
 const MOST_TOLD: usize = 100;

@@ -9,6 +9,7 @@ use shared_validation::{Settings, did_you_mean};
 
 use crate::catalogue::Catalogue;
 use crate::component::Family;
+use crate::confinement;
 use crate::functions;
 
 /// The section of the policy.
@@ -66,7 +67,8 @@ impl Default for TenantPolicy {
             denied_transforms: set(&["aws_ec2_metadata", "lua"]),
             denied_sinks: set(&["file"]),
             // librdkafka loads libraries, runs commands and reads files as it is told.
-            denied_options: set(&["librdkafka_options"]),
+            // Without confinement, the author of a log record chooses where the sink sends it, with the credentials of the sink.
+            denied_options: set(&[confinement::OPT_OUT, "librdkafka_options"]),
             denied_functions: set(&[
                 "aggregate_vector_metrics",
                 "dns_lookup",

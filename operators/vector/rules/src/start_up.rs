@@ -1,0 +1,27 @@
+//! Start-up validation: configurations that `vector validate --no-environment` accepts and that Vector does not
+//! start with.
+//!
+//! An agent or aggregator runs the pipelines of all namespaces in one process, so a single configuration of this
+//! kind keeps all of them from running. Of the reasons why Vector does not start, this covers template
+//! confinement.
+
+use serde_json::Value;
+
+use crate::catalogue::Catalogue;
+use crate::component::{Family, components};
+use crate::confinement::{self, OptOut};
+use crate::problem::{Problem, Problems};
+
+/// Validates a configuration for the errors that only the start of Vector reports.
+///
+/// It complements [`judge`](crate::judge()): together they are what a pipeline must satisfy. The opt-out says
+/// which advice the messages give.
+#[must_use]
+pub fn validate_start_up(catalogue: &Catalogue, config: &Value, opt_out: OptOut) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    let components = config.as_object().into_iter().flat_map(components);
+    for sink in components.filter(|component| component.family == Family::Sink) {
+        confinement::validate(catalogue, &sink, opt_out, &mut problems);
+    }
+    problems.end()
+}
