@@ -2,11 +2,14 @@
 //!
 //! `WRITE=1 cargo test -p lockstep --test agreement` writes the page that tells of the differences.
 
+mod start;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
@@ -27,23 +30,27 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The configurations with the verdict of `vector validate --no-environment`.
-fn recorded() -> Vec<Value> {
-    let path = root().join("tests/agreement/vector-0.57.jsonl.gz");
+/// The recording of `vector validate --no-environment`.
+const RECORDING: &str = "vector-0.57.jsonl.gz";
+
+/// Reads a recording.
+fn recorded(name: &str) -> Vec<Value> {
+    let path = root().join("tests/agreement").join(name);
     let file = File::open(path).expect("the recorded verdicts");
     let lines = BufReader::new(GzDecoder::new(file)).lines();
     let read = |line: std::io::Result<String>| serde_json::from_str(&line.expect("a line"));
     lines.map(read).collect::<Result<_, _>>().expect("JSON")
 }
 
-/// What `lockstep vector validate --jsonl` says of each, by its id.
-fn ours(recorded: &[Value]) -> BTreeMap<String, bool> {
+/// Returns for each configuration, by its id, whether `lockstep vector validate --jsonl` finds it valid.
+fn valid_lines(recorded: &[&Value], flags: &[&str]) -> BTreeMap<String, bool> {
     let lines: Vec<_> = recorded
         .iter()
         .map(|line| json!({"id": line["id"], "config": line["config"]}).to_string())
         .collect();
     let mut program = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["vector", "validate", "--jsonl"])
+        .args(flags)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -62,8 +69,8 @@ fn ours(recorded: &[Value]) -> BTreeMap<String, bool> {
 }
 
 fn compared() -> Vec<Compared> {
-    let recorded = recorded();
-    let ours = ours(&recorded);
+    let recorded = recorded(RECORDING);
+    let ours = valid_lines(&recorded.iter().collect::<Vec<_>>(), &[]);
     let compare = |line: &Value| {
         let id = line["id"].as_str().expect("an id").to_owned();
         Compared {
@@ -132,10 +139,6 @@ const WHERE_IT_IS_STRICTER: &str = "
 fn verdicts_are_those_of_the_real_vector() {
     let all = compared();
     assert!(all.len() > 2_000, "recorded verdicts are missing");
-    let path = root().join("docs/vector-agreement.md");
-    if std::env::var_os("WRITE").is_some() {
-        fs::write(&path, page(&all)).expect("the page");
-    }
     let refused: Vec<_> = all
         .iter()
         .filter(|one| one.real && !one.ours)
@@ -149,6 +152,37 @@ fn verdicts_are_those_of_the_real_vector() {
     #[expect(clippy::cast_precision_loss, reason = "thousands")]
     let share = equal as f64 / all.len() as f64;
     assert!(share >= LEAST, "{equal} of {} are equal", all.len());
-    let told = fs::read_to_string(&path).expect("the page");
-    assert_eq!(told, page(&all), "the page tells otherwise");
+    assert_page(&page(&all), Part::Load);
+}
+
+/// A part of the page, which one test compares.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Everything before the section about the start.
+    Load,
+    /// The section about the start.
+    Start,
+}
+
+/// Compares a part of the page with its text, or writes it.
+fn assert_page(text: &str, part: Part) {
+    const START: &str = "\n## The start of Vector\n";
+    // Two tests write to one file.
+    static PAGE: Mutex<()> = Mutex::new(());
+    let _guard = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = root().join("docs/vector-agreement.md");
+    let page = fs::read_to_string(&path).expect("the page");
+    let (load, start) = page.split_at(page.find(START).unwrap_or(page.len()));
+    if std::env::var_os("WRITE").is_some() {
+        let page = match part {
+            Part::Load => format!("{text}{start}"),
+            Part::Start => format!("{load}{text}"),
+        };
+        return fs::write(&path, page).expect("the page");
+    }
+    let found = match part {
+        Part::Load => load,
+        Part::Start => start,
+    };
+    assert_eq!(found, text, "the page is out of date");
 }

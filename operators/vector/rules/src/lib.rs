@@ -1,4 +1,7 @@
-//! Vector's log pipelines: their types, and the complete check of a configuration. Pure.
+//! Vector's log pipelines: their types, and the validation of a configuration. Pure.
+//!
+//! [`judge`](judge()) reports what `vector validate --no-environment` reports, and [`validate_start_up`] those errors of the start of
+//! Vector that can be found without its environment; of them, template confinement so far.
 
 #![allow(
     clippy::doc_markdown,
