@@ -13,6 +13,7 @@ use super::{REFUSED, lines};
 use crate::desk::judge::on_one_line;
 
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// Files that make one configuration together; YAML, JSON or TOML by their names, `-` for YAML on standard
     /// input.

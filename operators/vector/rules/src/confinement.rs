@@ -88,20 +88,20 @@ pub(crate) fn validate(
     {
         let detail = report.detail(&problem, "https://example.com/");
         let text = options[option].as_str().unwrap_or_default();
-        let found = Text::value(path.child(option), text);
+        let found = Located::value(path.child(option), text);
         problems.add(Check::Confinement, found.error(detail));
     }
 }
 
 /// A text that Vector reads as a confined template.
-struct Text<'a> {
+struct Located<'a> {
     path: FieldPath,
     text: &'a str,
     /// If true, the text may hold credentials and is not printed.
     is_hidden: bool,
 }
 
-impl<'a> Text<'a> {
+impl<'a> Located<'a> {
     fn value(path: FieldPath, text: &'a str) -> Self {
         Self {
             path,
@@ -128,7 +128,7 @@ fn texts<'a>(
     confined: &Confined,
     options: &'a Value,
     path: &FieldPath,
-) -> Vec<Text<'a>> {
+) -> Vec<Located<'a>> {
     if !confined.applies_to(options) {
         return Vec::new();
     }
@@ -151,14 +151,14 @@ fn texts<'a>(
         }
         match confined.holds {
             Holds::Template => {
-                found.extend(value.as_str().map(|text| Text::value(path, text)));
+                found.extend(value.as_str().map(|text| Located::value(path, text)));
             }
             Holds::Headers => {
                 let hides = |name: &str| {
                     let name = name.to_ascii_lowercase();
                     CREDENTIALS.iter().any(|word| name.contains(word))
                 };
-                found.extend(values(value, &path).map(|(name, text)| Text {
+                found.extend(values(value, &path).map(|(name, text)| Located {
                     is_hidden: hides(name),
                     ..text
                 }));
@@ -169,7 +169,7 @@ fn texts<'a>(
             }
             Holds::NamesAndValues => {
                 let fields = value.as_object().into_iter().flatten();
-                found.extend(fields.map(|(name, _)| Text::value(below(&path, name), name)));
+                found.extend(fields.map(|(name, _)| Located::value(below(&path, name), name)));
                 found.extend(values(value, &path).map(|(_, text)| text));
             }
         }
@@ -180,10 +180,13 @@ fn texts<'a>(
 /// Words in the names of headers that carry credentials.
 const CREDENTIALS: [&str; 5] = ["auth", "cookie", "key", "secret", "token"];
 
-fn values<'a>(mapping: &'a Value, path: &FieldPath) -> impl Iterator<Item = (&'a str, Text<'a>)> {
+fn values<'a>(
+    mapping: &'a Value,
+    path: &FieldPath,
+) -> impl Iterator<Item = (&'a str, Located<'a>)> {
     let fields = mapping.as_object().into_iter().flatten();
     fields.filter_map(|(name, value)| {
-        let text = Text::value(below(path, name), value.as_str()?);
+        let text = Located::value(below(path, name), value.as_str()?);
         Some((name.as_str(), text))
     })
 }
@@ -250,5 +253,69 @@ impl Report<'_> {
             ),
         };
         format!("Vector {vector} refuses to start: {reason}; {change}{opt_out}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::start_up::validate_start_up;
+
+    /// Returns the errors of a sink.
+    fn errors(sink: &Value, opt_out: OptOut) -> Vec<FieldError> {
+        let config = json!({"sinks": {"out": sink}});
+        let problems = validate_start_up(Catalogue::shipped(), &config, opt_out).into_iter();
+        problems.map(|problem| problem.error).collect()
+    }
+
+    #[test]
+    fn the_message_names_the_field_the_value_and_a_prefix() {
+        let sink = json!({"type": "redis", "key": "%F:{{ app }}"});
+        let [error] = &errors(&sink, OptOut::Author)[..] else {
+            panic!("one error");
+        };
+        assert_eq!(
+            error.to_string(),
+            "sinks[out].key: Invalid value: \"%F:{{ app }}\": Vector 0.57 refuses to start: without a literal prefix, \
+             event fields could choose any destination; begin with one, such as `logs:{{ app }}`, or turn confinement \
+             off with `dangerously_allow_unconfined_template_resolution: true`"
+        );
+    }
+
+    #[test]
+    fn a_tenant_is_not_advised_to_set_what_is_denied() {
+        let sink = json!({"type": "nats", "subject": "{{ app }}"});
+        let [error] = &errors(&sink, OptOut::Administrator)[..] else {
+            panic!("one error");
+        };
+        assert!(error.detail.contains("only administrators can"), "{error}");
+    }
+
+    #[test]
+    fn credentials_are_not_printed() {
+        let uri = json!({"type": "http", "uri": "https://user:secret@example.com/?a={{ app }}"});
+        let header = json!({"type": "http", "request": {"headers": {
+            "Authorization": "{{ user }}:secret",
+        }}});
+        for sink in [uri, header] {
+            let errors = errors(&sink, OptOut::Author);
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert!(!errors[0].to_string().contains("secret"), "{errors:?}");
+        }
+    }
+
+    #[test]
+    fn values_of_other_types_are_left_to_the_options() {
+        for sink in [
+            json!({"type": "loki", "labels": ["{{ app }}"], "tenant_id": 1}),
+            json!({"type": "http", "request": "{{ app }}"}),
+            json!({"type": "opentelemetry", "protocol": "{{ app }}"}),
+            json!({"type": "file", "path": 1, "base_dir": 2}),
+            json!("{{ app }}"),
+        ] {
+            assert!(errors(&sink, OptOut::Author).is_empty(), "{sink}");
+        }
     }
 }

@@ -146,7 +146,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use shared_validation::{Policy, Ruleset, Rulesets};
+    use shared_validation::{Candidate, Judge, Policy, Ruleset, Rulesets};
 
     use super::*;
     use crate::pipeline::VectorPipeline;
@@ -203,6 +203,56 @@ mod tests {
             error.starts_with("settings.vector: invalid type"),
             "{error}"
         );
+    }
+
+    /// Returns the rules that a tenant's pipeline with this sink breaks under a policy, each with its message.
+    fn broken(sink: &Value, tenants: &Value) -> Vec<(String, String)> {
+        let ruleset = Arc::new(Ruleset::<VectorPipeline>::compile().expect("it compiles"));
+        let rulesets = Rulesets::default().with(Arc::clone(&ruleset) as Arc<_>);
+        let file = json!({"settings": {"vector": {"tenants": tenants}}});
+        let policy = Policy::read(&file, &rulesets).expect("a policy");
+        let mut pipeline = json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": "VectorPipeline",
+            "metadata": {"name": "a", "namespace": "default"},
+            "spec": {"sources": {"in": {"type": "kubernetes_logs"}}, "sinks": {"out": sink}},
+        });
+        pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in"]);
+        let errors = ruleset
+            .check(&Candidate::create(&pipeline).under(&policy))
+            .errors;
+        let errors = errors.into_iter();
+        errors.map(|it| (it.rule, it.error.to_string())).collect()
+    }
+
+    #[test]
+    fn the_opt_out_of_confinement_is_for_tenants_only_if_a_policy_allows_it() {
+        let allowed = json!({"deniedOptions": []});
+        let kafka = json!({
+            "type": "kafka", "bootstrap_servers": "kafka:9092", "topic": "{{ app }}", "encoding": {"codec": "json"},
+        });
+        let advice = |tenants: &Value| {
+            let [(rule, message)] = &broken(&kafka, tenants)[..] else {
+                panic!("one error");
+            };
+            assert_eq!(rule, "template-confinement");
+            message.contains("only administrators can turn confinement off")
+        };
+        assert!(advice(&json!({})));
+        assert!(!advice(&allowed));
+        let mut opted_out = kafka.clone();
+        opted_out[confinement::OPT_OUT] = true.into();
+        let nested = json!({"type": "opentelemetry", "protocol": {
+            "type": "http", "uri": "{{ app }}", "encoding": {"codec": "otlp"}, (confinement::OPT_OUT): true,
+        }});
+        for sink in [opted_out, nested] {
+            let broken_rules: Vec<_> = broken(&sink, &json!({}))
+                .into_iter()
+                .map(|it| it.0)
+                .collect();
+            assert_eq!(broken_rules, ["tenant-options"]);
+            assert_eq!(broken(&sink, &allowed), []);
+        }
     }
 
     #[test]
