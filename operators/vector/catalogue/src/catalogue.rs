@@ -63,6 +63,9 @@ struct ComponentTraits {
     /// Other names of options, which the schema does not tell.
     #[serde(default)]
     aliases: BTreeMap<String, String>,
+    /// Other names of the variants of its options, which the schema does not tell.
+    #[serde(default)]
+    variants: BTreeMap<String, String>,
 }
 
 impl ComponentTraits {
@@ -145,11 +148,14 @@ fn components(
         let traits = traits.with_context(|| format!("no traits of `{name}`"))?;
         let own = normal.alternatives(node, name, true)?;
         let all = alternatives::both(&own, &shared).with_context(|| name.to_owned())?;
+        let mut options = alternatives::any(&all, &|_| traits.closed)?;
+        for (alias, variant) in &traits.variants {
+            let found = options["variants"].get(variant).cloned();
+            let found = found.with_context(|| format!("no variant `{variant}` of `{name}`"))?;
+            options["variants"][alias] = found;
+        }
         let mut component = traits.to_map();
-        component.insert(
-            "options".to_owned(),
-            alternatives::any(&all, &|_| traits.closed)?,
-        );
+        component.insert("options".to_owned(), options);
         components.insert(name.to_owned(), component.into());
     }
     let unknown: Vec<_> = traits

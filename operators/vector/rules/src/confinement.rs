@@ -307,6 +307,30 @@ mod tests {
     }
 
     #[test]
+    fn an_index_is_confined_in_its_mode_and_under_each_name() {
+        let unconfined = json!({"index": "{{ app }}"});
+        let paths = |mode: &str, option: &str| {
+            let sink = json!({"type": "elasticsearch", "mode": mode, (option): unconfined});
+            let errors = errors(&sink, OptOut::Author).into_iter();
+            let paths = errors.map(|error| error.path.as_str().to_owned());
+            paths.collect::<Vec<_>>()
+        };
+        assert_eq!(paths("bulk", "bulk"), ["sinks[out].bulk.index"]);
+        assert_eq!(paths("normal", "normal"), ["sinks[out].normal.index"]);
+        assert!(paths("data_stream", "bulk").is_empty());
+    }
+
+    #[test]
+    fn the_labels_of_a_resource_are_confined_and_not_its_type() {
+        let sink = json!({"type": "gcp_stackdriver_logs", "resource": {
+            "type": "{{ app }}", "zone": "{{ zone }}", "node": "node-{{ node }}",
+        }});
+        let errors = errors(&sink, OptOut::Author);
+        let paths: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
+        assert_eq!(paths, ["sinks[out].resource.zone"]);
+    }
+
+    #[test]
     fn values_of_other_types_are_left_to_the_options() {
         for sink in [
             json!({"type": "loki", "labels": ["{{ app }}"], "tenant_id": 1}),

@@ -10,6 +10,7 @@ use jsonschema::paths::{LazyLocation, Location};
 use jsonschema::{Keyword, ValidationError};
 use regex::Regex;
 use serde_json::{Number, Value};
+use url::Url;
 use vrl::compiler::TimeZone;
 use vrl::path::{parse_target_path, parse_value_path};
 
@@ -58,7 +59,13 @@ const FORMS: &[(&str, Form)] = &[
         "URI",
         Form {
             expected: "must be a URI",
-            reads: Reads::Text(|text| text.parse::<http::Uri>().is_ok()),
+            // Vector reads the host once more, as a URL, for what stands before an `@`.
+            reads: Reads::Text(|text| {
+                text.parse::<http::Uri>().is_ok_and(|uri| {
+                    let authority = uri.authority();
+                    authority.is_none_or(|it| Url::parse(&format!("http://{it}")).is_ok())
+                })
+            }),
         },
     ),
     (
@@ -248,6 +255,8 @@ mod tests {
         for (form, good, bad) in [
             ("IPv4 address", "10.0.0.1", "10.0.0"),
             ("URI", "abc", "http://a b"),
+            ("URI", "http://a:65535/b", "http://a:65536/b"),
+            ("URI", "/a", "a:99999"),
             ("listening address", "systemd#3", "systemd#0"),
             ("listening address", "[::1]:80", "127.0.0.1"),
             ("path", ".a.\"b c\"[0]", ".a["),
