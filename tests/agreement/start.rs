@@ -58,7 +58,7 @@ pub fn compared() -> Vec<Started> {
         let id = text("id");
         let half = match text("half").as_str() {
             "" => "starts".to_owned(),
-            // It panics there.
+            // A panic while it loads or builds.
             half => half.trim_end_matches("-panic").to_owned(),
         };
         Started {

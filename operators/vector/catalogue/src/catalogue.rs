@@ -63,7 +63,7 @@ struct ComponentTraits {
     /// Other names of options, which the schema does not tell.
     #[serde(default)]
     aliases: BTreeMap<String, String>,
-    /// Other names of the variants of its options, which the schema does not tell.
+    /// Other names of the variants of its options, which the schema does not list.
     #[serde(default)]
     variants: BTreeMap<String, String>,
 }

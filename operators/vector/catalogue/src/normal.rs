@@ -195,7 +195,7 @@ impl<'a> Normal<'a> {
         Ok(object)
     }
 
-    /// Requires the fields of an object that Vector requires. A correction is met where a field of it is.
+    /// Corrects the required fields of an object.
     fn correct_required(&self, object: &mut Object, place: &str) {
         let defaults = self.corrections.defaults.get(place);
         for (tag, variant) in defaults.into_iter().flatten() {

@@ -59,7 +59,7 @@ const FORMS: &[(&str, Form)] = &[
         "URI",
         Form {
             expected: "must be a URI",
-            // Vector reads the host once more, as a URL, for what stands before an `@`.
+            // Vector parses the authority again as a URL, to separate the user from the host.
             reads: Reads::Text(|text| {
                 text.parse::<http::Uri>().is_ok_and(|uri| {
                     let authority = uri.authority();

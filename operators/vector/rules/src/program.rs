@@ -90,7 +90,7 @@ impl Program<'_> {
         let mut config = CompileConfig::default();
         config.set_custom(Tables(self.tables.to_vec()));
         config.set_custom(Meanings::default());
-        // Vector keeps there what tells the two layouts of logs apart, and what its sinks rely on.
+        // Vector stores the namespace of a log and metadata for its sinks there.
         config.set_read_only_path(OwnedTargetPath::metadata(owned_value_path!("vector")), true);
         if self.purpose == Purpose::Condition {
             config.set_read_only();

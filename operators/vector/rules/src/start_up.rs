@@ -14,8 +14,8 @@ use crate::problem::{Problem, Problems};
 
 /// Validates a configuration for the errors that only the start of Vector reports.
 ///
-/// It complements [`judge`](crate::judge()): together they are what a pipeline must satisfy. The opt-out says
-/// which advice the messages give.
+/// A pipeline must be free of these errors and of those of [`judge`](crate::judge()). The opt-out selects the advice
+/// in the messages.
 #[must_use]
 pub fn validate_start_up(catalogue: &Catalogue, config: &Value, opt_out: OptOut) -> Vec<Problem> {
     let mut problems = Problems::default();

@@ -22,10 +22,10 @@ fn unconfined(path: &str, base: Option<&str>) -> Option<Unconfined> {
     let Some(template) = Template::read(path) else {
         return literal_outside(path, base?);
     };
-    if base.is_some() || is_replaced(template.text()) {
+    let prefix = template.literal_prefix();
+    if base.is_some() || is_replaced(prefix) {
         return None;
     }
-    let prefix = template.literal_prefix();
     let end = prefix.rfind('/').map_or(0, |last| last + 1);
     let directory = &prefix[..end];
     let is_below_root = directory.starts_with('/') && !normalized(directory).is_empty();
@@ -80,6 +80,8 @@ mod tests {
             ("relative.log", true),
             ("${DIRECTORY}/{{ x }}", true),
             ("{{ x }}", false),
+            ("{{ x }}/$DIRECTORY", false),
+            ("$$/{{ x }}", false),
             ("/{{ x }}", false),
             ("/a{{ x }}", false),
             ("a/{{ x }}", false),

@@ -1,6 +1,12 @@
 //! Templates and their literal prefixes.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::forms;
+use crate::tenants::SECRET;
 
 /// A template that refers to fields of events.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +60,6 @@ impl<'a> Template<'a> {
         &self.text[..end.unwrap_or(self.text.len())]
     }
 
-    /// The text of the whole template.
-    pub(super) fn text(&self) -> &'a str {
-        self.text
-    }
-
     /// Returns the reason why Vector cannot confine the template, if there is one.
     pub(super) fn unconfined(&self) -> Option<Unconfined> {
         match self.literal_prefix() {
@@ -74,10 +75,21 @@ impl<'a> Template<'a> {
     }
 }
 
+/// Variables as Vector replaces them in the text of a configuration; `$$` is a `$`.
+static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\$\$|\$[[:word:].]+|\$\{[[:word:].]+(?::?[-?][^}]*)?\}").expect("a pattern")
+});
+
 /// Returns true if Vector replaces a part of a text by a variable or a secret before it reads it, so that the text
 /// is not known here.
 pub(super) fn is_replaced(text: &str) -> bool {
-    text.contains('$') || text.contains(crate::tenants::SECRET)
+    let mut variables = VARIABLE.find_iter(text);
+    variables.any(|found| found.as_str() != "$$") || text.contains(SECRET)
+}
+
+/// Removes the variables from a text: the default or the message of one may have any characters.
+pub(super) fn without_variables(text: &str) -> Cow<'_, str> {
+    VARIABLE.replace_all(text, "")
 }
 
 #[cfg(test)]
@@ -115,6 +127,17 @@ mod tests {
         ] {
             assert_eq!(prefix(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_text_is_replaced_by_variables_and_secrets_and_not_by_dollars() {
+        for text in ["$A", "a${A}", "${A:-b}", "${A?b}", "$$$A", "SECRET[a.b]"] {
+            assert!(is_replaced(text), "{text}");
+        }
+        for text in ["a", "$$A", "$$$$", "$", "${{ app }}", "$/"] {
+            assert!(!is_replaced(text), "{text}");
+        }
+        assert_eq!(without_variables("a${A:?b?}c$D#"), "ac#");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use http::Uri;
 use serde_json::Value;
 use url::Url;
 
-use super::template::{Unconfined, is_replaced};
+use super::template::{Unconfined, is_replaced, without_variables};
 
 /// Characters that some servers read as a `/` once they have decoded a path; `%25` is decoded twice by a proxy
 /// before a server.
@@ -18,12 +18,12 @@ pub(super) fn is_http(prefix: &str) -> bool {
 
 /// Returns the reason why Vector cannot confine a URI with this literal prefix, if there is one.
 pub(super) fn unconfined(text: &str, prefix: &str) -> Option<Unconfined> {
-    // `${HOST}` is a host only once Vector has replaced it, and `${HOST:?missing}` has no query.
-    if is_replaced(text) {
-        return None;
-    }
-    if text.contains(['?', '#']) {
+    if without_variables(text).contains(['?', '#']) {
         return Some(Unconfined::QueryOrFragment);
+    }
+    // `${HOST}` is a host only once Vector has replaced it.
+    if is_replaced(prefix) {
+        return None;
     }
     // Vector's parser of URIs takes ASCII only, the one here more.
     let uri = prefix.parse::<Uri>().ok().filter(|_| prefix.is_ascii());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_with_a_variable_is_not_known_here() {
+    fn a_host_that_is_a_variable_is_not_known_here() {
         for text in [
             "http://${HOST}/{{ x }}",
             "http://$HOST/{{ x }}",
@@ -107,6 +107,13 @@ mod tests {
             "http://SECRET[own.host]/{{ x }}",
         ] {
             assert_eq!(problem(text), None, "{text}");
+        }
+        for (text, expected) in [
+            ("http://{{ x }}/$PATH", Unconfined::NoHost),
+            ("http://{{ x }}/$$", Unconfined::NoHost),
+            ("http://$HOST/?{{ x }}", Unconfined::QueryOrFragment),
+        ] {
+            assert_eq!(problem(text), Some(expected), "{text}");
         }
     }
 
