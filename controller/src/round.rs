@@ -6,6 +6,7 @@ mod stored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use json_patch::PatchOperation;
@@ -227,7 +228,14 @@ impl<R: Reconcile> Round<'_, R> {
             }
             written => written?,
         };
-        self.cycle.backoffs.reset(&self.uid);
+        // A step that goes on at once has not come to its end: the next one may fail as the last one has.
+        if !requeue_after.is_zero() {
+            self.cycle.backoffs.reset(&self.uid);
+        }
+        let dropped = status.dropped();
+        if !dropped.is_empty() {
+            return Ok(self.fields_dropped(dropped, requeue_after).await);
+        }
         if turned_ready {
             self.cycle
                 .announcer
@@ -235,6 +243,24 @@ impl<R: Reconcile> Round<'_, R> {
                 .await;
         }
         Ok(Next::After(requeue_after))
+    }
+
+    /// Reports status fields that the API server has dropped, and delays the next step: without what was to be
+    /// recorded, it would be the same one again.
+    async fn fields_dropped(&self, fields: &[String], requeue_after: Duration) -> Next {
+        let note = format!(
+            "StatusFieldsDropped: the cluster's CRD does not have the status fields {}; apply the CRD of this release",
+            fields.join(", ")
+        );
+        tracing::warn!(note, "the status is incomplete");
+        self.cycle
+            .announcer
+            .warn(&self.reference, PROCESSING_ERROR, &note)
+            .await;
+        match self.backoff() {
+            Next::Failed(delay) => Next::Failed(delay.max(requeue_after)),
+            next => next,
+        }
     }
 
     /// Says what has gone wrong, and when the object is looked at again.

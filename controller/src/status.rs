@@ -35,6 +35,8 @@ pub(crate) struct Status {
     now: Timestamp,
     is_subresource: bool,
     keeps_observed_generation: bool,
+    /// The operator's own fields that the API server has not stored.
+    dropped: Vec<String>,
 }
 
 impl Status {
@@ -57,6 +59,7 @@ impl Status {
             now: Timestamp::now(),
             is_subresource,
             keeps_observed_generation: false,
+            dropped: Vec::new(),
         }
     }
 
@@ -163,8 +166,21 @@ impl Status {
             .await?;
         self.resource_version
             .clone_from(&written.metadata.resource_version);
+        let stored = &written.data["status"];
+        let own = self.after.as_object().into_iter().flatten();
+        let own = own.filter(|(name, _)| !OF_THE_RUNTIME.contains(&name.as_str()));
+        self.dropped = own
+            .filter(|(name, _)| stored[name.as_str()].is_null())
+            .map(|(name, _)| name.clone())
+            .collect();
         self.before = self.after.clone();
         Ok(Some(written))
+    }
+
+    /// Returns the operator's own fields that the API server has not stored: the cluster's CRD is of a release without
+    /// them.
+    pub(crate) fn dropped(&self) -> &[String] {
+        &self.dropped
     }
 
     /// Whether there is nothing to write yet.

@@ -32,7 +32,13 @@ async fn trapped(settle: &str) -> (World, Trap) {
 }
 
 async fn create(world: &World, name: &str) {
-    let object = serde_json::from_value(database(name)).expect("an object");
+    create_with(world, name, "Delete").await;
+}
+
+async fn create_with(world: &World, name: &str, policy: &str) {
+    let mut object = database(name);
+    object["spec"]["deletionPolicy"] = policy.into();
+    let object = serde_json::from_value(object).expect("an object");
     world
         .databases()
         .create(&PostParams::default(), &object)
@@ -69,8 +75,12 @@ async fn gone(world: &World, name: &str) {
 
 /// The calls of one undisturbed life: up to ready, and from the deletion to the end.
 async fn steps(world: &World, trap: &Trap) -> (Vec<Step>, Vec<Step>) {
+    steps_with(world, trap, "Delete").await
+}
+
+async fn steps_with(world: &World, trap: &Trap, policy: &str) -> (Vec<Step>, Vec<Step>) {
     trap.disarm();
-    create(world, "undisturbed").await;
+    create_with(world, "undisturbed", policy).await;
     ready(world, "undisturbed").await;
     let creating = trap.steps();
     trap.disarm();
@@ -113,19 +123,14 @@ async fn kill_in_trap(world: &mut World, step: &Step, mut sprung: Sprung, trap: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
+async fn a_controller_killed_at_any_step_of_a_creation_leaves_one_instance_and_then_none() {
     let (mut world, trap) = trapped("200ms").await;
-    let (creating, deleting) = steps(&world, &trap).await;
+    let (creating, _) = steps(&world, &trap).await;
     assert!(
         has(&creating, "CreateDBInstance") && has(&creating, "PATCH clouddatabases"),
         "{creating:?}"
     );
-    assert!(
-        has(&deleting, "DeleteDBInstance") && has(&deleting, "PATCH clouddatabases"),
-        "{deleting:?}"
-    );
-    assert!(is_confirmed_before_it_ends(&deleting), "{deleting:?}");
-    println!("steps of a creation: {creating:?}\nsteps of a deletion: {deleting:?}");
+    println!("steps of a creation: {creating:?}");
 
     for (i, step) in creating.iter().enumerate() {
         for when in [When::Before, When::After] {
@@ -148,11 +153,24 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
             );
         }
     }
+}
+
+/// Kills the controller at each step of a deletion that follows a policy; says after each whether a snapshot was left.
+async fn deletion_survives(policy: &str, after_each: impl AsyncFn(&World, usize)) {
+    let (mut world, trap) = trapped("200ms").await;
+    let (_, deleting) = steps_with(&world, &trap, policy).await;
+    assert!(
+        has(&deleting, "DeleteDBInstance") && has(&deleting, "PATCH clouddatabases"),
+        "{deleting:?}"
+    );
+    assert!(is_confirmed_before_it_ends(&deleting), "{deleting:?}");
+    println!("steps of a deletion by {policy}: {deleting:?}");
+    let mut deleted = 1;
     for (i, step) in deleting.iter().enumerate() {
         for when in [When::Before, When::After] {
             let name = format!("delete-{i}-{}", format!("{when:?}").to_lowercase());
             trap.disarm();
-            create(&world, &name).await;
+            create_with(&world, &name, policy).await;
             ready(&world, &name).await;
             let sprung = trap.arm(step, when);
             delete(&world, &name).await;
@@ -163,8 +181,33 @@ async fn a_controller_killed_at_any_step_leaves_one_instance_and_then_none() {
                 0,
                 "killed {when:?} {step:?} of a deletion"
             );
+            deleted += 1;
+            after_each(&world, deleted).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_killed_at_any_step_of_a_deletion_leaves_no_instance() {
+    deletion_survives("Delete", async |world, _| {
+        assert_eq!(snapshots(world).await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_killed_at_any_step_of_a_deletion_leaves_a_snapshot_each() {
+    deletion_survives("Snapshot", async |world, deleted| {
+        assert_eq!(snapshots(world).await, deleted);
+    })
+    .await;
+}
+
+/// The number of snapshots that moto knows.
+async fn snapshots(world: &World) -> usize {
+    let found = world.rds.describe_db_snapshots().send().await;
+    let found = found.expect("moto answers").db_snapshots;
+    found.unwrap_or_default().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]

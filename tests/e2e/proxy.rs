@@ -1,5 +1,6 @@
 //! A proxy in front of AWS or the API server: it sees every call, and can stop the world at one of them.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -121,6 +122,8 @@ struct Upstream {
     reported: Arc<Mutex<Option<&'static str>>>,
     naming: Naming,
     trap: Trap,
+    /// If true, the answers are those of RDS.
+    is_aws: bool,
 }
 
 impl Proxy {
@@ -129,15 +132,21 @@ impl Proxy {
     }
 
     pub async fn trapped_before_aws(moto: &Moto, trap: Trap) -> Self {
-        Self::start(towards_aws(moto), aws_action, trap).await
+        Self::start(towards_aws(moto), aws_action, trap, true).await
     }
 
     /// In front of the API server; who calls stays who he is.
     pub async fn trapped_before_apiserver(cluster: &Cluster, trap: Trap) -> Self {
-        Self::start(towards_apiserver(cluster).await, database_write, trap).await
+        Self::start(
+            towards_apiserver(cluster).await,
+            database_write,
+            trap,
+            false,
+        )
+        .await
     }
 
-    async fn start(config: Config, naming: Naming, trap: Trap) -> Self {
+    async fn start(config: Config, naming: Naming, trap: Trap, is_aws: bool) -> Self {
         let client = Client::try_from(config).expect("a client");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -147,6 +156,7 @@ impl Proxy {
             reported: Arc::clone(&reported),
             naming,
             trap: trap.clone(),
+            is_aws,
         });
         let routes = Router::new().fallback(pass).with_state(upstream);
         tokio::spawn(async move { axum::serve(listener, routes).await });
@@ -214,29 +224,59 @@ async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Respon
         return cut_off();
     }
     let reported = *upstream.reported.lock().expect("no panic under the lock");
-    match (answer, reported) {
-        (Ok(answer), Some(state)) => with_state(answer.map(Body::new), state).await,
-        (Ok(answer), None) => answer.map(Body::new),
-        (Err(_), _) => StatusCode::BAD_GATEWAY.into_response(),
+    match answer {
+        Ok(answer) if upstream.is_aws => as_rds(answer.map(Body::new), reported).await,
+        Ok(answer) => answer.map(Body::new),
+        Err(_) => StatusCode::BAD_GATEWAY.into_response(),
     }
 }
 
-/// An answer of RDS with another state of its instances.
-async fn with_state(answer: Response, state: &str) -> Response {
+/// An answer of moto in which each instance has a resource ID of its own, as in RDS, and another state if one is given.
+async fn as_rds(answer: Response, state: Option<&str>) -> Response {
+    const INSTANCE: &str = "<DBInstance>";
     let (mut parts, body) = answer.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let mut pieces = Vec::new();
-    for (i, piece) in String::from_utf8_lossy(&body)
-        .split("<DBInstanceStatus>")
-        .enumerate()
-    {
-        match piece.split_once("</DBInstanceStatus>") {
-            Some((_, rest)) if i > 0 => pieces.push(format!("{state}</DBInstanceStatus>{rest}")),
-            _ => pieces.push(piece.to_owned()),
+    let text = String::from_utf8_lossy(&body);
+    let mut pieces = text.split(INSTANCE);
+    let mut whole = pieces.next().unwrap_or_default().to_owned();
+    for instance in pieces {
+        let mut instance = with_text(instance, "DbiResourceId", &resource_id(instance));
+        if let Some(state) = state {
+            instance = with_text(&instance, "DBInstanceStatus", state);
         }
+        whole.push_str(INSTANCE);
+        whole.push_str(&instance);
     }
     parts.headers.remove(axum::http::header::CONTENT_LENGTH);
-    Response::from_parts(parts, Body::from(pieces.join("<DBInstanceStatus>")))
+    Response::from_parts(parts, Body::from(whole))
+}
+
+/// The resource ID of an instance: another one each time that an instance is created.
+fn resource_id(instance: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    for element in ["DBInstanceIdentifier", "InstanceCreateTime"] {
+        text_of(instance, element).hash(&mut hasher);
+    }
+    format!("db-{:016X}", hasher.finish())
+}
+
+/// The text of the first element of that name.
+fn text_of<'a>(xml: &'a str, element: &str) -> Option<&'a str> {
+    let (_, rest) = xml.split_once(&format!("<{element}>"))?;
+    Some(rest.split_once(&format!("</{element}>"))?.0)
+}
+
+/// The XML with another text in the first element of that name, if there is one.
+fn with_text(xml: &str, element: &str, text: &str) -> String {
+    let Some(before) = text_of(xml, element) else {
+        return xml.to_owned();
+    };
+    let (open, close) = (format!("<{element}>"), format!("</{element}>"));
+    xml.replacen(
+        &format!("{open}{before}{close}"),
+        &format!("{open}{text}{close}"),
+        1,
+    )
 }
 
 async fn wait_for_release(spring: &mpsc::UnboundedSender<oneshot::Sender<()>>) {

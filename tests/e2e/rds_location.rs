@@ -1,6 +1,6 @@
 //! A controller that works in another region or account than an object's instance leaves that object alone.
 
-use control_plane::{Moto, stays};
+use control_plane::{Moto, eventually, stays};
 use kube::api::DeleteParams;
 use std::time::Duration;
 
@@ -143,4 +143,112 @@ async fn an_object_that_says_retain_goes_from_any_region() {
         .kubectl(&["delete", "cdb/orders", "--timeout=60s"])
         .unwrap_or_else(|error| world.fail(&error));
     assert_eq!(world.instances().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_an_earlier_release_is_not_created_again_elsewhere() {
+    let mut world = World::start().await;
+    world.kubectl_apply(&database("orders")).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    world.installation.controller().kill();
+    let unknown = ["region", "accountId", "arn", "resourceId", "enforcedFields"];
+    let unknown = unknown.map(|field| (field.to_owned(), serde_json::Value::Null));
+    let status: serde_json::Map<_, _> = unknown.into_iter().collect();
+    let patch = serde_json::json!({"status": status}).to_string();
+    world
+        .kubectl(&[
+            "patch",
+            "cdb/orders",
+            "--subresource=status",
+            "--type=merge",
+            "--patch",
+            &patch,
+        ])
+        .unwrap_or_else(|error| world.fail(&error));
+    world
+        .installation
+        .restart_controller_in_aws(&[("AWS_REGION", "us-east-1")])
+        .expect("a controller");
+    world
+        .condition_because("orders", "Stalled", "InstanceMissing")
+        .await;
+    let there = rds(&world.moto.endpoint(), "us-east-1").await;
+    let there = there.describe_db_instances().send().await;
+    let there = there
+        .expect("moto answers")
+        .db_instances
+        .unwrap_or_default();
+    assert_eq!(there.len(), 0, "it was created again");
+
+    world
+        .installation
+        .restart_controller_in_aws(&[])
+        .expect("a controller");
+    world.condition("orders", "Ready", "True").await;
+    let stored = world.databases().get("orders").await.expect("an object");
+    assert_eq!(stored.data["status"]["region"], "eu-central-1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_whose_creation_was_refused_belongs_to_no_region() {
+    let mut world = World::start().await;
+    let mut orders = database("orders");
+    orders["spec"]["network"] = serde_json::json!({"subnetGroup": "nowhere"});
+    world.kubectl_apply(&orders).expect("stored");
+    let is_refused = async |world: &World| {
+        let ready = world
+            .condition_because("orders", "Ready", "RdsCallFailed")
+            .await;
+        assert!(ready.message.contains("nowhere"), "{}", ready.message);
+        let stored = world.databases().get("orders").await.expect("an object");
+        assert_eq!(stored.data["status"]["region"], serde_json::Value::Null);
+    };
+    is_refused(&world).await;
+    let before = world.warnings("orders");
+    world
+        .installation
+        .restart_controller_in_aws(&[("AWS_REGION", "us-east-1")])
+        .expect("a controller");
+    eventually("another attempt", async || {
+        (world.warnings("orders") != before).then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| world.fail(&error.to_string()));
+    is_refused(&world).await;
+    assert!(!world.warnings("orders").contains("RegionMismatch"));
+    world
+        .kubectl(&["delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|error| world.fail(&error));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_created_where_the_cluster_cannot_record_its_region() {
+    let (world, proxy) = World::start_behind_proxy().await;
+    let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/region";
+    let crd = "clouddatabases.database.example.com";
+    let patch = serde_json::json!([{"op": "remove", "path": fields}]).to_string();
+    world
+        .kubectl(&["patch", "crd", crd, "--type=json", "--patch", &patch])
+        .unwrap_or_else(|error| world.fail(&error));
+    world.kubectl_apply(&database("orders")).expect("stored");
+    eventually("a Warning Event", async || {
+        let warnings = world.warnings("orders");
+        (warnings.contains("StatusFieldsDropped") && warnings.contains("region")).then_some(())
+    })
+    .await
+    .unwrap_or_else(|error| world.fail(&error.to_string()));
+    assert!(!proxy.calls().contains(&"CreateDBInstance".to_owned()));
+    assert_eq!(world.instances().await.len(), 0);
+
+    let manifest = crate::world::root().join("manifests/crd-clouddatabases.yaml");
+    world
+        .kubectl(&[
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "-f",
+            &manifest.to_string_lossy(),
+        ])
+        .unwrap_or_else(|error| world.fail(&error));
+    world.condition("orders", "Ready", "True").await;
 }

@@ -76,9 +76,49 @@ async fn an_instance_that_vanished_is_reported_and_replaced_only_when_its_author
     assert_eq!(world.instances().await.len(), 0);
 
     annotate(&world, resource_id);
-    world.condition("orders", "Ready", "True").await;
+    let ready = world.condition("orders", "Ready", "True").await;
+    assert!(!ready.message.contains(REPLACES), "{}", ready.message);
     assert_eq!(world.instances().await.len(), 1);
     assert_eq!(creations(&proxy), 2);
+
+    // The annotation is used up: it does not name the new instance.
+    let object = world.databases().get("orders").await.expect("an object");
+    assert_ne!(object.data["status"]["resourceId"], resource_id);
+    delete_by_hand(&world, &object).await;
+    world
+        .condition_because("orders", "Ready", "InstanceMissing")
+        .await;
+    stays(WHILE, "creations", async || creations(&proxy)).await;
+    assert_eq!(creations(&proxy), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_was_renamed_is_neither_missing_nor_replaced() {
+    let world = World::start().await;
+    world.kubectl_apply(&database("orders")).expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    let object = world.databases().get("orders").await.expect("an object");
+    let id = object.data["status"]["instanceId"].as_str();
+    let id = id.expect("an identifier");
+    let rename = async |from: &str, to: &str| {
+        let call = world.rds.modify_db_instance().apply_immediately(true);
+        let call = call.db_instance_identifier(from);
+        let call = call.new_db_instance_identifier(to);
+        call.send().await.expect("moto renames it");
+    };
+    rename(id, "orders-old").await;
+    let ready = world
+        .condition_because("orders", "Ready", "InstanceRenamed")
+        .await;
+    assert!(ready.message.contains("orders-old"), "{}", ready.message);
+    let resource_id = object.data["status"]["resourceId"].as_str();
+    annotate(&world, resource_id.expect("a recorded resource ID"));
+    stays(WHILE, "instances", async || world.instances().await.len()).await;
+    assert_eq!(world.instances().await.len(), 1);
+
+    rename("orders-old", id).await;
+    let ready = world.condition("orders", "Ready", "True").await;
+    assert!(ready.message.contains(REPLACES), "{}", ready.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,6 +167,28 @@ async fn a_deletion_with_a_snapshot_does_not_take_a_vanished_instance_for_delete
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_without_a_snapshot_does_not_either() {
     is_kept_while_it_is_deleted("Delete").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_final_snapshot_that_exists_already_is_not_the_one_that_is_asked_for() {
+    let world = World::start().await;
+    world
+        .kubectl_apply(&with_policy("orders", "Snapshot"))
+        .expect("stored");
+    world.condition("orders", "Ready", "True").await;
+    let object = world.databases().get("orders").await.expect("an object");
+    let id = object.data["status"]["instanceId"].as_str();
+    let id = id.expect("an identifier");
+    let call = world.rds.create_db_snapshot().db_instance_identifier(id);
+    let call = call.db_snapshot_identifier(format!("{id}-final")).send();
+    call.await.expect("moto takes it");
+    world
+        .kubectl(&["delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|error| world.fail(&error));
+    assert_eq!(world.instances().await.len(), 0);
+    let snapshots = world.rds.describe_db_snapshots().send().await;
+    let snapshots = snapshots.expect("moto answers").db_snapshots;
+    assert_eq!(snapshots.unwrap_or_default().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

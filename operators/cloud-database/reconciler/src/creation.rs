@@ -1,18 +1,25 @@
-//! Creation of an object's instance, and the cases in which none is created: one that has vanished, and one that an
-//! earlier object has left.
+//! Creation of an object's instance, and the cases in which none is created: one that has vanished, was renamed, or was left
+//! by an earlier object.
+//!
+//! missing? → object still there? → credentials → earlier object's? → record region and account → create
+//!
+//! Region and account are recorded before the call: if its answer is lost, the instance may exist there and nowhere else.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use cloud_database_rules::{CloudDatabase, REPLACES_INSTANCE};
-use controller::{Progress, ReconcileError};
+use controller::{Progress, Readiness, ReconcileError};
 use kube::ResourceExt;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::credentials;
 use crate::drift;
-use crate::reconciler::{CloudDatabaseReconciler, fields, require_ours};
+use crate::instances::CallError;
+use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours, told};
 use crate::record::Record;
 use crate::standing;
+use crate::tags;
 
 impl CloudDatabaseReconciler {
     /// Asks for the instance that RDS does not show, unless it was there before.
@@ -22,23 +29,31 @@ impl CloudDatabaseReconciler {
         object: &CloudDatabase,
         record: &Record<'_>,
     ) -> Result<Progress, ReconcileError> {
-        if let Some(resource_id) = record.resource_id
-            && !replaced(object).contains(resource_id)
-        {
-            return Err(self.missing(id, resource_id));
+        if let Some(shown) = record.shown() {
+            self.require_not_renamed(id, record, object.uid().as_deref())
+                .await?;
+            if !replaced(object).contains(shown) {
+                if !self.stays_unseen(id) {
+                    return Ok(self.unseen(id));
+                }
+                return Err(self.missing(id, shown));
+            }
         }
         standing::require(&self.client, object).await?;
         let user = credentials::read(&self.client, object).await?;
         self.require_first(object).await?;
+        if record.region.is_none() || record.account_id.is_none() {
+            return self.locating(id).await;
+        }
         match self.instances.create(id, object, &user).await {
             Ok(instance) => {
                 tracing::info!(instance = id, "asked RDS for a new instance");
                 let phase = instance.db_instance_status().unwrap_or("creating");
                 let mut progress = self.waiting(id, phase);
-                progress.status.insert(
-                    "enforcedFields".to_owned(),
-                    json!(drift::ENFORCED_AT_CREATION),
-                );
+                progress.status.extend(observed(&instance));
+                let enforced = json!(drift::ENFORCED_AT_CREATION);
+                let enforced = fields([("enforcedFields", enforced)]);
+                progress.status.extend(enforced);
                 Ok(progress)
             }
             // An earlier call was applied and its reply lost.
@@ -46,7 +61,10 @@ impl CloudDatabaseReconciler {
                 match self.instances.describe(id).await? {
                     Some(instance) => {
                         require_ours(&instance, id, object.uid().as_deref())?;
-                        Ok(self.waiting(id, instance.db_instance_status().unwrap_or("creating")))
+                        let phase = instance.db_instance_status().unwrap_or("creating");
+                        let mut progress = self.waiting(id, phase);
+                        progress.status.extend(observed(&instance));
+                        Ok(progress)
                     }
                     None => Err(ReconcileError::Transient {
                         reason: "InstanceUnseen",
@@ -54,27 +72,67 @@ impl CloudDatabaseReconciler {
                     }),
                 }
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(refused(error, record)),
         }
+    }
+
+    /// Records where the instance is about to be created; the reconciliation that finds it recorded creates it.
+    async fn locating(&self, id: &str) -> Result<Progress, ReconcileError> {
+        let location = self.instances.location().await?;
+        let message = format!("the RDS instance '{id}' is about to be created");
+        Ok(Progress {
+            status: fields([
+                ("region", json!(location.region)),
+                ("accountId", json!(location.account_id)),
+                ("message", json!(message)),
+            ]),
+            readiness: Some(Readiness {
+                ready: false,
+                reason: "InProgress",
+                message,
+            }),
+            requeue_after: Duration::ZERO,
+            children: Vec::new(),
+        })
+    }
+
+    /// Requires that an instance that RDS does not know by its identifier has not got another one.
+    pub(crate) async fn require_not_renamed(
+        &self,
+        id: &str,
+        record: &Record<'_>,
+        uid: Option<&str>,
+    ) -> Result<(), ReconcileError> {
+        let Some(resource_id) = record.resource_id else {
+            return Ok(());
+        };
+        let found = self.instances.by_resource_id(resource_id).await?;
+        let mut found = found.iter().filter(|found| tags::is_owned_by(found, uid));
+        let Some(instance) = found.next() else {
+            return Ok(());
+        };
+        let now = instance.db_instance_identifier().unwrap_or_default();
+        // Shown in the meantime.
+        if now == id {
+            return Ok(());
+        }
+        Err(self.stalled(
+            "InstanceRenamed",
+            format!(
+                "the RDS instance '{id}' ({resource_id}) has the identifier '{now}' now and is not changed; rename it to '{id}' in RDS"
+            ),
+        ))
     }
 
     /// The error for an instance that RDS has shown and does not know any more. A new one would be empty, and would take
     /// the place of a database that may have to be restored.
-    fn missing(&self, id: &str, resource_id: &str) -> ReconcileError {
-        let message = format!(
-            "the RDS instance '{id}' ({resource_id}) does not exist any more, and this controller has not deleted it. No other is created, since it would be empty. Restore a snapshot as '{id}' with the tags of the instance, or have a new, empty instance by the annotation {REPLACES_INSTANCE}={resource_id}"
-        );
-        // The phase is RDS' word for an instance that it knows.
-        let status = fields([("phase", Value::Null), ("message", json!(message))]);
-        let error = ReconcileError::Permanent {
-            reason: "InstanceMissing",
-            message,
-        };
-        let error = ReconcileError::Recheck {
-            after: self.timing.resync,
-            error: Box::new(error),
-        };
-        told(status, error)
+    fn missing(&self, id: &str, shown: &str) -> ReconcileError {
+        self.stalled(
+            "InstanceMissing",
+            format!(
+                "the RDS instance '{id}' ({shown}) does not exist any more, and this controller has not deleted it. No other is created, since it would be empty. Restore a snapshot as '{id}' with the tags of the instance, or have a new, empty instance by the annotation {REPLACES_INSTANCE}={shown}"
+            ),
+        )
     }
 
     /// Requires that no instance was made for an earlier object of the same namespace and name: it holds the data that
@@ -84,37 +142,47 @@ impl CloudDatabaseReconciler {
         let found = self.instances.of_earlier_objects(object).await?;
         let mut earlier = found.iter().filter_map(|instance| {
             let resource_id = instance.dbi_resource_id().unwrap_or_default();
-            let id = instance.db_instance_identifier().unwrap_or_default();
-            (!replaced.contains(resource_id)).then_some((id, resource_id))
+            (!replaced.contains(resource_id)).then_some((instance, resource_id))
         });
-        let Some((id, resource_id)) = earlier.next() else {
+        let Some((instance, resource_id)) = earlier.next() else {
             return Ok(());
         };
-        let message = format!(
-            "the RDS instance '{id}' ({resource_id}) was made for an earlier object of this namespace and name. No second one is created, since it would be empty. Delete that instance in RDS, or have a new, empty one beside it by the annotation {REPLACES_INSTANCE}={resource_id}"
-        );
-        let status = fields([("message", json!(message))]);
-        let error = ReconcileError::Permanent {
-            reason: "InstanceOfEarlierObject",
-            message,
-        };
+        let id = instance.db_instance_identifier().unwrap_or_default();
+        let owner = tags::owner(instance);
+        Err(self.stalled(
+            "InstanceOfEarlierObject",
+            format!(
+                "the RDS instance '{id}' ({resource_id}) was made for another object of this namespace and name ({owner}): an earlier one, or one of another cluster, whose database it may be. No second one is created, since it would be empty. Have a new, empty one beside it by the annotation {REPLACES_INSTANCE}={resource_id}; clusters that share an account need different --cluster-name"
+            ),
+        ))
+    }
+
+    /// An error that only the author or an administrator can resolve, perhaps in RDS, where no watch sees it.
+    fn stalled(&self, reason: &'static str, message: String) -> ReconcileError {
+        // The phase is RDS' word for an instance that it knows.
+        let status = fields([("phase", Value::Null), ("message", json!(message))]);
+        let error = ReconcileError::Permanent { reason, message };
         let error = ReconcileError::Recheck {
             after: self.timing.resync,
             error: Box::new(error),
         };
-        Err(told(status, error))
+        told(status, error)
     }
 }
 
-fn told(status: Map<String, Value>, error: ReconcileError) -> ReconcileError {
-    ReconcileError::Told {
-        status,
-        error: Box::new(error),
+/// The error of a creation. Where RDS has refused it, nothing was created, and the object belongs to no region yet.
+fn refused(error: CallError, record: &Record<'_>) -> ReconcileError {
+    let is_nowhere = error.is_refusal() && record.shown().is_none();
+    let error = error.into();
+    if is_nowhere {
+        let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
+        return told(status, error);
     }
+    error
 }
 
 /// Returns the resource IDs of the instances that the author has given up for a new one.
-fn replaced(object: &CloudDatabase) -> BTreeSet<&str> {
+pub(crate) fn replaced(object: &CloudDatabase) -> BTreeSet<&str> {
     let annotation = object.annotations().get(REPLACES_INSTANCE);
     let ids = annotation.map_or("", String::as_str).split(',');
     ids.map(str::trim).filter(|id| !id.is_empty()).collect()

@@ -64,6 +64,18 @@ impl Modification {
         *self == Self::default()
     }
 
+    /// Divides the change into those of network access and the rest: RDS refuses a change as a whole, and an instance must
+    /// not stay public because of another field.
+    pub(crate) fn parts(mut self) -> impl Iterator<Item = Self> {
+        let access = Self {
+            publicly_accessible: self.publicly_accessible.take(),
+            security_groups: self.security_groups.take(),
+            ..Self::default()
+        };
+        let parts = [access, self].into_iter();
+        parts.filter(|part| !part.is_empty())
+    }
+
     /// The spec fields that differ, for people.
     pub(crate) fn fields(&self) -> Vec<&'static str> {
         [
@@ -492,6 +504,28 @@ mod tests {
             .build();
         let agreed = enforced(&spec, &as_the_spec_says, &[]);
         assert_eq!(agreed, ENFORCED_AT_CREATION);
+    }
+
+    #[test]
+    fn network_access_is_changed_apart_from_the_rest() {
+        let access = Modification {
+            publicly_accessible: Some(false),
+            ..Modification::default()
+        };
+        let rest = Modification {
+            size_gib: Some(200),
+            ..Modification::default()
+        };
+        let both = Modification {
+            publicly_accessible: Some(false),
+            size_gib: Some(200),
+            ..Modification::default()
+        };
+        let parts = |change: &Modification| change.clone().parts().collect::<Vec<_>>();
+        assert_eq!(parts(&both), [access.clone(), rest.clone()]);
+        assert_eq!(parts(&access), [access]);
+        assert_eq!(parts(&rest), [rest]);
+        assert_eq!(parts(&Modification::default()), []);
     }
 
     #[test]

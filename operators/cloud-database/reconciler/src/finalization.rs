@@ -3,7 +3,7 @@
 //! locate → describe → record the request → delete → confirm that it is gone
 //!
 //! Every step may be the last of this process. The request is recorded before it is sent, so that an instance that is
-//! gone afterwards is told from one that somebody else has deleted.
+//! gone afterwards is distinguished from one that was deleted by another client.
 
 use std::time::Duration;
 
@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 
 use crate::deletion;
 use crate::drift::Modification;
-use crate::reconciler::{CloudDatabaseReconciler, identifier, observed, require_ours};
+use crate::reconciler::{
+    CloudDatabaseReconciler, fields, identifier, observed, require_ours, told,
+};
 use crate::record::Record;
 
 /// States in which RDS takes no final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
@@ -28,25 +30,29 @@ impl CloudDatabaseReconciler {
             .pointer("/metadata/uid")
             .and_then(Value::as_str);
         let id = identifier(uid)?;
-        let record = Record::of(deleted.object);
+        let record = Record::of(deleted.object, &id);
         let policy = deletion::policy(deleted);
         if policy == DeletionPolicy::Retain {
             let place = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
             return Ok(Finalized::Kept(format!(
-                "the RDS instance '{id}'{place} stays, as the deletion policy Retain says"
+                "the RDS instance '{id}'{place} is left as it is, as the deletion policy Retain says"
             )));
         }
         let location = self.instances.location().await?;
         location.require(&id, &record)?;
         let Some(instance) = self.instances.describe(&id).await? else {
-            return self.absent(&id, policy, &record).await;
+            return self.absent(&id, uid, policy, &record).await;
         };
         require_ours(&instance, &id, uid)?;
-        let mut progress = self
-            .delete(&id, deleted, policy, &record, &instance)
-            .await?;
-        progress.status.extend(observed(&instance));
-        Ok(Finalized::Waiting(progress))
+        self.note_shown(&id);
+        let observed = observed(&instance);
+        match self.delete(&id, deleted, policy, &record, &instance).await {
+            Ok(mut progress) => {
+                progress.status.extend(observed);
+                Ok(Finalized::Waiting(progress))
+            }
+            Err(error) => Err(told(observed, error)),
+        }
     }
 
     /// Brings the deletion of an instance that RDS shows one step further.
@@ -99,9 +105,7 @@ impl CloudDatabaseReconciler {
             Ok(()) => {
                 tracing::info!(instance = id, ?policy, "asked RDS to delete the instance");
                 // Accepted is not gone: the next reconciliation confirms it.
-                let mut progress = self.waiting(id, "deleting");
-                record_request(&mut progress, snapshot, true);
-                Ok(progress)
+                Ok(self.waiting(id, "deleting"))
             }
             // Left by a deletion that failed after it; another one is taken, never none.
             Err(error) if error.is("DBSnapshotAlreadyExists") => {
@@ -113,6 +117,11 @@ impl CloudDatabaseReconciler {
             Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
             // Busy; RDS takes the call once it is not.
             Err(error) if error.is("InvalidDBInstanceState") => Ok(self.waiting(id, phase)),
+            // Nothing is under way that could delete the instance.
+            Err(error) if error.is_refusal() => {
+                let status = fields([("deletionRequest", Value::Null)]);
+                Err(told(status, error.into()))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -120,7 +129,11 @@ impl CloudDatabaseReconciler {
     /// Records the request to delete an instance; it is sent by the reconciliation that finds it recorded.
     fn requesting(&self, id: &str, phase: &str, snapshot: Option<String>) -> Progress {
         let mut progress = self.waiting(id, phase);
-        record_request(&mut progress, snapshot, false);
+        let request = DeletionRequest {
+            final_snapshot_id: snapshot,
+        };
+        let request = fields([("deletionRequest", json!(request))]);
+        progress.status.extend(request);
         progress.requeue_after = Duration::ZERO;
         progress
     }
@@ -129,6 +142,7 @@ impl CloudDatabaseReconciler {
     async fn absent(
         &self,
         id: &str,
+        uid: Option<&str>,
         policy: DeletionPolicy,
         record: &Record<'_>,
     ) -> Result<Finalized, ReconcileError> {
@@ -136,52 +150,38 @@ impl CloudDatabaseReconciler {
         if record.instance_id.is_none() {
             return Ok(Finalized::Gone);
         }
-        let is_gone = match (record.resource_id, &record.deletion_request) {
-            (None, _) => {
-                if !self.stays_unseen(id) {
-                    return Ok(Finalized::Waiting(self.waiting(id, "unseen")));
-                }
-                true
-            }
-            (Some(_), None) => false,
-            (Some(_), Some(request)) => self.was_carried_out(policy, request).await?,
+        if !self.stays_unseen(id) && record.deletion_request.is_none() {
+            return Ok(Finalized::Waiting(self.unseen(id)));
+        }
+        let Some(shown) = record.shown() else {
+            self.forget(id);
+            return Ok(Finalized::Gone);
         };
-        if is_gone {
+        self.require_not_renamed(id, record, uid).await?;
+        if self.is_deleted_by_us(id, policy, record).await? {
             self.forget(id);
             return Ok(Finalized::Gone);
         }
         Err(ReconcileError::Permanent {
             reason: "InstanceMissing",
             message: format!(
-                "the RDS instance '{id}' ({}) does not exist any more, and this controller has not deleted it: there may be no final snapshot. Restore what is needed, then set `spec.deletionPolicy` to Retain to let the object go",
-                record.resource_id.unwrap_or_default()
+                "the RDS instance '{id}' ({shown}) does not exist any more, and nothing shows that this controller has deleted it; there is no final snapshot '{id}-final'. Restore what is needed, then set `spec.deletionPolicy` to Retain to let the object go"
             ),
         })
     }
 
-    /// Returns whether an instance is gone because of a recorded request. Where its answer is not known, the final
-    /// snapshot proves it.
-    async fn was_carried_out(
+    /// Returns whether an instance is gone as the deletion policy says. A final snapshot proves it; without one, the
+    /// recorded request does, which RDS has not refused.
+    async fn is_deleted_by_us(
         &self,
+        id: &str,
         policy: DeletionPolicy,
-        request: &DeletionRequest,
+        record: &Record<'_>,
     ) -> Result<bool, ReconcileError> {
-        match &request.final_snapshot_id {
-            _ if request.accepted => Ok(true),
-            Some(snapshot) => Ok(self.instances.has_snapshot(snapshot).await?),
-            // Nothing was to be kept of it, if that still holds.
-            None => Ok(policy == DeletionPolicy::Delete),
+        if policy == DeletionPolicy::Delete && record.deletion_request.is_some() {
+            return Ok(true);
         }
+        let prefix = format!("{id}-final");
+        Ok(self.instances.has_snapshot(id, &prefix).await?)
     }
-}
-
-fn record_request(progress: &mut Progress, final_snapshot_id: Option<String>, accepted: bool) {
-    let request = DeletionRequest {
-        final_snapshot_id,
-        accepted,
-    };
-    let request = json!(request);
-    progress
-        .status
-        .insert("deletionRequest".to_owned(), request);
 }

@@ -8,7 +8,7 @@ use aws_config::timeout::TimeoutConfig;
 use aws_sdk_rds::Client;
 use aws_sdk_rds::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
-use aws_sdk_rds::types::DbInstance;
+use aws_sdk_rds::types::{DbInstance, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
@@ -43,6 +43,8 @@ pub struct Instances {
 #[derive(Debug)]
 pub(crate) struct CallError {
     code: Option<String>,
+    /// The HTTP status of the answer; none if there was no answer.
+    status: Option<u16>,
     pub(crate) message: String,
 }
 
@@ -111,8 +113,8 @@ impl Instances {
             return Ok(());
         }
         Err(CallError {
-            code: None,
             message: "not asked: the lease may end before the answer".to_owned(),
+            ..CallError::empty()
         })
     }
 
@@ -127,6 +129,26 @@ impl Instances {
             Ok(answer) => Ok(answer.db_instances.unwrap_or_default().into_iter().next()),
             Err(error) => match CallError::from(error) {
                 error if error.is("DBInstanceNotFound") => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Returns the instance with a resource ID, which stays the same when its identifier is changed.
+    pub(crate) async fn by_resource_id(
+        &self,
+        resource_id: &str,
+    ) -> Result<Vec<DbInstance>, CallError> {
+        self.calls.take().await;
+        let filter = Filter::builder()
+            .name("dbi-resource-id")
+            .values(resource_id)
+            .build();
+        let answer = self.client.describe_db_instances().filters(filter);
+        match answer.send().await {
+            Ok(answer) => Ok(answer.db_instances.unwrap_or_default()),
+            Err(error) => match CallError::from(error) {
+                error if error.is("DBInstanceNotFound") => Ok(Vec::new()),
                 error => Err(error),
             },
         }
@@ -157,16 +179,29 @@ impl Instances {
         }
     }
 
-    /// Returns whether a snapshot exists, or is being taken.
-    pub(crate) async fn has_snapshot(&self, id: &str) -> Result<bool, CallError> {
-        self.calls.take().await;
-        let call = self.client.describe_db_snapshots();
-        match call.db_snapshot_identifier(id).send().await {
-            Ok(answer) => Ok(!answer.db_snapshots.unwrap_or_default().is_empty()),
-            Err(error) => match CallError::from(error) {
-                error if error.is("DBSnapshotNotFound") => Ok(false),
-                error => Err(error),
-            },
+    /// Returns whether a snapshot of an instance exists, or is being taken, whose name begins so.
+    pub(crate) async fn has_snapshot(&self, id: &str, prefix: &str) -> Result<bool, CallError> {
+        let mut marker = None;
+        loop {
+            self.calls.take().await;
+            let call = self.client.describe_db_snapshots();
+            let call = call.db_instance_identifier(id).set_marker(marker);
+            let page = match call.max_records(PAGE_SIZE).send().await {
+                Ok(page) => page,
+                Err(error) => match CallError::from(error) {
+                    error if error.is("DBInstanceNotFound") => return Ok(false),
+                    error => return Err(error),
+                },
+            };
+            let found = page.db_snapshots.unwrap_or_default().into_iter();
+            let mut names = found.filter_map(|snapshot| snapshot.db_snapshot_identifier);
+            if names.any(|name| name.starts_with(prefix)) {
+                return Ok(true);
+            }
+            marker = page.marker;
+            if marker.is_none() {
+                return Ok(false);
+            }
         }
     }
 
@@ -313,8 +348,26 @@ impl CallError {
     fn empty() -> Self {
         Self {
             code: None,
+            status: None,
             message: "RDS answered without the instance".to_owned(),
         }
+    }
+
+    /// Returns whether RDS has refused the call, so that it has not been carried out. A call without an answer may have
+    /// been, and so may one that RDS turns away because it comes again.
+    pub(crate) fn is_refusal(&self) -> bool {
+        const COMES_AGAIN: &[&str] = &[
+            "DBInstanceAlreadyExists",
+            "DBSnapshotAlreadyExists",
+            "InvalidDBInstanceState",
+            "RequestLimitExceeded",
+            "Throttling",
+            "ThrottlingException",
+        ];
+        let is_turned_away = COMES_AGAIN.iter().any(|code| self.is(code));
+        self.status
+            .is_some_and(|status| (400..500).contains(&status))
+            && !is_turned_away
     }
 
     /// Whether the same call cannot succeed before something is changed: in the object, in the quota,
@@ -364,6 +417,7 @@ where
         };
         Self {
             code: error.code().map(String::from),
+            status: error.raw_response().map(|answer| answer.status().as_u16()),
             message,
         }
     }
@@ -371,7 +425,100 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use aws_config::Region;
+    use aws_credential_types::Credentials;
+    use aws_smithy_runtime_api::client::http::{
+        HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
+    };
+    use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+
     use super::*;
+
+    /// RDS with two pages of instances, each with one that an object of this name was made for.
+    #[derive(Clone, Debug, Default)]
+    struct TwoPages(Arc<AtomicUsize>);
+
+    impl HttpConnector for TwoPages {
+        fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            let body = request.body().bytes().unwrap_or_default();
+            let is_second = String::from_utf8_lossy(body).contains("Marker=more");
+            let (id, marker) = if is_second {
+                ("cdb-2", "")
+            } else {
+                ("cdb-1", "<Marker>more</Marker>")
+            };
+            let answer = format!(
+                "<DescribeDBInstancesResponse><DescribeDBInstancesResult>{marker}<DBInstances><DBInstance>\
+                 <DBInstanceIdentifier>{id}</DBInstanceIdentifier><TagList><Tag>\
+                 <Key>database.example.com/object</Key><Value>shop/orders</Value></Tag></TagList>\
+                 </DBInstance></DBInstances></DescribeDBInstancesResult></DescribeDBInstancesResponse>"
+            );
+            let answer = http::Response::new(answer.into());
+            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(answer).expect("an answer")))
+        }
+    }
+
+    #[tokio::test]
+    async fn instances_of_earlier_objects_are_looked_for_on_every_page() {
+        let pages = TwoPages::default();
+        let connector = pages.clone();
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new("eu-central-1"))
+            .credentials_provider(Credentials::new("AKIA", "secret", None, None, "tests"))
+            .http_client(http_client_fn(move |_, _| {
+                SharedHttpConnector::new(connector.clone())
+            }))
+            .load()
+            .await;
+        let (account, config) = Account::of(config);
+        let instances = Instances {
+            client: Client::new(&config),
+            account,
+            region: None,
+            cluster_name: None,
+            tenure: Tenure::unlimited(),
+            calls: TokenBucket::unlimited(),
+        };
+        let object = serde_json::json!({
+            "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+            "metadata": {"name": "orders", "namespace": "shop", "uid": "3"},
+            "spec": {
+                "engine": "postgres", "instanceClass": "db.t4g.micro", "storage": {"sizeGib": 20},
+                "credentials": {"username": "app", "secretName": "s"},
+            },
+        });
+        let object = serde_json::from_value(object).expect("a database");
+        let found = instances.of_earlier_objects(&object).await;
+        let found = found.expect("two pages");
+        let found: Vec<_> = found
+            .iter()
+            .filter_map(|it| it.db_instance_identifier())
+            .collect();
+        assert_eq!(found, ["cdb-1", "cdb-2"]);
+        assert_eq!(pages.0.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_a_call_that_may_have_been_carried_out() {
+        let is_refusal = |code: Option<&str>, status: Option<u16>| {
+            let error = CallError {
+                code: code.map(String::from),
+                status,
+                message: String::new(),
+            };
+            error.is_refusal()
+        };
+        assert!(is_refusal(Some("DBSubnetGroupNotFoundFault"), Some(404)));
+        assert!(is_refusal(Some("AccessDenied"), Some(403)));
+        assert!(!is_refusal(Some("DBInstanceAlreadyExists"), Some(400)));
+        assert!(!is_refusal(Some("Throttling"), Some(400)));
+        assert!(!is_refusal(Some("InternalFailure"), Some(500)));
+        assert!(!is_refusal(None, None), "the answer was lost");
+    }
 
     #[tokio::test]
     async fn nothing_is_asked_of_rds_where_the_region_is_not_known() {
@@ -424,8 +571,8 @@ mod tests {
         let message = said(leading.delete("cdb-1", None).await);
         assert!(!message.contains("not asked"), "{message}");
         let error = ReconcileError::from(CallError {
-            code: None,
             message,
+            ..CallError::empty()
         });
         assert!(matches!(error, ReconcileError::Transient { .. }), "{error}");
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
 mod account;
+mod asked;
 mod creation;
 mod credentials;
 mod deletion;

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{CloudDatabase, FINALIZER};
+use cloud_database_rules::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
 use controller::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, SyncRequest};
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
+use crate::asked::Asked;
+use crate::creation;
 use crate::drift::{self, Modification};
 use crate::instances::Instances;
 use crate::record::Record;
@@ -24,8 +26,8 @@ pub struct Timing {
     pub poll: Duration,
     /// While all is as it should be, to see what others have changed.
     pub resync: Duration,
-    /// How long an instance that may have been asked for, and has not been seen, must stay unseen
-    /// before it counts as gone: RDS shows a new instance a little after it has agreed to make it.
+    /// How long RDS must not show an instance before it counts as missing, or as gone while its object is deleted: RDS
+    /// shows a new instance a little after it has agreed to make it.
     pub settle: Duration,
 }
 
@@ -51,15 +53,10 @@ pub struct CloudDatabaseReconciler {
     pub(crate) client: Client,
     pub(crate) instances: Instances,
     pub(crate) timing: Timing,
-    /// What was last asked of RDS for each instance. A change that RDS agrees to and does not make is
-    /// not asked for without end.
-    asked: Mutex<HashMap<String, (Modification, Instant)>>,
-    /// Instances that RDS has never shown, of objects that are being deleted: the time of the first look.
+    asked: Asked,
+    /// Instances that RDS does not show: the time since when.
     unseen_since: Mutex<HashMap<String, Instant>>,
 }
-
-/// How long a change that RDS has agreed to may take to show before it is asked for again.
-const ASK_AGAIN_AFTER: Duration = Duration::from_hours(1);
 
 /// States in which clients are served:
 /// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/accessing-monitoring.html>.
@@ -90,7 +87,7 @@ impl CloudDatabaseReconciler {
             client,
             instances,
             timing,
-            asked: Mutex::default(),
+            asked: Asked::default(),
             unseen_since: Mutex::default(),
         }
     }
@@ -104,6 +101,13 @@ impl CloudDatabaseReconciler {
     ) -> Result<Progress, ReconcileError> {
         let phase = instance.db_instance_status().unwrap_or_default();
         let mut remarks = drift::beyond_mending(&object.spec, instance, enforced);
+        if let Some(id) = instance.dbi_resource_id()
+            && creation::replaced(object).contains(id)
+        {
+            remarks.push(format!(
+                "the annotation {REPLACES_INSTANCE} names this instance, so that it would be replaced by an empty one once it is missing; remove it"
+            ));
+        }
         let mut soon = phase != "available";
         if soon {
             remarks.push(format!("RDS reports it as '{phase}'"));
@@ -112,9 +116,11 @@ impl CloudDatabaseReconciler {
             self.add_tags(object, instance).await?;
             let change = drift::between(&object.spec, instance, enforced);
             if change.is_empty() {
-                self.forget(id);
+                self.asked.forget(id);
             } else {
-                remarks.push(self.change(id, change).await?);
+                for part in change.parts() {
+                    remarks.push(self.change(id, part).await?);
+                }
                 soon = true;
             }
         }
@@ -146,17 +152,17 @@ impl CloudDatabaseReconciler {
     /// Asks RDS for a change and says what came of it. A change that RDS refuses does not make a
     /// database unusable.
     async fn change(&self, id: &str, change: Modification) -> Result<String, ReconcileError> {
-        let fields = change.fields().join(", ");
-        if !self.may_ask(id, &change) {
-            return Ok(format!(
-                "RDS has been asked to change {fields} and has not yet done so"
-            ));
+        if let Some(outcome) = self.asked.outcome(id, &change) {
+            return Ok(outcome);
         }
+        let fields = change.fields().join(", ");
         tracing::info!(instance = id, fields, "asking RDS for a change");
         let asked = self.instances.modify(id, &change).await;
         match asked {
             Ok(_) => {
-                self.remember(id, change);
+                let outcome =
+                    format!("RDS has been asked to change {fields} and has not yet done so");
+                self.asked.remember(id, change, outcome);
                 Ok(format!("RDS is changing {fields}"))
             }
             // Busy: it takes the change once it is not.
@@ -164,15 +170,16 @@ impl CloudDatabaseReconciler {
                 Ok(format!("RDS cannot change {fields} just now"))
             }
             Err(error) if error.is_permanent() => {
-                self.remember(id, change);
-                Ok(format!("RDS refuses to change {fields}: {}", error.message))
+                let outcome = format!("RDS refuses to change {fields}: {}", error.message);
+                self.asked.remember(id, change, outcome.clone());
+                Ok(outcome)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Returns whether an instance that RDS has never shown has been looked for long enough: a creation whose answer was
-    /// lost may still be carried out.
+    /// Returns whether an instance that RDS does not show has been looked for long enough: a creation whose answer was lost
+    /// may still be carried out, and RDS shows a new instance a little after it has agreed to make it.
     pub(crate) fn stays_unseen(&self, id: &str) -> bool {
         let mut unseen = self
             .unseen_since
@@ -222,27 +229,32 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    fn may_ask(&self, id: &str, change: &Modification) -> bool {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked
-            .get(id)
-            .is_none_or(|(last, at)| last != change || at.elapsed() >= ASK_AGAIN_AFTER)
+    /// An instance that RDS does not show, and that may yet come.
+    pub(crate) fn unseen(&self, id: &str) -> Progress {
+        let message = format!("RDS does not show the instance '{id}'");
+        Progress {
+            status: fields([("phase", Value::Null), ("message", json!(message))]),
+            readiness: Some(Readiness {
+                ready: false,
+                reason: "InProgress",
+                message,
+            }),
+            requeue_after: self.timing.poll,
+            children: Vec::new(),
+        }
     }
 
-    fn remember(&self, id: &str, change: Modification) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.insert(id.to_owned(), (change, Instant::now()));
-    }
-
-    pub(crate) fn forget(&self, id: &str) {
+    /// Notes that RDS shows an instance.
+    pub(crate) fn note_shown(&self, id: &str) {
         self.unseen_since
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(id);
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
+    }
+
+    pub(crate) fn forget(&self, id: &str) {
+        self.note_shown(id);
+        self.asked.forget(id);
     }
 }
 
@@ -260,12 +272,17 @@ impl Reconcile for CloudDatabaseReconciler {
     ) -> Result<Map<String, Value>, ReconcileError> {
         let id = identifier(request.parent().uid().as_deref())?;
         let location = self.instances.location().await?;
-        location.require(&id, &Record::of(request.raw_parent()))?;
-        Ok(fields([
-            ("instanceId", json!(id)),
-            ("region", json!(location.region)),
-            ("accountId", json!(location.account_id)),
-        ]))
+        location.require(&id, &Record::of(request.raw_parent(), &id))?;
+        let mut identity = fields([("instanceId", json!(id))]);
+        let status = &request.raw_parent()["status"];
+        if status["instanceId"]
+            .as_str()
+            .is_some_and(|recorded| recorded != id)
+        {
+            // Copied from another object.
+            identity.extend(RECORDED.map(|field| (field.to_owned(), Value::Null)));
+        }
+        Ok(identity)
     }
 
     async fn reconcile(
@@ -275,11 +292,12 @@ impl Reconcile for CloudDatabaseReconciler {
         let object = request.parent();
         let uid = object.uid();
         let id = identifier(uid.as_deref())?;
-        let record = Record::of(request.raw_parent());
+        let record = Record::of(request.raw_parent(), &id);
         let Some(instance) = self.instances.describe(&id).await? else {
             return self.create(&id, object, &record).await;
         };
         require_ours(&instance, &id, uid.as_deref())?;
+        self.note_shown(&id);
         let enforced = drift::enforced(&object.spec, &instance, &record.enforced_fields);
         let mut observed = observed(&instance);
         observed.insert("enforcedFields".to_owned(), json!(enforced));
@@ -302,10 +320,7 @@ impl Reconcile for CloudDatabaseReconciler {
                 progress.status.extend(observed);
                 Ok(progress)
             }
-            Err(error) => Err(ReconcileError::Told {
-                status: observed,
-                error: Box::new(error),
-            }),
+            Err(error) => Err(told(observed, error)),
         }
     }
 
@@ -341,10 +356,36 @@ pub(crate) fn require_ours(
     })
 }
 
+/// The status fields that record an instance, besides its identifier.
+const RECORDED: [&str; 10] = [
+    "arn",
+    "resourceId",
+    "region",
+    "accountId",
+    "endpoint",
+    "phase",
+    "publiclyAccessible",
+    "storageEncrypted",
+    "enforcedFields",
+    "deletionRequest",
+];
+
+/// An error, with status fields that are written along with it.
+pub(crate) fn told(status: Map<String, Value>, error: ReconcileError) -> ReconcileError {
+    ReconcileError::Told {
+        status,
+        error: Box::new(error),
+    }
+}
+
 /// Returns the status fields that record what RDS shows of an instance.
 pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
+    let arn = instance.db_instance_arn();
+    let of_arn = |part: usize| arn.and_then(|arn| arn.split(':').nth(part));
     let shown = fields([
-        ("arn", json!(instance.db_instance_arn())),
+        ("arn", json!(arn)),
+        ("region", json!(of_arn(3))),
+        ("accountId", json!(of_arn(4))),
         ("resourceId", json!(instance.dbi_resource_id())),
         ("publiclyAccessible", json!(instance.publicly_accessible())),
         ("storageEncrypted", json!(instance.storage_encrypted())),

@@ -9,29 +9,90 @@ use serde_json::Value;
 pub(crate) struct Record<'a> {
     /// Recorded before RDS was first asked for anything.
     pub(crate) instance_id: Option<&'a str>,
+    /// Recorded before an instance was created, and once RDS has shown it.
+    pub(crate) region: Option<&'a str>,
+    /// Recorded with the region.
+    pub(crate) account_id: Option<&'a str>,
     /// Recorded once RDS has shown the instance.
     pub(crate) arn: Option<&'a str>,
     /// Recorded with the ARN.
     pub(crate) resource_id: Option<&'a str>,
-    pub(crate) region: Option<&'a str>,
-    pub(crate) account_id: Option<&'a str>,
+    /// If true, RDS has shown the instance with an address.
+    has_endpoint: bool,
     pub(crate) enforced_fields: Vec<&'a str>,
     pub(crate) deletion_request: Option<DeletionRequest>,
 }
 
 impl<'a> Record<'a> {
-    pub(crate) fn of(object: &'a Value) -> Self {
+    /// Reads what is recorded of the instance with an identifier. A status that was copied from another object, such as
+    /// by a restore, records another instance, which is none of this object's.
+    pub(crate) fn of(object: &'a Value, id: &str) -> Self {
         let status = &object["status"];
         let text = |field: &str| status[field].as_str().filter(|text| !text.is_empty());
+        let instance_id = text("instanceId");
+        if instance_id.is_some_and(|recorded| recorded != id) {
+            return Self::default();
+        }
+        let arn = text("arn");
+        // `arn:PARTITION:rds:REGION:ACCOUNT:db:IDENTIFIER`
+        let of_arn = |part: usize| {
+            let part = arn?.split(':').nth(part)?;
+            Some(part).filter(|part| !part.is_empty())
+        };
         let enforced = status["enforcedFields"].as_array().into_iter().flatten();
         Self {
-            instance_id: text("instanceId"),
-            arn: text("arn"),
+            instance_id,
+            region: text("region").or_else(|| of_arn(3)),
+            account_id: text("accountId").or_else(|| of_arn(4)),
+            arn,
             resource_id: text("resourceId"),
-            region: text("region"),
-            account_id: text("accountId"),
+            has_endpoint: status["endpoint"].is_object(),
             enforced_fields: enforced.filter_map(Value::as_str).collect(),
             deletion_request: DeletionRequest::deserialize(&status["deletionRequest"]).ok(),
         }
+    }
+
+    /// Returns the ID by which a shown instance is named: its resource ID, or its identifier where an earlier release has
+    /// not recorded that. Returns none if RDS has never shown the instance.
+    pub(crate) fn shown(&self) -> Option<&'a str> {
+        let identifier = self.instance_id.filter(|_| self.has_endpoint);
+        self.resource_id.or(identifier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_that_was_copied_from_another_object_records_nothing() {
+        let object = json!({"status": {"instanceId": "cdb-1", "resourceId": "db-A", "region": "eu-central-1"}});
+        assert_eq!(Record::of(&object, "cdb-1").resource_id, Some("db-A"));
+        assert_eq!(Record::of(&object, "cdb-2"), Record::default());
+    }
+
+    #[test]
+    fn an_instance_that_an_earlier_release_has_shown_counts_as_shown() {
+        let shown = |status: &Value| {
+            let object = json!({"status": status});
+            Record::of(&object, "cdb-1").shown().map(String::from)
+        };
+        let endpoint = json!({"host": "h", "port": 1});
+        assert_eq!(shown(&json!({"instanceId": "cdb-1"})), None);
+        let earlier = json!({"instanceId": "cdb-1", "endpoint": endpoint});
+        assert_eq!(shown(&earlier).as_deref(), Some("cdb-1"));
+        let now = json!({"instanceId": "cdb-1", "endpoint": endpoint, "resourceId": "db-A"});
+        assert_eq!(shown(&now).as_deref(), Some("db-A"));
+    }
+
+    #[test]
+    fn an_arn_has_region_and_account() {
+        let arn = "arn:aws:rds:eu-central-1:123456789012:db:cdb-1";
+        let object = json!({"status": {"arn": arn}});
+        let record = Record::of(&object, "cdb-1");
+        assert_eq!(record.region, Some("eu-central-1"));
+        assert_eq!(record.account_id, Some("123456789012"));
     }
 }

@@ -42,6 +42,14 @@ pub(crate) fn is_owned_by(instance: &DbInstance, uid: Option<&str>) -> bool {
     uid.is_some() && value(instance, OWNER_TAG) == uid
 }
 
+/// Describes the owner of an instance by its tags.
+pub(crate) fn owner(instance: &DbInstance) -> String {
+    let uid = value(instance, OWNER_TAG).unwrap_or("none");
+    let cluster = value(instance, CLUSTER_TAG);
+    let cluster = cluster.map_or(String::new(), |name| format!(" in the cluster '{name}'"));
+    format!("UID {uid}{cluster}")
+}
+
 /// Returns whether an instance was made for an earlier object of the same namespace and name: one that was deleted and
 /// applied again, such as from a backup, has another UID. Instances of another cluster are told apart where both
 /// clusters have a name.

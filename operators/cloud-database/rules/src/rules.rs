@@ -247,6 +247,12 @@ fn publicly_accessible(subject: &Subject<'_, CloudDatabase>, findings: &mut Find
 }
 
 fn encryption_not_supported(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+    // An instance that was made without encryption stays so, whatever the default of a later release is.
+    let status = subject.object.status.as_ref();
+    let exists = status.is_some_and(|status| status.endpoint.is_some() || status.arn.is_some());
+    if exists && status.and_then(|status| status.storage_encrypted) != Some(true) {
+        return;
+    }
     let spec = &subject.object.spec;
     let class = spec.instance_class.as_str();
     let is_without = |prefix: &&str| class.starts_with(prefix);

@@ -26,23 +26,23 @@ pub struct CloudDatabaseStatus {
     #[schemars(length(max = 63))]
     pub instance_id: Option<String>,
 
-    /// The ARN of the instance, recorded once RDS has shown it.
+    /// The ARN of the instance, recorded once RDS has returned it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub arn: Option<String>,
 
-    /// The resource ID of the instance (DbiResourceId), recorded once RDS has shown it. Unlike the identifier, RDS never
-    /// uses one again.
+    /// The resource ID of the instance (DbiResourceId), recorded with the ARN. Unlike the identifier, RDS never uses one
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub resource_id: Option<String>,
 
-    /// The AWS region of the instance, recorded before it is created.
+    /// The AWS region of the instance, recorded before it is created and removed when RDS refuses to create it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub region: Option<String>,
 
-    /// The ID of the AWS account of the instance, recorded before it is created.
+    /// The ID of the AWS account of the instance, recorded with the region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 12))]
     pub account_id: Option<String>,
@@ -61,7 +61,7 @@ pub struct CloudDatabaseStatus {
     #[schemars(extend("maxItems" = 16), inner(length(max = 64)))]
     pub enforced_fields: Vec<String>,
 
-    /// The request to delete the instance, recorded before it is sent.
+    /// The request to delete the instance, recorded before it is sent and removed when RDS refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_request: Option<DeletionRequest>,
 }
@@ -74,9 +74,6 @@ pub struct DeletionRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub final_snapshot_id: Option<String>,
-    /// If true, RDS has accepted the request. If false, the answer is not known.
-    #[serde(default)]
-    pub accepted: bool,
 }
 
 /// Where clients connect.
