@@ -161,12 +161,12 @@ async fn is_kept_while_it_is_deleted(policy: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_with_a_snapshot_does_not_take_a_vanished_instance_for_deleted() {
-    is_kept_while_it_is_deleted("Snapshot").await;
+    Box::pin(is_kept_while_it_is_deleted("Snapshot")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_without_a_snapshot_does_not_either() {
-    is_kept_while_it_is_deleted("Delete").await;
+    Box::pin(is_kept_while_it_is_deleted("Delete")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

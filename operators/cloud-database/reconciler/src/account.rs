@@ -61,8 +61,16 @@ impl ProvideCredentials for Recording {
 pub(crate) struct Account {
     sts: Client,
     last: LastAccessKey,
-    /// The last answer of STS, with the access key that it was given for.
-    known: Arc<tokio::sync::Mutex<Option<(Option<String>, String)>>>,
+    /// The last answer of STS.
+    known: Arc<tokio::sync::Mutex<Option<Known>>>,
+}
+
+/// An answer of STS.
+#[derive(Debug)]
+struct Known {
+    /// The access key that it was given for.
+    access_key: Option<String>,
+    id: String,
 }
 
 impl Account {
@@ -89,14 +97,17 @@ impl Account {
     pub(crate) async fn id(&self) -> Result<String, SdkError<GetCallerIdentityError>> {
         // Held during the call: objects that are reconciled at once wait for one answer.
         let mut known = self.known.lock().await;
-        if let Some((key, id)) = &*known
-            && *key == self.last.get()
+        if let Some(known) = &*known
+            && known.access_key == self.last.get()
         {
-            return Ok(id.clone());
+            return Ok(known.id.clone());
         }
         let answer = self.sts.get_caller_identity().send().await?;
         let id = answer.account.unwrap_or_default();
-        *known = Some((self.last.get(), id.clone()));
+        *known = Some(Known {
+            access_key: self.last.get(),
+            id: id.clone(),
+        });
         Ok(id)
     }
 }
