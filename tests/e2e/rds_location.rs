@@ -74,6 +74,22 @@ async fn goes_on(mut world: World, proxy: &Proxy) {
     assert_eq!(world.instances().await.len(), 1);
 }
 
+/// Restarts the controller with another region than that of the instances.
+fn restart_elsewhere(world: &mut World) {
+    world
+        .installation
+        .restart_controller_in_aws(&[("AWS_REGION", "us-east-1")])
+        .expect("a controller");
+}
+
+/// The number of instances in that region.
+async fn instances_elsewhere(world: &World) -> usize {
+    let there = rds(&world.moto.endpoint(), "us-east-1").await;
+    let there = there.describe_db_instances().send().await;
+    let there = there.expect("moto answers").db_instances;
+    there.unwrap_or_default().len()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_of_another_region_touches_nothing_of_an_object_made_here() {
     let mut world = World::start().await;
@@ -91,14 +107,8 @@ async fn a_controller_of_another_region_touches_nothing_of_an_object_made_here()
     // A new object is the new region's.
     world.kubectl_apply(&database("fresh")).expect("stored");
     world.condition("fresh", "Ready", "True").await;
-    let there = rds(&world.moto.endpoint(), "us-east-1").await;
-    let there = there.describe_db_instances().send().await;
-    let there = there
-        .expect("moto answers")
-        .db_instances
-        .unwrap_or_default();
     assert_eq!(
-        there.len(),
+        instances_elsewhere(&world).await,
         1,
         "one for each object made there, and no more"
     );
@@ -132,10 +142,7 @@ async fn an_object_that_says_retain_goes_from_any_region() {
     orders["spec"]["deletionPolicy"] = "Retain".into();
     world.kubectl_apply(&orders).expect("stored");
     world.condition("orders", "Ready", "True").await;
-    world
-        .installation
-        .restart_controller_in_aws(&[("AWS_REGION", "us-east-1")])
-        .expect("a controller");
+    restart_elsewhere(&mut world);
     world
         .condition_because("orders", "Ready", "RegionMismatch")
         .await;
@@ -165,20 +172,11 @@ async fn an_object_of_an_earlier_release_is_not_created_again_elsewhere() {
             &patch,
         ])
         .unwrap_or_else(|error| world.fail(&error));
-    world
-        .installation
-        .restart_controller_in_aws(&[("AWS_REGION", "us-east-1")])
-        .expect("a controller");
+    restart_elsewhere(&mut world);
     world
         .condition_because("orders", "Stalled", "InstanceMissing")
         .await;
-    let there = rds(&world.moto.endpoint(), "us-east-1").await;
-    let there = there.describe_db_instances().send().await;
-    let there = there
-        .expect("moto answers")
-        .db_instances
-        .unwrap_or_default();
-    assert_eq!(there.len(), 0, "it was created again");
+    assert_eq!(instances_elsewhere(&world).await, 0, "it was created again");
 
     world
         .installation
@@ -205,10 +203,7 @@ async fn an_object_whose_creation_was_refused_belongs_to_no_region() {
     };
     is_refused(&world).await;
     let before = world.warnings("orders");
-    world
-        .installation
-        .restart_controller_in_aws(&[("AWS_REGION", "us-east-1")])
-        .expect("a controller");
+    restart_elsewhere(&mut world);
     eventually("another attempt", async || {
         (world.warnings("orders") != before).then_some(())
     })

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cloud_database_rules::{CloudDatabase, REPLACES_INSTANCE};
-use controller::{Progress, Readiness, ReconcileError};
+use controller::{Progress, ReconcileError};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -80,19 +80,14 @@ impl CloudDatabaseReconciler {
     async fn locating(&self, id: &str) -> Result<Progress, ReconcileError> {
         let location = self.instances.location().await?;
         let message = format!("the RDS instance '{id}' is about to be created");
+        let status = fields([
+            ("region", json!(location.region)),
+            ("accountId", json!(location.account_id)),
+            ("message", json!(message)),
+        ]);
         Ok(Progress {
-            status: fields([
-                ("region", json!(location.region)),
-                ("accountId", json!(location.account_id)),
-                ("message", json!(message)),
-            ]),
-            readiness: Some(Readiness {
-                ready: false,
-                reason: "InProgress",
-                message,
-            }),
             requeue_after: Duration::ZERO,
-            children: Vec::new(),
+            ..self.in_progress(status, message)
         })
     }
 

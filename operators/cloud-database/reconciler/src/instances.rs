@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_config::BehaviorVersion;
 use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_rds::Client;
 use aws_sdk_rds::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
@@ -70,6 +70,15 @@ impl Instances {
             .timeout_config(timeouts)
             .load()
             .await;
+        Self::of(config, tenure, calls, cluster_name)
+    }
+
+    fn of(
+        config: SdkConfig,
+        tenure: Tenure,
+        calls: TokenBucket,
+        cluster_name: Option<String>,
+    ) -> Self {
         let (account, config) = Account::of(config);
         Self {
             client: Client::new(&config),
@@ -474,15 +483,7 @@ mod tests {
             }))
             .load()
             .await;
-        let (account, config) = Account::of(config);
-        let instances = Instances {
-            client: Client::new(&config),
-            account,
-            region: None,
-            cluster_name: None,
-            tenure: Tenure::unlimited(),
-            calls: TokenBucket::unlimited(),
-        };
+        let instances = Instances::of(config, Tenure::unlimited(), TokenBucket::unlimited(), None);
         let object = serde_json::json!({
             "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
             "metadata": {"name": "orders", "namespace": "shop", "uid": "3"},
@@ -522,18 +523,10 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_asked_of_rds_where_the_region_is_not_known() {
-        let config = aws_config::SdkConfig::builder()
+        let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
-        let (account, config) = Account::of(config);
-        let instances = Instances {
-            client: Client::new(&config),
-            account,
-            region: None,
-            cluster_name: None,
-            tenure: Tenure::unlimited(),
-            calls: TokenBucket::unlimited(),
-        };
+        let instances = Instances::of(config, Tenure::unlimited(), TokenBucket::unlimited(), None);
         let error = instances.location().await.expect_err("no region");
         let is_so = matches!(&error, ReconcileError::Permanent { reason, .. } if *reason == "RegionUnknown");
         assert!(is_so, "{error:?}");
@@ -542,21 +535,11 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_written_that_could_be_carried_out_after_the_lease() {
         // Without a region, a call that is sent says so.
-        let config = aws_sdk_rds::Config::builder()
+        let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
-        let sdk_config = aws_config::SdkConfig::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .build();
-        let (account, _) = Account::of(sdk_config);
-        let instances = |tenure| Instances {
-            client: Client::from_conf(config.clone()),
-            account: account.clone(),
-            region: None,
-            cluster_name: None,
-            tenure,
-            calls: TokenBucket::unlimited(),
-        };
+        let instances =
+            |tenure| Instances::of(config.clone(), tenure, TokenBucket::unlimited(), None);
         let said = |answer: Result<(), CallError>| answer.expect_err("nobody is there").message;
         let late = instances(Tenure::pending());
         let change = Modification::default();

@@ -215,25 +215,23 @@ impl CloudDatabaseReconciler {
         }
     }
 
+    /// An instance that is on its way to another phase.
     pub(crate) fn waiting(&self, id: &str, phase: &str) -> Progress {
         let message = format!("RDS reports the instance as '{phase}'");
-        Progress {
-            status: status(id, phase, &message),
-            readiness: Some(Readiness {
-                ready: false,
-                reason: "InProgress",
-                message,
-            }),
-            requeue_after: self.timing.poll,
-            children: Vec::new(),
-        }
+        self.in_progress(status(id, phase, &message), message)
     }
 
     /// An instance that RDS does not show, and that may yet come.
     pub(crate) fn unseen(&self, id: &str) -> Progress {
         let message = format!("RDS does not show the instance '{id}'");
+        let status = fields([("phase", Value::Null), ("message", json!(message))]);
+        self.in_progress(status, message)
+    }
+
+    /// A step that is not the last one.
+    pub(crate) fn in_progress(&self, status: Map<String, Value>, message: String) -> Progress {
         Progress {
-            status: fields([("phase", Value::Null), ("message", json!(message))]),
+            status,
             readiness: Some(Readiness {
                 ready: false,
                 reason: "InProgress",
