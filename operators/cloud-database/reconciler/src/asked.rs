@@ -42,8 +42,15 @@ impl Asked {
         });
     }
 
-    pub(crate) fn forget(&self, id: &str) {
-        self.lock().remove(id);
+    /// Forgets the changes of an instance that are not needed any more: the same one may be needed again.
+    pub(crate) fn retain(&self, id: &str, needed: &[Modification]) {
+        let mut asked = self.lock();
+        if let Some(changes) = asked.get_mut(id) {
+            changes.retain(|change| needed.contains(&change.modification));
+            if changes.is_empty() {
+                asked.remove(id);
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Change>>> {
@@ -68,7 +75,10 @@ mod tests {
         assert_eq!(asked.outcome("a", &port(1)).as_deref(), Some("refused"));
         assert_eq!(asked.outcome("a", &port(2)).as_deref(), Some("asked"));
         assert_eq!(asked.outcome("b", &port(1)), None);
-        asked.forget("a");
+        asked.retain("a", &[port(2)]);
         assert_eq!(asked.outcome("a", &port(1)), None);
+        assert_eq!(asked.outcome("a", &port(2)).as_deref(), Some("asked"));
+        asked.retain("a", &[]);
+        assert_eq!(asked.outcome("a", &port(2)), None);
     }
 }

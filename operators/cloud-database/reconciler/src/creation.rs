@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{CloudDatabase, REPLACES_INSTANCE};
 use controller::{Progress, ReconcileError};
 use kube::ResourceExt;
@@ -102,7 +103,10 @@ impl CloudDatabaseReconciler {
             return Ok(());
         };
         let found = self.instances.by_resource_id(resource_id).await?;
-        let mut found = found.iter().filter(|found| tags::is_owned_by(found, uid));
+        // Whether its tags were lost, too, does not matter; those of another object do.
+        let is_ours =
+            |found: &&DbInstance| tags::is_owned_by(found, uid) || !tags::has_owner(found);
+        let mut found = found.iter().filter(is_ours);
         let Some(instance) = found.next() else {
             return Ok(());
         };
@@ -152,16 +156,14 @@ impl CloudDatabaseReconciler {
         ))
     }
 
-    /// An error that only the author or an administrator can resolve, perhaps in RDS, where no watch sees it.
+    /// An error that only the author or an administrator can resolve, perhaps in RDS.
     fn stalled(&self, reason: &'static str, message: String) -> ReconcileError {
         // The phase is RDS' word for an instance that it knows.
         let status = fields([("phase", Value::Null), ("message", json!(message))]);
-        let error = ReconcileError::Permanent { reason, message };
-        let error = ReconcileError::Recheck {
-            after: self.timing.resync,
-            error: Box::new(error),
-        };
-        told(status, error)
+        told(
+            status,
+            self.recheck(ReconcileError::Permanent { reason, message }),
+        )
     }
 }
 

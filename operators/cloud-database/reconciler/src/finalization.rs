@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_rds::types::DbInstance;
+use aws_sdk_rds::types::{DbInstance, DbSnapshot};
 use cloud_database_rules::{DeletionPolicy, DeletionRequest};
 use controller::{Deleted, Finalized, Progress, ReconcileError};
 use k8s_openapi::jiff::Timestamp;
@@ -25,10 +25,7 @@ const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompati
 
 impl CloudDatabaseReconciler {
     pub(crate) async fn end(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        let uid = deleted
-            .object
-            .pointer("/metadata/uid")
-            .and_then(Value::as_str);
+        let uid = uid_of(deleted);
         let id = identifier(uid)?;
         let record = Record::of(deleted.object, &id);
         let policy = deletion::policy(deleted);
@@ -41,7 +38,7 @@ impl CloudDatabaseReconciler {
         let location = self.instances.location().await?;
         location.require(&id, &record)?;
         let Some(instance) = self.instances.describe(&id).await? else {
-            return self.absent(&id, uid, policy, &record).await;
+            return self.absent(&id, deleted, policy, &record).await;
         };
         require_ours(&instance, &id, uid)?;
         self.note_shown(&id);
@@ -142,7 +139,7 @@ impl CloudDatabaseReconciler {
     async fn absent(
         &self,
         id: &str,
-        uid: Option<&str>,
+        deleted: &Deleted<'_>,
         policy: DeletionPolicy,
         record: &Record<'_>,
     ) -> Result<Finalized, ReconcileError> {
@@ -157,8 +154,10 @@ impl CloudDatabaseReconciler {
             self.forget(id);
             return Ok(Finalized::Gone);
         };
-        self.require_not_renamed(id, record, uid).await?;
-        if self.is_deleted_by_us(id, policy, record).await? {
+        self.require_not_renamed(id, record, uid_of(deleted))
+            .await?;
+        let began = deletion_began(deleted);
+        if self.is_deleted_by_us(id, policy, record, began).await? {
             self.forget(id);
             return Ok(Finalized::Gone);
         }
@@ -177,11 +176,66 @@ impl CloudDatabaseReconciler {
         id: &str,
         policy: DeletionPolicy,
         record: &Record<'_>,
+        began: i64,
     ) -> Result<bool, ReconcileError> {
         if policy == DeletionPolicy::Delete && record.deletion_request.is_some() {
             return Ok(true);
         }
-        let prefix = format!("{id}-final");
-        Ok(self.instances.has_snapshot(id, &prefix).await?)
+        let snapshots = self.instances.snapshots(id).await?;
+        let mut snapshots = snapshots.iter();
+        Ok(snapshots.any(|snapshot| is_final(snapshot, id, began)))
+    }
+}
+
+fn uid_of<'a>(deleted: &Deleted<'a>) -> Option<&'a str> {
+    let uid = deleted.object.pointer("/metadata/uid");
+    uid.and_then(Value::as_str)
+}
+
+/// The most by which the clocks of the API server and of RDS are expected to differ, in seconds.
+const CLOCK_SKEW: i64 = 60;
+
+/// Returns whether a snapshot is a final one of a deletion that began at a time, in seconds since 1970. One that was taken
+/// before is of an earlier instance with the identifier, or was made by another client.
+fn is_final(snapshot: &DbSnapshot, id: &str, began: i64) -> bool {
+    let name = snapshot.db_snapshot_identifier().unwrap_or_default();
+    let is_ours = name.starts_with(&format!("{id}-final"));
+    let has_failed = snapshot.status() == Some("failed");
+    // While it is being taken, it has no time.
+    let time = snapshot.snapshot_create_time();
+    let is_of_before = time.is_some_and(|time| time.secs() < began - CLOCK_SKEW);
+    is_ours && !has_failed && !is_of_before
+}
+
+/// Returns when the deletion of an object began, in seconds since 1970.
+fn deletion_began(deleted: &Deleted<'_>) -> i64 {
+    let time = deleted.object.pointer("/metadata/deletionTimestamp");
+    let time = time.and_then(Value::as_str);
+    let time = time.and_then(|time| time.parse::<Timestamp>().ok());
+    time.map_or(0, Timestamp::as_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_rds::primitives::DateTime;
+
+    use super::*;
+
+    #[test]
+    fn a_final_snapshot_is_taken_after_the_deletion_has_begun() {
+        let snapshot = |name: &str, status: &str, time: Option<i64>| {
+            let snapshot = DbSnapshot::builder()
+                .db_snapshot_identifier(name)
+                .status(status)
+                .set_snapshot_create_time(time.map(DateTime::from_secs))
+                .build();
+            is_final(&snapshot, "cdb-1", 1_000)
+        };
+        assert!(snapshot("cdb-1-final", "available", Some(1_200)));
+        assert!(snapshot("cdb-1-final-20261124", "creating", None));
+        assert!(snapshot("cdb-1-final", "available", Some(990)), "skewed");
+        assert!(!snapshot("cdb-1-final", "available", Some(900)), "earlier");
+        assert!(!snapshot("cdb-1-final", "failed", Some(1_200)));
+        assert!(!snapshot("cdb-1-by-hand", "available", Some(1_200)));
     }
 }

@@ -8,7 +8,7 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_rds::Client;
 use aws_sdk_rds::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
-use aws_sdk_rds::types::{DbInstance, Filter};
+use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
@@ -188,8 +188,9 @@ impl Instances {
         }
     }
 
-    /// Returns whether a snapshot of an instance exists, or is being taken, whose name begins so.
-    pub(crate) async fn has_snapshot(&self, id: &str, prefix: &str) -> Result<bool, CallError> {
+    /// Returns the snapshots of an instance, also of one that is gone.
+    pub(crate) async fn snapshots(&self, id: &str) -> Result<Vec<DbSnapshot>, CallError> {
+        let mut found = Vec::new();
         let mut marker = None;
         loop {
             self.calls.take().await;
@@ -198,18 +199,14 @@ impl Instances {
             let page = match call.max_records(PAGE_SIZE).send().await {
                 Ok(page) => page,
                 Err(error) => match CallError::from(error) {
-                    error if error.is("DBInstanceNotFound") => return Ok(false),
+                    error if error.is("DBInstanceNotFound") => return Ok(found),
                     error => return Err(error),
                 },
             };
-            let found = page.db_snapshots.unwrap_or_default().into_iter();
-            let mut names = found.filter_map(|snapshot| snapshot.db_snapshot_identifier);
-            if names.any(|name| name.starts_with(prefix)) {
-                return Ok(true);
-            }
+            found.extend(page.db_snapshots.unwrap_or_default());
             marker = page.marker;
             if marker.is_none() {
-                return Ok(false);
+                return Ok(found);
             }
         }
     }

@@ -115,13 +115,16 @@ impl CloudDatabaseReconciler {
         if TAKING_CHANGES.contains(&phase) {
             self.add_tags(object, instance).await?;
             let change = drift::between(&object.spec, instance, enforced);
-            if change.is_empty() {
-                self.asked.forget(id);
-            } else {
-                for part in change.parts() {
-                    remarks.push(self.change(id, part).await?);
-                }
-                soon = true;
+            let parts: Vec<_> = change.parts().collect();
+            self.asked.retain(id, &parts);
+            soon |= !parts.is_empty();
+            // Each is asked for, whatever becomes of the others.
+            let mut outcomes = Vec::new();
+            for part in parts {
+                outcomes.push(self.change(id, part).await);
+            }
+            for outcome in outcomes {
+                remarks.push(outcome?);
             }
         }
         let mut message = "the database can be used".to_owned();
@@ -242,6 +245,14 @@ impl CloudDatabaseReconciler {
         }
     }
 
+    /// An error whose cause may go away in RDS, where no watch sees it.
+    pub(crate) fn recheck(&self, error: ReconcileError) -> ReconcileError {
+        ReconcileError::Recheck {
+            after: self.timing.resync,
+            error: Box::new(error),
+        }
+    }
+
     /// Notes that RDS shows an instance.
     pub(crate) fn note_shown(&self, id: &str) {
         self.unseen_since
@@ -252,7 +263,7 @@ impl CloudDatabaseReconciler {
 
     pub(crate) fn forget(&self, id: &str) {
         self.note_shown(id);
-        self.asked.forget(id);
+        self.asked.retain(id, &[]);
     }
 }
 
@@ -294,7 +305,7 @@ impl Reconcile for CloudDatabaseReconciler {
         let Some(instance) = self.instances.describe(&id).await? else {
             return self.create(&id, object, &record).await;
         };
-        require_ours(&instance, &id, uid.as_deref())?;
+        require_ours(&instance, &id, uid.as_deref()).map_err(|error| self.recheck(error))?;
         self.note_shown(&id);
         let enforced = drift::enforced(&object.spec, &instance, &record.enforced_fields);
         let mut observed = observed(&instance);
@@ -303,12 +314,12 @@ impl Reconcile for CloudDatabaseReconciler {
         let done = if SERVING.contains(&phase) {
             self.serve(&id, object, &instance, &enforced).await
         } else if BROKEN.contains(&phase) {
-            Err(ReconcileError::Permanent {
+            Err(self.recheck(ReconcileError::Permanent {
                 reason: "InstanceBroken",
                 message: format!(
                     "RDS reports the instance '{id}' as '{phase}'; see its events in RDS"
                 ),
-            })
+            }))
         } else {
             // Any other state passes, also one that is not known here.
             Ok(self.waiting(&id, phase))

@@ -42,6 +42,11 @@ pub(crate) fn is_owned_by(instance: &DbInstance, uid: Option<&str>) -> bool {
     uid.is_some() && value(instance, OWNER_TAG) == uid
 }
 
+/// Returns whether an instance carries the UID of any owner.
+pub(crate) fn has_owner(instance: &DbInstance) -> bool {
+    value(instance, OWNER_TAG).is_some()
+}
+
 /// Describes the owner of an instance by its tags.
 pub(crate) fn owner(instance: &DbInstance) -> String {
     let uid = value(instance, OWNER_TAG).unwrap_or("none");

@@ -59,8 +59,9 @@ pub(crate) fn validate(
         vector: &catalogue.version,
         opt_out,
         within: sink.within,
+        has_opt_out: sink.has_opt_out,
     };
-    let is_confined = options[OPT_OUT] != true;
+    let is_confined = !sink.has_opt_out || options[OPT_OUT] != true;
     if kind == fields::FILE {
         let found = path::validate(options, is_confined);
         for (option, problem) in found {
@@ -151,7 +152,11 @@ fn texts<'a>(
         }
         match confined.holds {
             Holds::Template => {
-                found.extend(value.as_str().map(|text| Located::value(path, text)));
+                let text = value.as_str().map(|text| Located::value(path, text));
+                found.extend(text.map(|text| Located {
+                    is_hidden: text.is_hidden || confined.is_hidden,
+                    ..text
+                }));
             }
             Holds::Headers => {
                 let hides = |name: &str| {
@@ -198,6 +203,8 @@ struct Report<'a> {
     opt_out: OptOut,
     /// The option that holds the opt-out, if it is not at the top of the sink.
     within: Option<&'a str>,
+    /// If false, the sink has no opt-out to advise.
+    has_opt_out: bool,
 }
 
 impl Report<'_> {
@@ -247,6 +254,7 @@ impl Report<'_> {
         let within = self.within.map(|option| format!("{option}."));
         let option = format!("{}{OPT_OUT}: true", within.unwrap_or_default());
         let opt_out = match self.opt_out {
+            _ if !self.has_opt_out => String::new(),
             OptOut::Author => format!(", or turn confinement off with `{option}`"),
             OptOut::Administrator => format!(
                 "; only administrators can turn confinement off, with `{option}` in a ClusterVectorPipeline"
@@ -304,6 +312,26 @@ mod tests {
             assert_eq!(errors.len(), 1, "{errors:?}");
             assert!(!errors[0].to_string().contains("secret"), "{errors:?}");
         }
+    }
+
+    #[test]
+    fn options_that_become_those_of_a_wrapped_sink_are_confined() {
+        let token = json!({"type": "sematext_logs", "token": "{{ app }}secret", (OPT_OUT): true});
+        let [error] = &errors(&token, OptOut::Author)[..] else {
+            panic!("one error");
+        };
+        assert_eq!(error.path.as_str(), "sinks[out].token");
+        let text = error.to_string();
+        assert!(!text.contains("secret"), "{text}");
+        assert!(!text.contains(OPT_OUT), "{text}");
+        let organization = |extra: bool| {
+            let sink = json!({
+                "type": "axiom", "dataset": "d", "org_id": "{{ app }}", (OPT_OUT): extra,
+            });
+            errors(&sink, OptOut::Author).len()
+        };
+        assert_eq!(organization(false), 1);
+        assert_eq!(organization(true), 0);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(super) struct Sink {
     kind: &'static str,
     /// The option that holds the confined ones and the opt-out, if they are not at the top of the sink.
     pub(super) within: Option<&'static str>,
+    /// If false, the sink has no option that turns confinement off.
+    pub(super) has_opt_out: bool,
     pub(super) confined: &'static [Confined],
 }
 
@@ -30,6 +32,8 @@ pub(super) struct Confined {
     mode: Option<Mode>,
     /// An example of a literal prefix.
     pub(super) prefix: &'static str,
+    /// If true, the value is a credential and is not printed.
+    pub(super) is_hidden: bool,
 }
 
 /// The place of the templates in the value of an option.
@@ -59,11 +63,25 @@ impl Sink {
             ..self
         }
     }
+
+    const fn without_opt_out(self) -> Self {
+        Self {
+            has_opt_out: false,
+            ..self
+        }
+    }
 }
 
 impl Confined {
     const fn with_prefix(self, prefix: &'static str) -> Self {
         Self { prefix, ..self }
+    }
+
+    const fn hidden(self) -> Self {
+        Self {
+            is_hidden: true,
+            ..self
+        }
     }
 
     const fn in_mode(self, mode: Mode) -> Self {
@@ -89,6 +107,7 @@ const fn holds(option: &'static str, holds: Holds) -> Confined {
         holds,
         mode: None,
         prefix: "logs-",
+        is_hidden: false,
     }
 }
 
@@ -100,6 +119,7 @@ const fn sink(kind: &'static str, confined: &'static [Confined]) -> Sink {
     Sink {
         kind,
         within: None,
+        has_opt_out: true,
         confined,
     }
 }
@@ -137,8 +157,8 @@ const SINKS: &[Sink] = &[
             template("ssekms_key_id").with_prefix("alias/"),
         ],
     ),
-    // Its URL, region and dataset are confined together.
-    sink(AXIOM, &[HEADERS]),
+    // Its URL, region and dataset are confined together; the organization becomes a header.
+    sink(AXIOM, &[HEADERS, template("org_id").with_prefix("team-")]),
     sink(
         "azure_blob",
         &[template("blob_prefix").with_prefix("logs/")],
@@ -203,6 +223,8 @@ const SINKS: &[Sink] = &[
     ),
     sink("pulsar", &[template("topic")]),
     sink("redis", &[template("key").with_prefix("logs:")]),
+    // The token is the index of the Elasticsearch API that it wraps.
+    sink("sematext_logs", &[template("token").hidden()]).without_opt_out(),
     sink("splunk_hec_logs", SPLUNK),
     sink("splunk_hec_metrics", SPLUNK),
     sink("webhdfs", &[template("prefix").with_prefix("logs/")]),
