@@ -26,9 +26,15 @@ async fn an_object_waits_for_its_instance_to_come_and_to_go() {
 
     proxy.report(Some("creating"));
     world.kubectl_apply(&database("orders")).expect("stored");
-    looks_again(4).await;
-    let ready = world.condition("orders", "Ready", "False").await;
-    assert_eq!(ready.message, "RDS reports the instance as 'creating'");
+    let reported = eventually("the state being reported", async || {
+        let ready = world.condition("orders", "Ready", "False").await;
+        (ready.message == "RDS reports the instance as 'creating'").then_some(())
+    });
+    reported
+        .await
+        .unwrap_or_else(|error| world.fail(&error.to_string()));
+    looks_again(3).await;
+    world.condition("orders", "Ready", "False").await;
     let creations = proxy
         .calls()
         .iter()

@@ -4,6 +4,7 @@
 //! missing? → object still there? → credentials → earlier object's? → record region and account → create
 //!
 //! Region and account are recorded before the call: if its answer is lost, the instance may exist there and nowhere else.
+//! Once they are, no instance of an earlier object is looked for: that object was gone when this one came.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -42,8 +43,8 @@ impl CloudDatabaseReconciler {
         }
         standing::require(&self.client, object).await?;
         let user = credentials::read(&self.client, object).await?;
-        self.require_first(object).await?;
         if record.region.is_none() || record.account_id.is_none() {
+            self.require_first(object).await?;
             return self.locating(id).await;
         }
         match self.instances.create(id, object, &user).await {
