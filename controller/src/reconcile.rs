@@ -175,9 +175,9 @@ pub enum ReconcileError {
     /// An error whose cause may go away outside the cluster, where no watch sees it.
     #[error("{error}")]
     Recheck {
-        /// When the object is reconciled again.
+        /// The time until the object is reconciled again.
         after: Duration,
-        /// What has gone wrong.
+        /// The error that is reported.
         error: Box<ReconcileError>,
     },
     /// Trying again may help.

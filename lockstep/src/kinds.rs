@@ -200,7 +200,7 @@ pub(crate) struct OperatorArgs {
     /// How often RDS is looked at while all is as it should be.
     #[arg(long = "rds-resync", default_value = "10m", value_parser = duration)]
     resync: Duration,
-    /// How long RDS must not show an instance before it counts as missing, or as gone while its object is deleted.
+    /// Time for which RDS must not show an instance before it counts as missing, or as gone while its object is deleted.
     #[arg(long = "rds-settle", default_value = "2m", value_parser = duration)]
     settle: Duration,
     /// How many calls a second RDS gets; AWS turns those away that are too many for the account.

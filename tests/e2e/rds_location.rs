@@ -28,7 +28,7 @@ async fn two_ready(world: &World) {
     assert_eq!(status["resourceId"].as_str(), instance.dbi_resource_id());
 }
 
-/// What must hold of both objects while the controller works elsewhere: one is kept, the other is to be deleted.
+/// Asserts that both objects are left alone while the controller works elsewhere: one is kept, the other is to be deleted.
 async fn is_left_alone(world: &World, proxy: &Proxy, reason: &str) {
     let before = world.databases().get("orders").await.expect("an object");
     let ready = world.condition_because("orders", "Ready", reason).await;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::drift::Modification;
+use crate::modification::Modification;
 
 /// The time after which a change is asked for again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_hours(1);

@@ -15,9 +15,9 @@ use controller::{Progress, ReconcileError};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
+use crate::call_error::CallError;
 use crate::credentials;
 use crate::drift;
-use crate::instances::CallError;
 use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours, told};
 use crate::record::Record;
 use crate::standing;

@@ -4,34 +4,13 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{
-    CloudDatabaseSpec, Storage, StorageType, compare_versions, version_matches,
-};
+use cloud_database_rules::{CloudDatabaseSpec, Storage, compare_versions, version_matches};
 
-/// A change to ask RDS for: what differs, and nothing else.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Modification {
-    pub(crate) instance_class: Option<String>,
-    pub(crate) storage_type: Option<StorageType>,
-    pub(crate) size_gib: Option<i32>,
-    pub(crate) max_size_gib: Option<i32>,
-    pub(crate) iops: Option<i32>,
-    pub(crate) throughput_mibps: Option<i32>,
-    pub(crate) engine_version: Option<String>,
-    pub(crate) multi_az: Option<bool>,
-    pub(crate) retention_days: Option<i32>,
-    pub(crate) backup_window: Option<String>,
-    pub(crate) maintenance_window: Option<String>,
-    pub(crate) port: Option<i32>,
-    pub(crate) deletion_protection: Option<bool>,
-    pub(crate) publicly_accessible: Option<bool>,
-    pub(crate) security_groups: Option<Vec<String>>,
-    pub(crate) copy_tags_to_snapshot: Option<bool>,
-}
+use crate::modification::Modification;
 
-/// A field with a secure default, which instances may differ in that were made without it.
-const PUBLICLY_ACCESSIBLE: &str = "network.publiclyAccessible";
-const COPY_TAGS_TO_SNAPSHOT: &str = "backup.copyTagsToSnapshot";
+/// Fields with a secure default, in which instances may differ that were made without it.
+pub(crate) const PUBLICLY_ACCESSIBLE: &str = "network.publiclyAccessible";
+pub(crate) const COPY_TAGS_TO_SNAPSHOT: &str = "backup.copyTagsToSnapshot";
 
 /// The fields that an instance has agreed in that was created as the spec says.
 pub(crate) const ENFORCED_AT_CREATION: [&str; 2] = [PUBLICLY_ACCESSIBLE, COPY_TAGS_TO_SNAPSHOT];
@@ -57,49 +36,6 @@ pub(crate) fn enforced(
     let kept = agreement.into_iter();
     let kept = kept.filter(|(field, agrees)| *agrees || before.contains(field));
     kept.map(|(field, _)| field).collect()
-}
-
-impl Modification {
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Divides the change into those of network access and the rest: RDS refuses a change as a whole, and an instance must
-    /// not stay public because of another field.
-    pub(crate) fn parts(mut self) -> impl Iterator<Item = Self> {
-        let access = Self {
-            publicly_accessible: self.publicly_accessible.take(),
-            security_groups: self.security_groups.take(),
-            ..Self::default()
-        };
-        let parts = [access, self].into_iter();
-        parts.filter(|part| !part.is_empty())
-    }
-
-    /// The spec fields that differ, for people.
-    pub(crate) fn fields(&self) -> Vec<&'static str> {
-        [
-            (self.instance_class.is_some(), "instanceClass"),
-            (self.storage_type.is_some(), "storage.type"),
-            (self.size_gib.is_some(), "storage.sizeGib"),
-            (self.max_size_gib.is_some(), "storage.maxSizeGib"),
-            (self.iops.is_some(), "storage.iops"),
-            (self.throughput_mibps.is_some(), "storage.throughputMibps"),
-            (self.engine_version.is_some(), "engineVersion"),
-            (self.multi_az.is_some(), "multiAz"),
-            (self.retention_days.is_some(), "backup.retentionDays"),
-            (self.backup_window.is_some(), "backup.window"),
-            (self.maintenance_window.is_some(), "maintenanceWindow"),
-            (self.port.is_some(), "port"),
-            (self.deletion_protection.is_some(), "deletionProtection"),
-            (self.publicly_accessible.is_some(), PUBLICLY_ACCESSIBLE),
-            (self.security_groups.is_some(), "network.securityGroups"),
-            (self.copy_tags_to_snapshot.is_some(), COPY_TAGS_TO_SNAPSHOT),
-        ]
-        .into_iter()
-        .filter_map(|(differs, field)| differs.then_some(field))
-        .collect()
-    }
 }
 
 /// What has to change for the instance to be what the object says. What RDS has already agreed to
@@ -320,7 +256,9 @@ mod tests {
     use aws_sdk_rds::types::{
         DbSubnetGroup, Endpoint, PendingModifiedValues, Tag, VpcSecurityGroupMembership,
     };
-    use cloud_database_rules::{Backup, Credentials, DeletionPolicy, Encryption, Engine, Network};
+    use cloud_database_rules::{
+        Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, StorageType,
+    };
 
     fn spec() -> CloudDatabaseSpec {
         CloudDatabaseSpec {
@@ -504,28 +442,6 @@ mod tests {
             .build();
         let agreed = enforced(&spec, &as_the_spec_says, &[]);
         assert_eq!(agreed, ENFORCED_AT_CREATION);
-    }
-
-    #[test]
-    fn network_access_is_changed_apart_from_the_rest() {
-        let access = Modification {
-            publicly_accessible: Some(false),
-            ..Modification::default()
-        };
-        let rest = Modification {
-            size_gib: Some(200),
-            ..Modification::default()
-        };
-        let both = Modification {
-            publicly_accessible: Some(false),
-            size_gib: Some(200),
-            ..Modification::default()
-        };
-        let parts = |change: &Modification| change.clone().parts().collect::<Vec<_>>();
-        assert_eq!(parts(&both), [access.clone(), rest.clone()]);
-        assert_eq!(parts(&access), [access]);
-        assert_eq!(parts(&rest), [rest]);
-        assert_eq!(parts(&Modification::default()), []);
     }
 
     #[test]

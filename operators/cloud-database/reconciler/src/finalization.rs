@@ -14,7 +14,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::deletion;
-use crate::drift::Modification;
+use crate::modification::Modification;
 use crate::reconciler::{
     CloudDatabaseReconciler, fields, identifier, observed, require_ours, told,
 };

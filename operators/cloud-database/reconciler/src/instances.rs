@@ -1,4 +1,4 @@
-//! RDS instances: the calls that the operator makes, and the meaning of their errors.
+//! RDS instances: the calls that the operator makes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,8 +6,6 @@ use std::time::Duration;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_rds::Client;
-use aws_sdk_rds::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_rds::operation::RequestId;
 use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
@@ -15,9 +13,10 @@ use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType
 use controller::{ReconcileError, Tenure, TokenBucket};
 
 use crate::account::Account;
+use crate::call_error::CallError;
 use crate::credentials::MasterUser;
-use crate::drift::Modification;
 use crate::location::Location;
+use crate::modification::Modification;
 use crate::tags;
 
 /// The most records that a page of `DescribeDBInstances` has.
@@ -37,15 +36,6 @@ pub struct Instances {
     cluster_name: Option<String>,
     tenure: Tenure,
     calls: TokenBucket,
-}
-
-/// What a call to RDS ended in, other than success.
-#[derive(Debug)]
-pub(crate) struct CallError {
-    code: Option<String>,
-    /// The HTTP status of the answer; none if there was no answer.
-    status: Option<u16>,
-    pub(crate) message: String,
 }
 
 impl Instances {
@@ -121,10 +111,9 @@ impl Instances {
         if self.tenure.has_room_for(CALL_DEADLINE) {
             return Ok(());
         }
-        Err(CallError {
-            message: "not asked: the lease may end before the answer".to_owned(),
-            ..CallError::empty()
-        })
+        Err(CallError::without_answer(
+            "not asked: the lease may end before the answer",
+        ))
     }
 
     /// The instance of that identifier, if there is one.
@@ -256,7 +245,7 @@ impl Instances {
             .set_tags(Some(tags::at_creation(object, self.cluster_name())))
             .send()
             .await?;
-        answer.db_instance.ok_or_else(CallError::empty)
+        answer.db_instance.ok_or_else(without_instance)
     }
 
     /// Asks for a change of an instance, at once rather than in its maintenance window.
@@ -295,7 +284,7 @@ impl Instances {
             .set_copy_tags_to_snapshot(change.copy_tags_to_snapshot)
             .send()
             .await?;
-        answer.db_instance.ok_or_else(CallError::empty)
+        answer.db_instance.ok_or_else(without_instance)
     }
 
     /// Adds tags to an instance, or gives those that it has another value.
@@ -334,6 +323,11 @@ impl Instances {
     }
 }
 
+/// The error for an answer that lacks what it is about.
+fn without_instance() -> CallError {
+    CallError::without_answer("RDS answered without the instance")
+}
+
 /// Whether the object names more than a major version: one number for PostgreSQL, two for the others.
 fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
     let major = if spec.engine == Engine::Postgres {
@@ -344,89 +338,6 @@ fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
     spec.engine_version
         .as_deref()
         .is_some_and(|version| version.split('.').count() > major)
-}
-
-impl CallError {
-    pub(crate) fn is(&self, code: &str) -> bool {
-        self.code.as_deref() == Some(code)
-    }
-
-    fn empty() -> Self {
-        Self {
-            code: None,
-            status: None,
-            message: "RDS answered without the instance".to_owned(),
-        }
-    }
-
-    /// Returns whether RDS has refused the call, so that it has not been carried out. A call without an answer may have
-    /// been, and so may one that RDS turns away because it comes again.
-    pub(crate) fn is_refusal(&self) -> bool {
-        const COMES_AGAIN: &[&str] = &[
-            "DBInstanceAlreadyExists",
-            "DBSnapshotAlreadyExists",
-            "InvalidDBInstanceState",
-            "RequestLimitExceeded",
-            "Throttling",
-            "ThrottlingException",
-        ];
-        let is_turned_away = COMES_AGAIN.iter().any(|code| self.is(code));
-        self.status
-            .is_some_and(|status| (400..500).contains(&status))
-            && !is_turned_away
-    }
-
-    /// Whether the same call cannot succeed before something is changed: in the object, in the quota,
-    /// or in what the operator may do.
-    pub(crate) fn is_permanent(&self) -> bool {
-        const PERMANENT: &[&str] = &[
-            "InvalidParameterValue",
-            "InvalidParameterCombination",
-            "InvalidVPCNetworkStateFault",
-            "StorageTypeNotSupported",
-        ];
-        self.code
-            .as_deref()
-            .is_some_and(|code| PERMANENT.contains(&code))
-    }
-}
-
-impl From<CallError> for ReconcileError {
-    fn from(error: CallError) -> Self {
-        let message = match &error.code {
-            Some(code) => format!("RDS: {code}: {}", error.message),
-            None => format!("RDS: {}", error.message),
-        };
-        if error.is_permanent() {
-            Self::Permanent {
-                reason: "RefusedByRds",
-                message,
-            }
-        } else {
-            Self::Transient {
-                reason: "RdsCallFailed",
-                message,
-            }
-        }
-    }
-}
-
-impl<E> From<SdkError<E>> for CallError
-where
-    SdkError<E>: ProvideErrorMetadata + RequestId + std::error::Error + 'static,
-{
-    fn from(error: SdkError<E>) -> Self {
-        let message = match error.message() {
-            Some(message) => message.to_owned(),
-            // No answer from RDS at all: the chain of causes says why.
-            None => aws_sdk_rds::error::DisplayErrorContext(&error).to_string(),
-        };
-        Self {
-            code: error.code().map(String::from),
-            status: error.raw_response().map(|answer| answer.status().as_u16()),
-            message,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -500,24 +411,6 @@ mod tests {
         assert_eq!(pages.0.load(Ordering::SeqCst), 2);
     }
 
-    #[test]
-    fn a_refusal_is_told_from_a_call_that_may_have_been_carried_out() {
-        let is_refusal = |code: Option<&str>, status: Option<u16>| {
-            let error = CallError {
-                code: code.map(String::from),
-                status,
-                message: String::new(),
-            };
-            error.is_refusal()
-        };
-        assert!(is_refusal(Some("DBSubnetGroupNotFoundFault"), Some(404)));
-        assert!(is_refusal(Some("AccessDenied"), Some(403)));
-        assert!(!is_refusal(Some("DBInstanceAlreadyExists"), Some(400)));
-        assert!(!is_refusal(Some("Throttling"), Some(400)));
-        assert!(!is_refusal(Some("InternalFailure"), Some(500)));
-        assert!(!is_refusal(None, None), "the answer was lost");
-    }
-
     #[tokio::test]
     async fn nothing_is_asked_of_rds_where_the_region_is_not_known() {
         let config = SdkConfig::builder()
@@ -550,10 +443,7 @@ mod tests {
         let leading = instances(Tenure::unlimited());
         let message = said(leading.delete("cdb-1", None).await);
         assert!(!message.contains("not asked"), "{message}");
-        let error = ReconcileError::from(CallError {
-            message,
-            ..CallError::empty()
-        });
+        let error = ReconcileError::from(CallError::without_answer(&message));
         assert!(matches!(error, ReconcileError::Transient { .. }), "{error}");
     }
 }

@@ -4,6 +4,7 @@
 
 mod account;
 mod asked;
+mod call_error;
 mod creation;
 mod credentials;
 mod deletion;
@@ -11,6 +12,7 @@ mod drift;
 mod finalization;
 mod instances;
 mod location;
+mod modification;
 mod reconciler;
 mod record;
 mod standing;

@@ -14,8 +14,9 @@ use serde_json::{Map, Value, json};
 
 use crate::asked::Asked;
 use crate::creation;
-use crate::drift::{self, Modification};
+use crate::drift;
 use crate::instances::Instances;
+use crate::modification::Modification;
 use crate::record::Record;
 use crate::tags::{self, OWNER_TAG};
 
@@ -26,7 +27,7 @@ pub struct Timing {
     pub poll: Duration,
     /// While all is as it should be, to see what others have changed.
     pub resync: Duration,
-    /// How long RDS must not show an instance before it counts as missing, or as gone while its object is deleted: RDS
+    /// Time for which RDS must not show an instance before it counts as missing, or as gone while its object is deleted: RDS
     /// shows a new instance a little after it has agreed to make it.
     pub settle: Duration,
 }
