@@ -44,7 +44,7 @@ impl CallError {
             && !is_turned_away
     }
 
-    /// Whether the same call cannot succeed before something is changed: in the object, in the quota,
+    /// Returns whether the same call cannot succeed before something is changed: in the object, in the quota,
     /// or in what the operator may do.
     pub(crate) fn is_permanent(&self) -> bool {
         const PERMANENT: &[&str] = &[
