@@ -7,14 +7,14 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client};
 
 /// Says each thing once for as long as it lasts.
-pub(crate) struct Announcer {
+pub(crate) struct EventRecorder {
     recorder: Recorder,
     secrets: Api<Secret>,
     name: String,
     said: Mutex<Option<String>>,
 }
 
-impl Announcer {
+impl EventRecorder {
     pub(crate) fn new(client: &Client, namespace: &str, secret: &str) -> Self {
         let reporter = Reporter {
             controller: "lockstep-certs".to_owned(),
@@ -32,7 +32,7 @@ impl Announcer {
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    pub(crate) async fn warn(&self, reason: &str, note: &str) {
+    pub(crate) async fn warning(&self, reason: &str, note: &str) {
         let was_said = {
             let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
             said.replace(note.to_owned())

@@ -18,15 +18,15 @@ const CLOCK_SKEW: Duration = Duration::from_mins(5);
 pub enum AuthorityError {
     /// rcgen refuses.
     #[error("cannot make a certificate: {0}")]
-    Make(#[from] rcgen::Error),
+    Generate(#[from] rcgen::Error),
     /// A stored certificate is no PEM certificate.
     #[error("a stored certificate cannot be read: {0}")]
-    Read(String),
+    Parse(String),
 }
 
 /// A CA that signs serving pairs, as PEM.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Ca {
+pub struct CertificateAuthority {
     /// What API servers trust.
     pub certificate: String,
     /// It never leaves the Secret.
@@ -35,14 +35,14 @@ pub struct Ca {
 
 /// A certificate and its key, as PEM: what is served.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Pair {
+pub struct CertKeyPair {
     /// The certificate, and what leads from it to the CA.
     pub certificate: String,
     /// Its key.
     pub key: String,
 }
 
-impl Ca {
+impl CertificateAuthority {
     /// Makes a new CA.
     pub fn generate(life: Duration, now: OffsetDateTime) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
@@ -67,7 +67,7 @@ impl Ca {
         dns_names: &[String],
         life: Duration,
         now: OffsetDateTime,
-    ) -> Result<Pair, AuthorityError> {
+    ) -> Result<CertKeyPair, AuthorityError> {
         let issuer = Issuer::from_ca_cert_pem(&self.certificate, KeyPair::from_pem(&self.key)?)?;
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut params = CertificateParams::new(dns_names.to_vec())?;
@@ -75,19 +75,19 @@ impl Ca {
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let until = Period::of(&self.certificate)?.until.min(now + life);
+        let until = Validity::of(&self.certificate)?.not_after.min(now + life);
         (params.not_before, params.not_after) = (now - CLOCK_SKEW, until);
         let certificate = params.signed_by(&key, &issuer)?;
-        Ok(Pair {
+        Ok(CertKeyPair {
             certificate: certificate.pem(),
             key: key.serialize_pem(),
         })
     }
 }
 
-impl Ca {
+impl CertificateAuthority {
     /// Whether the key is that of the certificate. What cannot be read at all is looked at elsewhere.
-    pub(crate) fn fits(&self) -> bool {
+    pub(crate) fn has_matching_key(&self) -> bool {
         let Ok(key) = KeyPair::from_pem(&self.key) else {
             return false;
         };
@@ -101,9 +101,9 @@ impl Ca {
     }
 }
 
-impl Pair {
+impl CertKeyPair {
     /// Whether the certificate says that this CA has signed it.
-    pub(crate) fn names_issuer(&self, ca: &str) -> bool {
+    pub(crate) fn is_issued_by(&self, ca: &str) -> bool {
         let parsed = |pem: &str| parse_x509_pem(pem.as_bytes()).ok().map(|(_, pem)| pem);
         let (Some(leaf), Some(ca)) = (parsed(&self.certificate), parsed(ca)) else {
             return false;
@@ -115,7 +115,7 @@ impl Pair {
     }
 
     /// Whether the certificate is valid for all these names.
-    pub(crate) fn has_names(&self, dns_names: &[String]) -> bool {
+    pub(crate) fn covers_dns_names(&self, dns_names: &[String]) -> bool {
         let Ok((_, pem)) = parse_x509_pem(self.certificate.as_bytes()) else {
             return false;
         };
@@ -135,15 +135,15 @@ impl Pair {
 
 /// From when until when a certificate is valid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Period {
+pub(crate) struct Validity {
     from: OffsetDateTime,
-    pub(crate) until: OffsetDateTime,
+    pub(crate) not_after: OffsetDateTime,
 }
 
-impl Period {
+impl Validity {
     /// The period of a PEM certificate.
     pub(crate) fn of(certificate: &str) -> Result<Self, AuthorityError> {
-        let unreadable = |error: String| AuthorityError::Read(error);
+        let unreadable = |error: String| AuthorityError::Parse(error);
         let (_, pem) = parse_x509_pem(certificate.as_bytes())
             .map_err(|error| unreadable(error.to_string()))?;
         let certificate = pem
@@ -152,18 +152,18 @@ impl Period {
         let validity = certificate.validity();
         Ok(Self {
             from: validity.not_before.to_datetime(),
-            until: validity.not_after.to_datetime(),
+            not_after: validity.not_after.to_datetime(),
         })
     }
 
-    pub(crate) fn is_over(&self, now: OffsetDateTime) -> bool {
-        now >= self.until
+    pub(crate) fn is_expired(&self, now: OffsetDateTime) -> bool {
+        now >= self.not_after
     }
 
     /// Whether two thirds of the life are over, counted from when the certificate was made.
-    pub(crate) fn is_due(&self, now: OffsetDateTime) -> bool {
+    pub(crate) fn needs_renewal(&self, now: OffsetDateTime) -> bool {
         let made = self.from + CLOCK_SKEW;
-        now >= made + (self.until - made) * 2 / 3
+        now >= made + (self.not_after - made) * 2 / 3
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_pair_names_its_ca_and_its_names() {
-        let ca = Ca::generate(365 * DAY, now()).expect("a CA");
+        let ca = CertificateAuthority::generate(365 * DAY, now()).expect("a CA");
         let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
         let (_, ca) = parse_x509_pem(ca.certificate.as_bytes()).expect("pem");
         let (_, leaf) = parse_x509_pem(pair.certificate.as_bytes()).expect("pem");
@@ -203,26 +203,26 @@ mod tests {
         );
         assert_eq!(leaf.issuer(), ca.subject());
         assert!(ca.is_ca() && !leaf.is_ca());
-        assert!(pair.has_names(&names()));
-        assert!(!pair.has_names(&["gate.system.svc".to_owned(), "other".to_owned()]));
+        assert!(pair.covers_dns_names(&names()));
+        assert!(!pair.covers_dns_names(&["gate.system.svc".to_owned(), "other".to_owned()]));
     }
 
     #[test]
     fn a_pair_is_due_at_two_thirds_of_its_life() {
-        let ca = Ca::generate(365 * DAY, now()).expect("a CA");
+        let ca = CertificateAuthority::generate(365 * DAY, now()).expect("a CA");
         let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
-        let period = Period::of(&pair.certificate).expect("a period");
-        assert!(!period.is_due(now() + 19 * DAY));
-        assert!(period.is_due(now() + 20 * DAY));
-        assert!(!period.is_over(now() + 29 * DAY));
-        assert!(period.is_over(now() + 30 * DAY));
+        let period = Validity::of(&pair.certificate).expect("a period");
+        assert!(!period.needs_renewal(now() + 19 * DAY));
+        assert!(period.needs_renewal(now() + 20 * DAY));
+        assert!(!period.is_expired(now() + 29 * DAY));
+        assert!(period.is_expired(now() + 30 * DAY));
     }
 
     #[test]
     fn no_pair_outlives_its_ca() {
-        let ca = Ca::generate(10 * DAY, now()).expect("a CA");
+        let ca = CertificateAuthority::generate(10 * DAY, now()).expect("a CA");
         let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
-        let until = Period::of(&pair.certificate).expect("a period").until;
+        let until = Validity::of(&pair.certificate).expect("a period").not_after;
         assert_eq!(until, now() + 10 * DAY);
     }
 }

@@ -14,16 +14,16 @@ const FIELD_MANAGER: &str = "lockstep-certs";
 
 /// A configuration that must trust what the gate serves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct InjectTarget {
     /// Which kind of configuration.
-    pub kind: TargetKind,
+    pub kind: InjectTargetKind,
     /// Its name.
     pub name: String,
 }
 
 /// A kind of configuration that carries a `caBundle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TargetKind {
+pub enum InjectTargetKind {
     /// `ValidatingWebhookConfiguration`.
     Validating,
     /// `MutatingWebhookConfiguration`.
@@ -34,7 +34,7 @@ pub enum TargetKind {
 
 /// What has become of a write that counts on what was seen before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum InjectOutcome {
     /// There was nothing to write.
     Already,
     /// It is written.
@@ -43,7 +43,7 @@ pub(crate) enum Written {
     Conflict,
 }
 
-impl Target {
+impl InjectTarget {
     /// Tells of every change of the configuration, whoever makes it.
     pub(crate) fn changes(&self, client: &Client) -> impl Stream<Item = ()> + Send + use<> {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &self.kind.resource());
@@ -58,7 +58,7 @@ impl Target {
     }
 
     /// The configuration as it is, if it is there.
-    pub(crate) async fn look(&self, client: &Client) -> Result<Option<DynamicObject>, kube::Error> {
+    pub(crate) async fn get(&self, client: &Client) -> Result<Option<DynamicObject>, kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &self.kind.resource());
         let found = api.get_opt(&self.name).await?;
         if found.is_none() {
@@ -72,7 +72,7 @@ impl Target {
     }
 
     /// What each part of the configuration that leads to a webhook carries now.
-    pub(crate) fn carried(&self, found: &DynamicObject) -> Vec<Option<String>> {
+    pub(crate) fn injected_cas(&self, found: &DynamicObject) -> Vec<Option<String>> {
         let carried = |client_config: &Value| {
             let bundle = client_config["caBundle"].clone();
             let bundle: ByteString = serde_json::from_value(bundle).ok()?;
@@ -87,21 +87,21 @@ impl Target {
     ///
     /// Server-side apply of that one field: nothing else is claimed, nothing that is absent is made, and
     /// nothing is overwritten that was not seen.
-    pub(crate) async fn carry(
+    pub(crate) async fn inject_ca(
         &self,
         client: &Client,
         found: &DynamicObject,
         trusted: &str,
-    ) -> Result<Written, kube::Error> {
+    ) -> Result<InjectOutcome, kube::Error> {
         let ca_bundle = json!(ByteString(trusted.as_bytes().to_vec()));
         if self
             .client_configs(found)
             .all(|client_config| client_config["caBundle"] == ca_bundle)
         {
-            return Ok(Written::Already);
+            return Ok(InjectOutcome::Already);
         }
         let resource = self.kind.resource();
-        let mut patch = self.claim(found, &ca_bundle);
+        let mut patch = self.apply_patch(found, &ca_bundle);
         patch["apiVersion"] = json!(resource.api_version);
         patch["kind"] = json!(resource.kind);
         patch["metadata"] = json!({
@@ -113,17 +113,17 @@ impl Target {
         match api.patch(&self.name, &params, &Patch::Apply(patch)).await {
             Ok(_) => {
                 tracing::info!(target = self.name, kind = ?self.kind, "wrote the caBundle");
-                Ok(Written::Now)
+                Ok(InjectOutcome::Now)
             }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Written::Conflict),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(InjectOutcome::Conflict),
             Err(error) => Err(error),
         }
     }
 
     fn client_configs<'a>(&self, found: &'a DynamicObject) -> impl Iterator<Item = &'a Value> {
         let (webhooks, conversion) = match self.kind {
-            TargetKind::Validating | TargetKind::Mutating => (&found.data["webhooks"], None),
-            TargetKind::Conversion => {
+            InjectTargetKind::Validating | InjectTargetKind::Mutating => (&found.data["webhooks"], None),
+            InjectTargetKind::Conversion => {
                 let client_config = found.data.pointer("/spec/conversion/webhook/clientConfig");
                 (&Value::Null, client_config)
             }
@@ -134,17 +134,17 @@ impl Target {
             .chain(conversion)
     }
 
-    fn claim(&self, found: &DynamicObject, ca_bundle: &Value) -> Value {
+    fn apply_patch(&self, found: &DynamicObject, ca_bundle: &Value) -> Value {
         let client_config = json!({ "caBundle": ca_bundle });
         match self.kind {
-            TargetKind::Validating | TargetKind::Mutating => {
+            InjectTargetKind::Validating | InjectTargetKind::Mutating => {
                 let webhooks = found.data["webhooks"].as_array().into_iter().flatten();
                 let webhooks: Vec<_> = webhooks
                     .map(|webhook| json!({"name": webhook["name"], "clientConfig": client_config}))
                     .collect();
                 json!({ "webhooks": webhooks })
             }
-            TargetKind::Conversion => {
+            InjectTargetKind::Conversion => {
                 json!({"spec": {"conversion": {"webhook": {"clientConfig": client_config}}}})
             }
         }
@@ -152,14 +152,14 @@ impl Target {
 }
 
 /// When any replica has last changed what a configuration carries.
-pub(crate) fn written(found: &DynamicObject) -> Option<OffsetDateTime> {
+pub(crate) fn last_injection(found: &DynamicObject) -> Option<OffsetDateTime> {
     let managed = found.metadata.managed_fields.iter().flatten();
     let mut ours = managed.filter(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER));
     let time = ours.next()?.time.as_ref()?;
     OffsetDateTime::from_unix_timestamp(time.0.as_second()).ok()
 }
 
-impl TargetKind {
+impl InjectTargetKind {
     fn resource(self) -> ApiResource {
         let (group, kind) = match self {
             Self::Validating => (

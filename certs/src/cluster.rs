@@ -7,102 +7,102 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use time::OffsetDateTime;
 
-use crate::authority::Pair;
-use crate::bundle::{Target, Written};
+use crate::authority::CertKeyPair;
+use crate::bundle::{InjectTarget, InjectOutcome};
 use crate::files;
-use crate::keeper::KeeperError;
-use crate::replicas::Replicas;
+use crate::keeper::CertError;
+use crate::replicas::ReplicaProbe;
 
 /// The world around the keys.
-pub(crate) trait Cluster: Sync {
+pub(crate) trait Api: Sync {
     /// What time it is.
     fn now(&self) -> OffsetDateTime;
 
     /// A configuration as it is.
-    fn look(
+    fn get_target(
         &self,
-        target: &Target,
-    ) -> impl Future<Output = Result<Option<DynamicObject>, KeeperError>> + Send;
+        target: &InjectTarget,
+    ) -> impl Future<Output = Result<Option<DynamicObject>, CertError>> + Send;
 
     /// Makes a configuration carry what is trusted, unless it has changed since it was looked at.
-    fn carry(
+    fn inject_ca(
         &self,
-        target: &Target,
+        target: &InjectTarget,
         found: &DynamicObject,
         trusted: &str,
-    ) -> impl Future<Output = Result<Written, KeeperError>> + Send;
+    ) -> impl Future<Output = Result<InjectOutcome, CertError>> + Send;
 
     /// The Secret as it is.
-    fn load(&self) -> impl Future<Output = Result<Option<Secret>, KeeperError>> + Send;
+    fn get_secret(&self) -> impl Future<Output = Result<Option<Secret>, CertError>> + Send;
 
     /// Writes the Secret, unless it has changed since it was loaded.
-    fn store(&self, secret: &Secret) -> impl Future<Output = Result<Written, KeeperError>> + Send;
+    fn put_secret(&self, secret: &Secret) -> impl Future<Output = Result<InjectOutcome, CertError>> + Send;
 
     /// Whether every replica shows a certificate of this CA.
-    fn all_show(&self, ca: &str) -> impl Future<Output = Result<bool, KeeperError>> + Send;
+    fn all_replicas_serve(&self, ca: &str) -> impl Future<Output = Result<bool, CertError>> + Send;
 
     /// What the gate beside this process has been given.
-    fn served(&self) -> Option<Pair>;
+    fn read_served(&self) -> Option<CertKeyPair>;
 
     /// Gives the gate beside this process its pair.
-    fn serve(&self, pair: &Pair) -> Result<(), KeeperError>;
+    fn write_files(&self, pair: &CertKeyPair) -> Result<(), CertError>;
 }
 
 /// A real one.
-pub(crate) struct Kubernetes<'a> {
+pub(crate) struct KubeApi<'a> {
     pub(crate) client: &'a Client,
     pub(crate) secrets: Api<Secret>,
     pub(crate) secret: &'a str,
     pub(crate) directory: &'a Path,
-    pub(crate) replicas: &'a Replicas,
+    pub(crate) replicas: &'a ReplicaProbe,
 }
 
-impl Cluster for Kubernetes<'_> {
+impl Api for KubeApi<'_> {
     fn now(&self) -> OffsetDateTime {
         OffsetDateTime::now_utc()
     }
 
-    async fn look(&self, target: &Target) -> Result<Option<DynamicObject>, KeeperError> {
-        Ok(target.look(self.client).await?)
+    async fn get_target(&self, target: &InjectTarget) -> Result<Option<DynamicObject>, CertError> {
+        Ok(target.get(self.client).await?)
     }
 
-    async fn carry(
+    async fn inject_ca(
         &self,
-        target: &Target,
+        target: &InjectTarget,
         found: &DynamicObject,
         trusted: &str,
-    ) -> Result<Written, KeeperError> {
-        Ok(target.carry(self.client, found, trusted).await?)
+    ) -> Result<InjectOutcome, CertError> {
+        Ok(target.inject_ca(self.client, found, trusted).await?)
     }
 
-    async fn load(&self) -> Result<Option<Secret>, KeeperError> {
+    async fn get_secret(&self) -> Result<Option<Secret>, CertError> {
         Ok(self.secrets.get_opt(self.secret).await?)
     }
 
-    async fn store(&self, secret: &Secret) -> Result<Written, KeeperError> {
+    async fn put_secret(&self, secret: &Secret) -> Result<InjectOutcome, CertError> {
         let params = PostParams::default();
         let written = match secret.metadata.resource_version {
             None => self.secrets.create(&params, secret).await,
             Some(_) => self.secrets.replace(self.secret, &params, secret).await,
         };
         match written {
-            Ok(_) => Ok(Written::Now),
+            Ok(_) => Ok(InjectOutcome::Now),
             // Another replica was faster.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Written::Conflict),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(InjectOutcome::Conflict),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn all_show(&self, ca: &str) -> Result<bool, KeeperError> {
-        Ok(self.replicas.all_show(ca).await?)
+    async fn all_replicas_serve(&self, ca: &str) -> Result<bool, CertError> {
+        Ok(self.replicas.all_serve(ca).await?)
     }
 
-    fn served(&self) -> Option<Pair> {
+    fn read_served(&self) -> Option<CertKeyPair> {
         files::read(self.directory)
     }
 
-    fn serve(&self, pair: &Pair) -> Result<(), KeeperError> {
-        files::write(self.directory, pair).map_err(|source| KeeperError::Write {
+    fn write_files(&self, pair: &CertKeyPair) -> Result<(), CertError> {
+        files::write(self.directory, pair).map_err(|source| CertError::Write {
             directory: PathBuf::from(self.directory),
             source,
         })

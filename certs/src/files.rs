@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
-use crate::authority::Pair;
+use crate::authority::CertKeyPair;
 use crate::secret::{CERTIFICATE, KEY};
 
 /// The link that both names lead through, as in a volume that the kubelet writes.
 const CURRENT: &str = "..data";
 
 /// Writes `tls.crt` and `tls.key`, if they differ: both at once, since half a pair is none.
-pub(crate) fn write(directory: &Path, pair: &Pair) -> io::Result<()> {
+pub(crate) fn write(directory: &Path, pair: &CertKeyPair) -> io::Result<()> {
     if read(directory).is_some_and(|found| found == *pair) {
         return Ok(());
     }
@@ -36,8 +36,8 @@ pub(crate) fn write(directory: &Path, pair: &Pair) -> io::Result<()> {
 }
 
 /// The pair that the gate finds.
-pub(crate) fn read(directory: &Path) -> Option<Pair> {
-    Some(Pair {
+pub(crate) fn read(directory: &Path) -> Option<CertKeyPair> {
+    Some(CertKeyPair {
         certificate: fs::read_to_string(directory.join(CERTIFICATE)).ok()?,
         key: fs::read_to_string(directory.join(KEY)).ok()?,
     })
@@ -83,8 +83,8 @@ fn replace_link(directory: &Path, name: &str, target: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn pair(name: &str) -> Pair {
-        Pair {
+    fn pair(name: &str) -> CertKeyPair {
+        CertKeyPair {
             certificate: format!("certificate {name}"),
             key: format!("key {name}"),
         }

@@ -11,13 +11,13 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 
-use crate::announce::Announcer;
+use crate::announce::EventRecorder;
 use crate::authority::AuthorityError;
-use crate::bundle::{Target, Written};
-use crate::cluster::{Cluster, Kubernetes};
+use crate::bundle::{InjectTarget, InjectOutcome};
+use crate::cluster::{Api, KubeApi};
 use crate::metrics::Metrics;
-use crate::plan::Plan;
-use crate::replicas::Replicas;
+use crate::plan::RotationPolicy;
+use crate::replicas::ReplicaProbe;
 use crate::{own, provided};
 
 /// How long several changes count as one.
@@ -28,7 +28,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// Why the keys are not as they must be.
 #[derive(Debug, thiserror::Error)]
-pub enum KeeperError {
+pub enum CertError {
     /// The API server refuses or cannot be reached.
     #[error("the API server: {0}")]
     Api(#[from] kube::Error),
@@ -53,30 +53,30 @@ pub enum KeeperError {
     },
     /// Others write faster than one can read.
     #[error("others keep changing the Secret or a configuration")]
-    Contended,
+    Conflict,
     /// The Secret that somebody else makes is not there.
     #[error("the Secret is not there yet; whoever issues certificates has to make it")]
-    Awaited,
+    SecretNotFound,
     /// The Secret that somebody else fills is not whole.
     #[error("the Secret lacks {0}; whoever issues certificates has to fill it")]
-    Lacks(&'static str),
+    MissingKey(&'static str),
     /// The Secret holds keys that were not made together.
     #[error(
         "the Secret holds keys of somebody else: {0}; nothing is touched. Delete the Secret to have all keys made anew, or say `--cert-source secret`"
     )]
-    Foreign(&'static str),
+    UnmanagedSecret(&'static str),
     /// The Secret that somebody else fills holds what cannot be served.
     #[error("the pair in the Secret cannot be served: {0}; the one before stays")]
-    Unfit(String),
+    InvalidKeyPair(String),
 }
 
 /// Where the serving pair comes from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum CertificateSource {
     /// It is made here, and kept in the Secret.
-    SelfManaged(Plan),
+    SelfSigned(RotationPolicy),
     /// Somebody else fills the Secret. A new CA is carried for this long before it is relied on.
-    Provided {
+    Secret {
         /// How long.
         settle: Duration,
     },
@@ -88,7 +88,7 @@ pub enum Source {
 }
 
 /// Keeps the serving pair in a directory, and its CA in every target.
-pub struct Keeper {
+pub struct CertificateManager {
     /// The cluster.
     pub client: Client,
     /// The namespace of the Secret.
@@ -96,41 +96,41 @@ pub struct Keeper {
     /// The name of the Secret.
     pub secret: String,
     /// Where the pair comes from.
-    pub source: Source,
+    pub source: CertificateSource,
     /// Where the gate looks for its serving pair.
     pub directory: PathBuf,
     /// The configurations that must trust the CA.
-    pub targets: Vec<Target>,
+    pub targets: Vec<InjectTarget>,
     /// Who shows the certificate.
-    pub replicas: Replicas,
+    pub replica_probe: ReplicaProbe,
     /// How often everything is looked at, by the wall clock, so that a suspended node catches up.
-    pub look_every: Duration,
+    pub sync_interval: Duration,
     /// What is told of it.
     pub metrics: Metrics,
 }
 
-impl Keeper {
+impl CertificateManager {
     /// Does the duty for as long as the process lives: on a tick, and whenever somebody has touched the
     /// Secret or a target. A failure is logged, told in an Event, and tried again.
     pub async fn run(self) {
-        let announcer = Announcer::new(&self.client, &self.namespace, &self.secret);
+        let announcer = EventRecorder::new(&self.client, &self.namespace, &self.secret);
         let mut changes = select_all(self.changes());
-        let mut memory = provided::Memory::default();
+        let mut memory = provided::SyncState::default();
         loop {
-            let pause = match self.tend(&mut memory).await {
+            let pause = match self.sync(&mut memory).await {
                 Ok(()) => {
                     announcer.forget();
-                    jittered(self.look_every)
+                    jittered(self.sync_interval)
                 }
                 Err(error) => {
                     self.metrics.errors.inc();
                     tracing::error!(%error, "cannot keep the gate's keys; trying again");
-                    if let KeeperError::Unfit(_) | KeeperError::Lacks(_) | KeeperError::Foreign(_) =
+                    if let CertError::InvalidKeyPair(_) | CertError::MissingKey(_) | CertError::UnmanagedSecret(_) =
                         error
                     {
-                        announcer.warn("BadServingPair", &error.to_string()).await;
+                        announcer.warning("BadServingPair", &error.to_string()).await;
                     }
-                    RETRY_AFTER.min(self.look_every)
+                    RETRY_AFTER.min(self.sync_interval)
                 }
             };
             tokio::select! {
@@ -141,32 +141,32 @@ impl Keeper {
         }
     }
 
-    async fn tend(&self, memory: &mut provided::Memory) -> Result<(), KeeperError> {
-        let cluster = Kubernetes {
+    async fn sync(&self, memory: &mut provided::SyncState) -> Result<(), CertError> {
+        let cluster = KubeApi {
             client: &self.client,
             secrets: Api::namespaced(self.client.clone(), &self.namespace),
             secret: &self.secret,
             directory: &self.directory,
-            replicas: &self.replicas,
+            replicas: &self.replica_probe,
         };
         match &self.source {
-            Source::SelfManaged(plan) => {
-                let keys = own::tend(&cluster, &self.secret, plan, &self.targets).await?;
-                self.metrics.show(&keys);
+            CertificateSource::SelfSigned(plan) => {
+                let keys = own::sync(&cluster, &self.secret, plan, &self.targets).await?;
+                self.metrics.set(&keys);
                 Ok(())
             }
-            Source::Provided { settle } => {
-                let name = &self.replicas.server_name;
-                provided::tend(&cluster, name, *settle, &self.targets, memory).await
+            CertificateSource::Secret { settle } => {
+                let name = &self.replica_probe.server_name;
+                provided::sync(&cluster, name, *settle, &self.targets, memory).await
             }
-            Source::Files { ca: None } => Ok(()),
-            Source::Files { ca: Some(path) } => {
+            CertificateSource::Files { ca: None } => Ok(()),
+            CertificateSource::Files { ca: Some(path) } => {
                 let read = std::fs::read_to_string(path);
-                let trusted = read.map_err(|source| KeeperError::ReadCa {
+                let trusted = read.map_err(|source| CertError::ReadCa {
                     path: path.clone(),
                     source,
                 })?;
-                carry_everywhere(&cluster, &self.targets, &trusted).await
+                inject_everywhere(&cluster, &self.targets, &trusted).await
             }
         }
     }
@@ -177,7 +177,7 @@ impl Keeper {
             .iter()
             .map(|target| target.changes(&self.client).boxed())
             .collect();
-        if !matches!(self.source, Source::Files { .. }) {
+        if !matches!(self.source, CertificateSource::Files { .. }) {
             let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
             let secret = watch_object(secrets, &self.secret).default_backoff();
             changes.push(
@@ -190,16 +190,16 @@ impl Keeper {
     }
 }
 
-async fn carry_everywhere(
-    cluster: &impl Cluster,
-    targets: &[Target],
+async fn inject_everywhere(
+    cluster: &impl Api,
+    targets: &[InjectTarget],
     trusted: &str,
-) -> Result<(), KeeperError> {
+) -> Result<(), CertError> {
     for target in targets {
         if let Some(found) = cluster.look(target).await?
-            && cluster.carry(target, &found, trusted).await? == Written::Conflict
+            && cluster.carry(target, &found, trusted).await? == InjectOutcome::Conflict
         {
-            return Err(KeeperError::Contended);
+            return Err(CertError::Conflict);
         }
     }
     Ok(())

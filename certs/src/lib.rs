@@ -19,9 +19,9 @@ mod secret;
 #[cfg(test)]
 mod simulation;
 
-pub use authority::{AuthorityError, Ca, Pair};
-pub use bundle::{Target, TargetKind};
-pub use keeper::{Keeper, KeeperError, Source};
+pub use authority::{AuthorityError, CertificateAuthority, CertKeyPair};
+pub use bundle::{InjectTarget, InjectTargetKind};
+pub use keeper::{CertificateManager, CertError, CertificateSource};
 pub use metrics::Metrics;
-pub use plan::Plan;
-pub use replicas::Replicas;
+pub use plan::RotationPolicy;
+pub use replicas::ReplicaProbe;

@@ -6,8 +6,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::authority::Period;
-use crate::keys::{Keys, Phase};
+use crate::authority::Validity;
+use crate::keys::{CertificateBundle, RotationPhase};
 
 /// The metrics of the keys.
 #[derive(Clone)]
@@ -54,8 +54,8 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn show(&self, keys: &Keys) {
-        for phase in Phase::ALL {
+    pub(crate) fn set(&self, keys: &CertificateBundle) {
+        for phase in RotationPhase::ALL {
             let labels = PhaseLabels {
                 phase: phase.as_str(),
             };
@@ -63,12 +63,12 @@ impl Metrics {
             self.phase.get_or_create(&labels).set(is_this);
         }
         for (certificate, pem) in [
-            ("ca", &keys.signing.certificate),
+            ("ca", &keys.current_ca.certificate),
             ("serving", &keys.serving.certificate),
         ] {
-            if let Ok(period) = Period::of(pem) {
+            if let Ok(period) = Validity::of(pem) {
                 let labels = CertificateLabels { certificate };
-                let until = period.until.unix_timestamp();
+                let until = period.not_after.unix_timestamp();
                 self.expiry.get_or_create(&labels).set(until);
             }
         }

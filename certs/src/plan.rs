@@ -4,33 +4,33 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use crate::authority::{AuthorityError, Ca, Period};
-use crate::keys::{Incoming, Keys};
+use crate::authority::{AuthorityError, CertificateAuthority, Validity};
+use crate::keys::{NextCa, CertificateBundle};
 
 /// How keys are made, and how long one waits with them.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RotationPolicy {
     /// The names that a serving certificate is valid for.
     pub dns_names: Vec<String>,
     /// The life of a CA.
-    pub ca_lifetime: Duration,
+    pub ca_duration: Duration,
     /// The life of a serving certificate.
-    pub leaf_lifetime: Duration,
+    pub cert_duration: Duration,
     /// How long every configuration carries a CA before anything that it signed is served: nobody
     /// here sees what other API servers have heard of.
-    pub settle: Duration,
+    pub propagation_delay: Duration,
 }
 
-impl Plan {
+impl RotationPolicy {
     /// Keys out of nothing.
-    pub(crate) fn fresh(&self, now: OffsetDateTime) -> Result<Keys, AuthorityError> {
-        let signing = Ca::generate(self.ca_lifetime, now)?;
-        Ok(Keys {
-            serving: signing.sign(&self.dns_names, self.leaf_lifetime, now)?,
-            signing,
-            incoming: None,
-            outgoing: Vec::new(),
-            rotation_asked: false,
+    pub(crate) fn generate(&self, now: OffsetDateTime) -> Result<CertificateBundle, AuthorityError> {
+        let signing = CertificateAuthority::generate(self.ca_duration, now)?;
+        Ok(CertificateBundle {
+            serving: signing.sign(&self.dns_names, self.cert_duration, now)?,
+            current_ca: signing,
+            next_ca: None,
+            previous_cas: Vec::new(),
+            rotation_requested: false,
         })
     }
 
@@ -44,88 +44,88 @@ impl Plan {
     /// has expired, which nobody trusts any more.
     pub(crate) fn next(
         &self,
-        keys: &Keys,
+        keys: &CertificateBundle,
         all_show: bool,
         now: OffsetDateTime,
-    ) -> Result<Option<(Keys, &'static str)>, AuthorityError> {
+    ) -> Result<Option<(CertificateBundle, &'static str)>, AuthorityError> {
         let is_over = |certificate: &str| {
-            Period::of(certificate).map_or(true, |period: Period| period.is_over(now))
+            Validity::of(certificate).map_or(true, |period: Validity| period.is_expired(now))
         };
         let is_due = |certificate: &str| {
-            Period::of(certificate).map_or(true, |period: Period| period.is_due(now))
+            Validity::of(certificate).map_or(true, |period: Validity| period.needs_renewal(now))
         };
         let mut next = keys.clone();
-        if let Some(incoming) = &keys.incoming {
+        if let Some(incoming) = &keys.next_ca {
             if is_over(&incoming.ca.certificate) {
-                next.incoming = None;
+                next.next_ca = None;
                 return Ok(Some((next, "dropping an incoming CA that has expired")));
             }
             // Nothing that an expired CA has signed is taken: there is nothing to wait for.
-            let must_wait = !is_over(&keys.signing.certificate);
-            let since = incoming.carried_since.filter(|since| *since <= now);
+            let must_wait = !is_over(&keys.current_ca.certificate);
+            let since = incoming.injected_at.filter(|since| *since <= now);
             if must_wait && since.is_none() {
-                next.incoming = Some(Incoming {
-                    carried_since: Some(now),
+                next.next_ca = Some(NextCa {
+                    injected_at: Some(now),
                     ..incoming.clone()
                 });
                 return Ok(Some((next, "every configuration carries the incoming CA")));
             }
-            if !must_wait || since.is_some_and(|since| now >= since + self.settle) {
+            if !must_wait || since.is_some_and(|since| now >= since + self.propagation_delay) {
                 return Ok(Some((self.promote(next, now)?, "signing with the new CA")));
             }
-        } else if is_over(&keys.signing.certificate) {
-            let fresh = self.fresh(now)?;
+        } else if is_over(&keys.current_ca.certificate) {
+            let fresh = self.generate(now)?;
             return Ok(Some((fresh, "the CA has expired; made a new one")));
-        } else if is_due(&keys.signing.certificate)
-            || (keys.rotation_asked && keys.outgoing.is_empty())
+        } else if is_due(&keys.current_ca.certificate)
+            || (keys.rotation_requested && keys.previous_cas.is_empty())
         {
-            next.incoming = Some(Incoming {
-                ca: Ca::generate(self.ca_lifetime, now)?,
-                carried_since: None,
+            next.next_ca = Some(NextCa {
+                ca: CertificateAuthority::generate(self.ca_duration, now)?,
+                injected_at: None,
             });
-            next.rotation_asked = false;
+            next.rotation_requested = false;
             return Ok(Some((next, "introducing a new CA")));
         }
-        if all_show && !keys.outgoing.is_empty() {
-            next.outgoing.clear();
+        if all_show && !keys.previous_cas.is_empty() {
+            next.previous_cas.clear();
             return Ok(Some((
                 next,
                 "every replica shows a certificate of the new CA; dropping the old one",
             )));
         }
-        if keys.outgoing.iter().any(|certificate| is_over(certificate)) {
-            next.outgoing.retain(|certificate| !is_over(certificate));
+        if keys.previous_cas.iter().any(|certificate| is_over(certificate)) {
+            next.previous_cas.retain(|certificate| !is_over(certificate));
             return Ok(Some((next, "dropping a CA that has expired")));
         }
-        self.renewed(keys, now)
+        self.renew_cert(keys, now)
     }
 
     /// The keys with a new pair of the same CA, if one is due.
-    pub(crate) fn renewed(
+    pub(crate) fn renew_cert(
         &self,
-        keys: &Keys,
+        keys: &CertificateBundle,
         now: OffsetDateTime,
-    ) -> Result<Option<(Keys, &'static str)>, AuthorityError> {
+    ) -> Result<Option<(CertificateBundle, &'static str)>, AuthorityError> {
         let serving = &keys.serving;
-        let is_due = Period::of(&serving.certificate).map_or(true, |period| period.is_due(now));
-        if !is_due && serving.has_names(&self.dns_names) {
+        let is_due = Validity::of(&serving.certificate).map_or(true, |period| period.needs_renewal(now));
+        if !is_due && serving.covers_dns_names(&self.dns_names) {
             return Ok(None);
         }
-        let signing = &keys.signing;
-        let next = Keys {
-            serving: signing.sign(&self.dns_names, self.leaf_lifetime, now)?,
+        let signing = &keys.current_ca;
+        let next = CertificateBundle {
+            serving: signing.sign(&self.dns_names, self.cert_duration, now)?,
             ..keys.clone()
         };
         Ok(Some((next, "renewing the serving certificate")))
     }
 
-    fn promote(&self, mut keys: Keys, now: OffsetDateTime) -> Result<Keys, AuthorityError> {
-        let Some(incoming) = keys.incoming.take() else {
+    fn promote(&self, mut keys: CertificateBundle, now: OffsetDateTime) -> Result<CertificateBundle, AuthorityError> {
+        let Some(incoming) = keys.next_ca.take() else {
             return Ok(keys);
         };
-        keys.serving = incoming.ca.sign(&self.dns_names, self.leaf_lifetime, now)?;
-        let signed_before = std::mem::replace(&mut keys.signing, incoming.ca);
-        keys.outgoing.push(signed_before.certificate);
+        keys.serving = incoming.ca.sign(&self.dns_names, self.cert_duration, now)?;
+        let signed_before = std::mem::replace(&mut keys.current_ca, incoming.ca);
+        keys.previous_cas.push(signed_before.certificate);
         Ok(keys)
     }
 }
@@ -136,12 +136,12 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    fn plan() -> Plan {
-        Plan {
+    fn plan() -> RotationPolicy {
+        RotationPolicy {
             dns_names: vec!["gate".to_owned()],
-            ca_lifetime: 90 * HOUR,
-            leaf_lifetime: 30 * HOUR,
-            settle: HOUR,
+            ca_duration: 90 * HOUR,
+            cert_duration: 30 * HOUR,
+            propagation_delay: HOUR,
         }
     }
 
@@ -149,32 +149,32 @@ mod tests {
         OffsetDateTime::UNIX_EPOCH + 500_000 * HOUR
     }
 
-    fn step(keys: &Keys, all_show: bool, after: Duration) -> Option<Keys> {
+    fn step(keys: &CertificateBundle, all_show: bool, after: Duration) -> Option<CertificateBundle> {
         let next = plan().next(keys, all_show, start() + after).expect("keys");
         next.map(|(keys, _)| keys)
     }
 
-    fn introducing() -> Keys {
-        let mut keys = plan().fresh(start()).expect("keys");
-        keys.rotation_asked = true;
+    fn introducing() -> CertificateBundle {
+        let mut keys = plan().generate(start()).expect("keys");
+        keys.rotation_requested = true;
         let keys = step(&keys, false, Duration::ZERO).expect("a new CA");
-        assert!(!keys.rotation_asked);
+        assert!(!keys.rotation_requested);
         keys
     }
 
     #[test]
     fn whoever_overwrites_a_configuration_makes_the_new_ca_wait_again() {
         let keys = introducing();
-        assert!(keys.waiting_anew().is_none(), "no time has begun");
+        assert!(keys.with_restarted_delay().is_none(), "no time has begun");
         let keys = step(&keys, false, Duration::ZERO).expect("it is noted");
         let half = HOUR / 2;
         assert!(step(&keys, false, half).is_none());
-        let keys = keys.waiting_anew().expect("the time is void");
+        let keys = keys.with_restarted_delay().expect("the time is void");
         let keys = step(&keys, false, half).expect("it is noted anew");
         assert!(step(&keys, false, HOUR).is_none(), "the first hour is void");
         let keys = step(&keys, false, HOUR + half).expect("it signs");
-        assert!(keys.incoming.is_none());
-        assert_eq!(keys.outgoing.len(), 1);
+        assert!(keys.next_ca.is_none());
+        assert_eq!(keys.previous_cas.len(), 1);
     }
 
     #[test]
@@ -183,18 +183,18 @@ mod tests {
         let ahead = step(&keys, false, 50 * HOUR).expect("it is noted");
         let corrected = step(&ahead, false, HOUR).expect("it is noted anew");
         let since = corrected
-            .incoming
-            .and_then(|incoming| incoming.carried_since);
+            .next_ca
+            .and_then(|incoming| incoming.injected_at);
         assert_eq!(since, Some(start() + HOUR));
     }
 
     #[test]
     fn only_the_serving_pair_is_renewed_while_its_ca_is_young() {
-        let keys = plan().fresh(start()).expect("keys");
+        let keys = plan().generate(start()).expect("keys");
         assert!(step(&keys, false, 19 * HOUR).is_none());
         let renewed = step(&keys, false, 20 * HOUR).expect("a new pair");
-        assert!(renewed.signing == keys.signing && renewed.serving != keys.serving);
-        let other = Plan {
+        assert!(renewed.current_ca == keys.current_ca && renewed.serving != keys.serving);
+        let other = RotationPolicy {
             dns_names: vec!["gate".to_owned(), "other".to_owned()],
             ..plan()
         };
@@ -202,7 +202,7 @@ mod tests {
             .next(&keys, false, start())
             .expect("keys")
             .expect("a pair for both names");
-        assert!(renamed.serving.has_names(&other.dns_names));
+        assert!(renamed.serving.covers_dns_names(&other.dns_names));
         // An older release beside it, which knows the first name only, is content.
         assert!(step(&renamed, false, Duration::ZERO).is_none());
     }
@@ -213,11 +213,11 @@ mod tests {
         let keys = step(&keys, false, 89 * HOUR).expect("it is noted");
         let promoted = step(&keys, false, 90 * HOUR);
         // Both CAs have expired by then.
-        assert!(promoted.is_some_and(|keys| keys.incoming.is_none()));
+        assert!(promoted.is_some_and(|keys| keys.next_ca.is_none()));
 
-        let keys = plan().fresh(start()).expect("keys");
+        let keys = plan().generate(start()).expect("keys");
         let late = step(&keys, false, 90 * HOUR).expect("all new");
-        assert!(late.signing != keys.signing && late.outgoing.is_empty());
+        assert!(late.current_ca != keys.current_ca && late.previous_cas.is_empty());
     }
 
     #[test]
@@ -226,15 +226,15 @@ mod tests {
         let keys = step(&keys, false, HOUR).expect("it is noted");
         let keys = step(&keys, false, 2 * HOUR).expect("it signs");
         assert!(step(&keys, false, 3 * HOUR).is_none());
-        assert!(step(&keys, true, 3 * HOUR).is_some_and(|keys| keys.outgoing.is_empty()));
+        assert!(step(&keys, true, 3 * HOUR).is_some_and(|keys| keys.previous_cas.is_empty()));
         let mut renewed = keys;
         // Later than anything else is due.
-        renewed.signing = Ca::generate(900 * HOUR, start()).expect("a CA");
+        renewed.current_ca = CertificateAuthority::generate(900 * HOUR, start()).expect("a CA");
         renewed.serving = renewed
-            .signing
+            .current_ca
             .sign(&plan().dns_names, 900 * HOUR, start())
             .expect("a pair");
         assert!(step(&renewed, false, 89 * HOUR).is_none());
-        assert!(step(&renewed, false, 90 * HOUR).is_some_and(|keys| keys.outgoing.is_empty()));
+        assert!(step(&renewed, false, 90 * HOUR).is_some_and(|keys| keys.previous_cas.is_empty()));
     }
 }

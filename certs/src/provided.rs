@@ -12,42 +12,42 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 
-use crate::authority::{Pair, Period};
-use crate::bundle::{self, Target, Written};
-use crate::cluster::Cluster;
-use crate::keeper::KeeperError;
+use crate::authority::{CertKeyPair, Validity};
+use crate::bundle::{self, InjectTarget, InjectOutcome};
+use crate::cluster::Api;
+use crate::keeper::CertError;
 use crate::secret;
 
 /// What one replica remembers: what every configuration has to carry, and since when it has seen that they
 /// do.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct SyncState {
     carried: Option<(String, OffsetDateTime)>,
 }
 
 /// Takes a pair into service as soon as its CA is trusted everywhere. What was trusted before stays so
 /// until every replica shows a certificate of the new CA.
-pub(crate) async fn tend(
-    cluster: &impl Cluster,
+pub(crate) async fn sync(
+    cluster: &impl Api,
     name: &str,
     settle: Duration,
-    targets: &[Target],
-    memory: &mut Memory,
-) -> Result<(), KeeperError> {
+    targets: &[InjectTarget],
+    memory: &mut SyncState,
+) -> Result<(), CertError> {
     let mut found = Vec::new();
     for target in targets {
-        if let Some(one) = cluster.look(target).await? {
+        if let Some(one) = cluster.get_target(target).await? {
             found.push((target, one));
         }
     }
     let now = cluster.now();
-    let (pair, ca) = match provided(cluster, name, now).await {
+    let (pair, ca) = match read_secret(cluster, name, now).await {
         Ok(provided) => provided,
         Err(error) => {
             // Whatever is wrong with the Secret: what is served is still to be trusted.
             if let Some((trusted, since)) = &mut memory.carried {
                 for (target, found) in &found {
-                    if cluster.carry(target, found, trusted).await? != Written::Already {
+                    if cluster.inject_ca(target, found, trusted).await? != InjectOutcome::Already {
                         *since = now;
                     }
                 }
@@ -56,12 +56,12 @@ pub(crate) async fn tend(
         }
     };
     let is_over = |certificate: &str| {
-        Period::of(certificate).map_or(true, |period: Period| period.is_over(now))
+        Validity::of(certificate).map_or(true, |period: Validity| period.is_expired(now))
     };
     // What is carried now, and what was before somebody overwrote it: others may still serve by that.
     let carried = found
         .iter()
-        .flat_map(|(target, found)| target.carried(found));
+        .flat_map(|(target, found)| target.injected_cas(found));
     let remembered = memory.carried.iter().map(|(trusted, _)| trusted.clone());
     let mut before: Vec<String> = Vec::new();
     for certificate in carried
@@ -75,7 +75,7 @@ pub(crate) async fn tend(
         }
     }
     let trusted_now = ca.concat();
-    if !before.is_empty() && cluster.all_show(&trusted_now).await? {
+    if !before.is_empty() && cluster.all_replicas_serve(&trusted_now).await? {
         before.clear();
     }
     let trusted = format!("{trusted_now}{}", before.concat());
@@ -85,8 +85,8 @@ pub(crate) async fn tend(
     let mut written = Some(OffsetDateTime::UNIX_EPOCH);
     let mut is_carried = true;
     for (target, found) in &found {
-        is_carried &= cluster.carry(target, found, &trusted).await? == Written::Already;
-        written = written.zip(bundle::written(found)).map(|(a, b)| a.max(b));
+        is_carried &= cluster.inject_ca(target, found, &trusted).await? == InjectOutcome::Already;
+        written = written.zip(bundle::last_injection(found)).map(|(a, b)| a.max(b));
     }
     let since = match (is_carried, remembered, written) {
         (false, _, _) | (true, None, None) => now,
@@ -95,7 +95,7 @@ pub(crate) async fn tend(
         (true, Some((_, seen)), Some(written)) => seen.max(written),
     };
     memory.carried = Some((trusted, since));
-    let served = cluster.served();
+    let served = cluster.read_served();
     if served.as_ref() == Some(&pair) {
         return Ok(());
     }
@@ -103,30 +103,30 @@ pub(crate) async fn tend(
         before.is_empty() || served.is_some_and(|served| is_over(&served.certificate));
     if nothing_to_lose || now >= since + settle {
         tracing::info!("serving the pair of the Secret");
-        cluster.serve(&pair)?;
+        cluster.write_files(&pair)?;
     }
     Ok(())
 }
 
 /// The pair in the Secret, and the CAs that it is to be trusted by.
-async fn provided(
-    cluster: &impl Cluster,
+async fn read_secret(
+    cluster: &impl Api,
     name: &str,
     now: OffsetDateTime,
-) -> Result<(Pair, Vec<String>), KeeperError> {
-    let secret = cluster.load().await?.ok_or(KeeperError::Awaited)?;
-    let pair = secret::pair(&secret).ok_or(KeeperError::Lacks("tls.crt and tls.key"))?;
-    let ca = secret::trusted(&secret)
+) -> Result<(CertKeyPair, Vec<String>), CertError> {
+    let secret = cluster.get_secret().await?.ok_or(CertError::SecretNotFound)?;
+    let pair = secret::pair(&secret).ok_or(CertError::MissingKey("tls.crt and tls.key"))?;
+    let ca = secret::ca_bundle(&secret)
         .and_then(|trusted| secret::certificates(&trusted))
         .filter(|certificates| !certificates.is_empty())
-        .ok_or(KeeperError::Lacks("ca.crt"))?;
+        .ok_or(CertError::MissingKey("ca.crt"))?;
     check(&pair, &ca, name, now)?;
     Ok((pair, ca))
 }
 
 /// Refuses a pair that could not be served, or that no API server would trust.
-fn check(pair: &Pair, ca: &[String], name: &str, now: OffsetDateTime) -> Result<(), KeeperError> {
-    let unfit = |problem: String| KeeperError::Unfit(problem);
+fn check(pair: &CertKeyPair, ca: &[String], name: &str, now: OffsetDateTime) -> Result<(), CertError> {
+    let unfit = |problem: String| CertError::InvalidKeyPair(problem);
     let chain = CertificateDer::pem_slice_iter(pair.certificate.as_bytes());
     let chain: Vec<_> = chain
         .collect::<Result<_, _>>()
@@ -181,8 +181,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::authority::Ca;
-    use crate::bundle::TargetKind;
+    use crate::authority::CertificateAuthority;
+    use crate::bundle::InjectTargetKind;
 
     const NAME: &str = "gate.example";
     const DAY: Duration = Duration::from_hours(24);
@@ -194,7 +194,7 @@ mod tests {
         now: OffsetDateTime,
         secret: Option<Secret>,
         carried: Mutex<(String, OffsetDateTime)>,
-        served: Mutex<Option<Pair>>,
+        served: Mutex<Option<CertKeyPair>>,
     }
 
     impl Fake {
@@ -202,7 +202,7 @@ mod tests {
         /// Secret.
         fn new() -> Self {
             let now = OffsetDateTime::from_unix_timestamp(1_790_000_000).expect("a time");
-            let ca = |life| Ca::generate(life, now).expect("a CA");
+            let ca = |life| CertificateAuthority::generate(life, now).expect("a CA");
             let (old, new) = (ca(30 * DAY), ca(30 * DAY));
             let pair = new.sign(&[NAME.to_owned()], DAY, now).expect("a pair");
             let data = [
@@ -222,13 +222,13 @@ mod tests {
             }
         }
 
-        async fn tend(&self, memory: &mut Memory) -> Result<bool, KeeperError> {
-            let target = Target {
-                kind: TargetKind::Validating,
+        async fn tend(&self, memory: &mut SyncState) -> Result<bool, CertError> {
+            let target = InjectTarget {
+                kind: InjectTargetKind::Validating,
                 name: "lockstep".to_owned(),
             };
-            tend(self, NAME, SETTLE.unsigned_abs(), &[target], memory).await?;
-            Ok(self.served().is_some())
+            sync(self, NAME, SETTLE.unsigned_abs(), &[target], memory).await?;
+            Ok(self.read_served().is_some())
         }
 
         fn trusted(&self) -> String {
@@ -236,12 +236,12 @@ mod tests {
         }
     }
 
-    impl Cluster for Fake {
+    impl Api for Fake {
         fn now(&self) -> OffsetDateTime {
             self.now
         }
 
-        async fn look(&self, _: &Target) -> Result<Option<DynamicObject>, KeeperError> {
+        async fn get_target(&self, _: &InjectTarget) -> Result<Option<DynamicObject>, CertError> {
             let (trusted, written) = self.carried.lock().expect("no panic").clone();
             let written = jiff::Timestamp::from_second(written.unix_timestamp());
             let found = json!({
@@ -253,36 +253,36 @@ mod tests {
             Ok(Some(serde_json::from_value(found).expect("an object")))
         }
 
-        async fn carry(
+        async fn inject_ca(
             &self,
-            target: &Target,
+            target: &InjectTarget,
             found: &DynamicObject,
             trusted: &str,
-        ) -> Result<Written, KeeperError> {
-            if target.carried(found) == [Some(trusted.to_owned())] {
-                return Ok(Written::Already);
+        ) -> Result<InjectOutcome, CertError> {
+            if target.injected_cas(found) == [Some(trusted.to_owned())] {
+                return Ok(InjectOutcome::Already);
             }
             *self.carried.lock().expect("no panic") = (trusted.to_owned(), self.now);
-            Ok(Written::Now)
+            Ok(InjectOutcome::Now)
         }
 
-        async fn load(&self) -> Result<Option<Secret>, KeeperError> {
+        async fn get_secret(&self) -> Result<Option<Secret>, CertError> {
             Ok(self.secret.clone())
         }
 
-        async fn store(&self, _: &Secret) -> Result<Written, KeeperError> {
+        async fn put_secret(&self, _: &Secret) -> Result<InjectOutcome, CertError> {
             panic!("the Secret is somebody else's");
         }
 
-        async fn all_show(&self, _: &str) -> Result<bool, KeeperError> {
+        async fn all_replicas_serve(&self, _: &str) -> Result<bool, CertError> {
             Ok(false)
         }
 
-        fn served(&self) -> Option<Pair> {
+        fn read_served(&self) -> Option<CertKeyPair> {
             self.served.lock().expect("no panic").clone()
         }
 
-        fn serve(&self, pair: &Pair) -> Result<(), KeeperError> {
+        fn write_files(&self, pair: &CertKeyPair) -> Result<(), CertError> {
             *self.served.lock().expect("no panic") = Some(pair.clone());
             Ok(())
         }
@@ -291,10 +291,10 @@ mod tests {
     #[tokio::test]
     async fn a_replica_that_has_just_started_waits_no_longer_than_the_others() {
         let mut cluster = Fake::new();
-        let mut first = Memory::default();
+        let mut first = SyncState::default();
         assert!(!cluster.tend(&mut first).await.expect("no error"));
         cluster.now += SETTLE - SECOND;
-        let mut second = Memory::default();
+        let mut second = SyncState::default();
         assert!(!cluster.tend(&mut first).await.expect("no error"));
         assert!(!cluster.tend(&mut second).await.expect("no error"));
         cluster.now += SECOND;
@@ -304,7 +304,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_trusted_is_put_back_whatever_is_wrong_with_the_secret() {
         let mut cluster = Fake::new();
-        let mut memory = Memory::default();
+        let mut memory = SyncState::default();
         cluster.tend(&mut memory).await.expect("no error");
         let trusted = cluster.trusted();
         let secret = cluster.secret.take();
@@ -312,7 +312,7 @@ mod tests {
         cluster.carried.lock().expect("no panic").0.clear();
         assert!(matches!(
             cluster.tend(&mut memory).await,
-            Err(KeeperError::Awaited)
+            Err(CertError::SecretNotFound)
         ));
         assert_eq!(cluster.trusted(), trusted);
         // Put back, it has to settle anew.

@@ -21,7 +21,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Whoever stands behind the gate's Service.
 #[derive(Clone)]
-pub struct Replicas {
+pub struct ReplicaProbe {
     /// The cluster.
     pub client: Client,
     /// The namespace of the Service.
@@ -34,16 +34,16 @@ pub struct Replicas {
     pub server_name: String,
 }
 
-impl Replicas {
+impl ReplicaProbe {
     /// Whether every replica, ready or not, shows a certificate of this CA. Without a replica, nobody
     /// does.
-    pub(crate) async fn all_show(&self, ca: &str) -> Result<bool, kube::Error> {
+    pub(crate) async fn all_serve(&self, ca: &str) -> Result<bool, kube::Error> {
         let Some(connector) = connector(ca) else {
             return Ok(false);
         };
         let addresses = self.addresses().await?;
         let shown = join_all(addresses.iter().map(async |address| {
-            let shows = self.shows(*address, &connector).await;
+            let shows = self.serves(*address, &connector).await;
             if let Err(error) = &shows {
                 tracing::info!(%address, error, "a replica does not show a certificate of the new CA");
             }
@@ -53,7 +53,7 @@ impl Replicas {
     }
 
     /// Whether any replica takes a connection.
-    pub async fn any_listens(&self) -> Result<bool, kube::Error> {
+    pub async fn any_reachable(&self) -> Result<bool, kube::Error> {
         let addresses = self.addresses().await?;
         let listens = join_all(addresses.iter().map(async |address| {
             let connected = timeout(DEADLINE, TcpStream::connect(address)).await;
@@ -91,7 +91,7 @@ impl Replicas {
         Ok(addresses.collect())
     }
 
-    async fn shows(&self, address: SocketAddr, connector: &TlsConnector) -> Result<(), String> {
+    async fn serves(&self, address: SocketAddr, connector: &TlsConnector) -> Result<(), String> {
         let name = ServerName::try_from(self.server_name.clone())
             .map_err(|error| format!("{}: {error}", self.server_name))?;
         let handshake = async {

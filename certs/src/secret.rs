@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::Secret;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::authority::{Ca, Pair};
-use crate::keys::{Incoming, Keys};
+use crate::authority::{CertificateAuthority, CertKeyPair};
+use crate::keys::{NextCa, CertificateBundle};
 
 /// Since when every configuration has carried the incoming CA.
 const CARRIED_SINCE: &str = "certs.lockstep.dev/carried-since";
@@ -26,68 +26,68 @@ pub(crate) const CERTIFICATE: &str = "tls.crt";
 pub(crate) const KEY: &str = "tls.key";
 
 /// The keys in a Secret, if it holds all that belongs to them.
-pub(crate) fn read(secret: &Secret) -> Option<Keys> {
+pub(crate) fn read(secret: &Secret) -> Option<CertificateBundle> {
     let trusted = text(secret, TRUSTED)?;
     let mut trusted = certificates(&trusted)?.into_iter();
-    let signing = Ca {
+    let signing = CertificateAuthority {
         certificate: trusted.next()?,
         key: text(secret, SIGNING_KEY)?,
     };
     let annotation = |name: &str| secret.metadata.annotations.as_ref()?.get(name);
     let incoming = match text(secret, INCOMING_KEY) {
         None => None,
-        Some(key) => Some(Incoming {
-            ca: Ca {
+        Some(key) => Some(NextCa {
+            ca: CertificateAuthority {
                 certificate: trusted.next()?,
                 key,
             },
-            carried_since: annotation(CARRIED_SINCE)
+            injected_at: annotation(CARRIED_SINCE)
                 .and_then(|since| OffsetDateTime::parse(since, &Rfc3339).ok()),
         }),
     };
-    Some(Keys {
-        signing,
-        incoming,
-        outgoing: trusted.collect(),
+    Some(CertificateBundle {
+        current_ca: signing,
+        next_ca: incoming,
+        previous_cas: trusted.collect(),
         serving: pair(secret)?,
-        rotation_asked: annotation(ROTATE).is_some(),
+        rotation_requested: annotation(ROTATE).is_some(),
     })
 }
 
 /// The serving pair in a Secret.
-pub(crate) fn pair(secret: &Secret) -> Option<Pair> {
-    Some(Pair {
+pub(crate) fn pair(secret: &Secret) -> Option<CertKeyPair> {
+    Some(CertKeyPair {
         certificate: text(secret, CERTIFICATE)?,
         key: text(secret, KEY)?,
     })
 }
 
 /// The CAs that a Secret names.
-pub(crate) fn trusted(secret: &Secret) -> Option<String> {
+pub(crate) fn ca_bundle(secret: &Secret) -> Option<String> {
     text(secret, TRUSTED)
 }
 
 /// Puts keys into a Secret; what else it holds stays.
-pub(crate) fn write(secret: &mut Secret, keys: &Keys) {
+pub(crate) fn write(secret: &mut Secret, keys: &CertificateBundle) {
     let data = secret.data.get_or_insert_with(BTreeMap::new);
     let mut put = |name: &str, text: &str| {
         data.insert(name.to_owned(), ByteString(text.as_bytes().to_vec()));
     };
-    put(TRUSTED, &keys.trusted());
-    put(SIGNING_KEY, &keys.signing.key);
+    put(TRUSTED, &keys.ca_bundle());
+    put(SIGNING_KEY, &keys.current_ca.key);
     put(CERTIFICATE, &keys.serving.certificate);
     put(KEY, &keys.serving.key);
-    match &keys.incoming {
+    match &keys.next_ca {
         Some(incoming) => put(INCOMING_KEY, &incoming.ca.key),
         None => drop(data.remove(INCOMING_KEY)),
     }
     let annotations = secret.metadata.annotations.get_or_insert_default();
-    if keys.rotation_asked {
+    if keys.rotation_requested {
         annotations.entry(ROTATE.to_owned()).or_default();
     } else {
         annotations.remove(ROTATE);
     }
-    let since = keys.incoming.as_ref().and_then(|i| i.carried_since);
+    let since = keys.next_ca.as_ref().and_then(|i| i.injected_at);
     match since.and_then(|since| since.format(&Rfc3339).ok()) {
         Some(since) => drop(annotations.insert(CARRIED_SINCE.to_owned(), since)),
         None => drop(annotations.remove(CARRIED_SINCE)),
@@ -119,9 +119,9 @@ mod tests {
 
     use super::*;
 
-    fn ca() -> Ca {
+    fn ca() -> CertificateAuthority {
         let life = Duration::from_hours(1);
-        Ca::generate(life, OffsetDateTime::UNIX_EPOCH).expect("a CA")
+        CertificateAuthority::generate(life, OffsetDateTime::UNIX_EPOCH).expect("a CA")
     }
 
     #[test]
@@ -129,17 +129,17 @@ mod tests {
         let (signing, next, old) = (ca(), ca(), ca());
         let names = ["gate".to_owned()];
         let serving = signing.sign(&names, Duration::from_hours(1), OffsetDateTime::UNIX_EPOCH);
-        let steady = Keys {
+        let steady = CertificateBundle {
             serving: serving.expect("a pair"),
-            signing,
-            incoming: None,
-            outgoing: Vec::new(),
-            rotation_asked: false,
+            current_ca: signing,
+            next_ca: None,
+            previous_cas: Vec::new(),
+            rotation_requested: false,
         };
         let incoming = |carried_since| {
-            Some(Incoming {
+            Some(NextCa {
                 ca: next.clone(),
-                carried_since,
+                injected_at: carried_since,
             })
         };
         let since = OffsetDateTime::UNIX_EPOCH + Duration::from_millis(1_234_567);
@@ -150,9 +150,9 @@ mod tests {
             (incoming(Some(since)), vec![old.certificate.clone()]),
             (None, vec![old.certificate.clone()]),
         ] {
-            let keys = Keys {
-                incoming,
-                outgoing,
+            let keys = CertificateBundle {
+                next_ca: incoming,
+                previous_cas: outgoing,
                 ..steady.clone()
             };
             write(&mut secret, &keys);
@@ -165,16 +165,16 @@ mod tests {
         for broken in [TRUSTED, SIGNING_KEY, CERTIFICATE, KEY] {
             let mut secret = Secret::default();
             let signing = ca();
-            let serving = Pair {
+            let serving = CertKeyPair {
                 certificate: signing.certificate.clone(),
                 key: signing.key.clone(),
             };
-            let keys = Keys {
-                signing,
-                incoming: None,
-                outgoing: Vec::new(),
+            let keys = CertificateBundle {
+                current_ca: signing,
+                next_ca: None,
+                previous_cas: Vec::new(),
                 serving,
-                rotation_asked: false,
+                rotation_requested: false,
             };
             write(&mut secret, &keys);
             let data = secret.data.as_mut().expect("data");

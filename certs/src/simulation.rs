@@ -15,12 +15,12 @@ use serde_json::json;
 use time::OffsetDateTime;
 use x509_parser::pem::parse_x509_pem;
 
-use crate::authority::Pair;
-use crate::bundle::{Target, TargetKind, Written};
-use crate::cluster::Cluster;
-use crate::keeper::KeeperError;
-use crate::keys::{Keys, Phase};
-use crate::plan::Plan;
+use crate::authority::CertKeyPair;
+use crate::bundle::{InjectTarget, InjectTargetKind, InjectOutcome};
+use crate::cluster::Api;
+use crate::keeper::CertError;
+use crate::keys::{CertificateBundle, RotationPhase};
+use crate::plan::RotationPolicy;
 use crate::{own, secret};
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -36,7 +36,7 @@ struct World {
     now: OffsetDateTime,
     secret: Option<Secret>,
     configurations: Vec<Configuration>,
-    served: Vec<Option<Pair>>,
+    served: Vec<Option<CertKeyPair>>,
     writes: u64,
     /// Until when the node of each replica is suspended.
     suspended: [Option<OffsetDateTime>; REPLICAS],
@@ -83,16 +83,16 @@ impl Replica {
     }
 }
 
-fn position(target: &Target) -> usize {
-    usize::from(target.kind == TargetKind::Mutating)
+fn position(target: &InjectTarget) -> usize {
+    usize::from(target.kind == InjectTargetKind::Mutating)
 }
 
-impl Cluster for Replica {
+impl Api for Replica {
     fn now(&self) -> OffsetDateTime {
         self.world().now
     }
 
-    async fn look(&self, target: &Target) -> Result<Option<DynamicObject>, KeeperError> {
+    async fn get_target(&self, target: &InjectTarget) -> Result<Option<DynamicObject>, CertError> {
         let found = self.call(|world| {
             let configuration = &world.configurations[position(target)];
             let bundle = ByteString(configuration.bundle.clone().into_bytes());
@@ -104,20 +104,20 @@ impl Cluster for Replica {
         Ok(serde_json::from_value(found.await).ok())
     }
 
-    async fn carry(
+    async fn inject_ca(
         &self,
-        target: &Target,
+        target: &InjectTarget,
         found: &DynamicObject,
         trusted: &str,
-    ) -> Result<Written, KeeperError> {
-        if target.carried(found) == [Some(trusted.to_owned())] {
-            return Ok(Written::Already);
+    ) -> Result<InjectOutcome, CertError> {
+        if target.injected_cas(found) == [Some(trusted.to_owned())] {
+            return Ok(InjectOutcome::Already);
         }
         let seen = found.metadata.resource_version.clone();
         let written = self.call(|world| {
             let (now, configuration) = (world.now, &mut world.configurations[position(target)]);
             if seen != Some(configuration.version.to_string()) {
-                return Written::Conflict;
+                return InjectOutcome::Conflict;
             }
             world.writes += 1;
             configuration.version += 1;
@@ -125,31 +125,31 @@ impl Cluster for Replica {
             for (_, fresh_until) in &mut configuration.heard {
                 fresh_until.get_or_insert(now);
             }
-            Written::Now
+            InjectOutcome::Now
         });
         Ok(written.await)
     }
 
-    async fn load(&self) -> Result<Option<Secret>, KeeperError> {
+    async fn get_secret(&self) -> Result<Option<Secret>, CertError> {
         Ok(self.call(|world| world.secret.clone()).await)
     }
 
-    async fn store(&self, secret: &Secret) -> Result<Written, KeeperError> {
+    async fn put_secret(&self, secret: &Secret) -> Result<InjectOutcome, CertError> {
         let mut secret = secret.clone();
         let written = self.call(|world| {
             let version = |secret: &Secret| secret.metadata.resource_version.clone();
             if world.secret.as_ref().and_then(version) != version(&secret) {
-                return Written::Conflict;
+                return InjectOutcome::Conflict;
             }
             world.writes += 1;
             secret.metadata.resource_version = Some(world.writes.to_string());
             world.secret = Some(secret);
-            Written::Now
+            InjectOutcome::Now
         });
         Ok(written.await)
     }
 
-    async fn all_show(&self, ca: &str) -> Result<bool, KeeperError> {
+    async fn all_replicas_serve(&self, ca: &str) -> Result<bool, CertError> {
         for index in 0..REPLICAS {
             let shown = self.call(|world| world.served[index].clone()).await;
             if !shown.is_some_and(|pair| is_of(&pair, ca)) {
@@ -159,17 +159,17 @@ impl Cluster for Replica {
         Ok(true)
     }
 
-    fn served(&self) -> Option<Pair> {
+    fn read_served(&self) -> Option<CertKeyPair> {
         self.world().served[self.index].clone()
     }
 
-    fn serve(&self, pair: &Pair) -> Result<(), KeeperError> {
+    fn write_files(&self, pair: &CertKeyPair) -> Result<(), CertError> {
         self.world().served[self.index] = Some(pair.clone());
         Ok(())
     }
 }
 
-fn is_of(pair: &Pair, trusted: &str) -> bool {
+fn is_of(pair: &CertKeyPair, trusted: &str) -> bool {
     let (_, leaf) = parse_x509_pem(pair.certificate.as_bytes()).expect("PEM");
     let leaf = leaf.parse_x509().expect("a certificate");
     let cas = secret::certificates(trusted).expect("PEM");
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    fn keys(&self) -> Option<Keys> {
+    fn keys(&self) -> Option<CertificateBundle> {
         secret::read(self.secret.as_ref()?)
     }
 
@@ -222,7 +222,7 @@ impl World {
 
     fn ask_for_rotation(&mut self) {
         if let Some(mut keys) = self.keys() {
-            keys.rotation_asked = true;
+            keys.rotation_requested = true;
             self.writes += 1;
             let stored = self.secret.as_mut().expect("it holds the keys");
             secret::write(stored, &keys);
@@ -234,14 +234,14 @@ impl World {
     fn overwrite(&mut self) {
         let Some(keys) = self
             .keys()
-            .filter(|keys| keys.phase() == Phase::Introducing)
+            .filter(|keys| keys.phase() == RotationPhase::Introducing)
         else {
             return;
         };
         for configuration in &mut self.configurations {
             self.writes += 1;
             configuration.version += 1;
-            configuration.bundle.clone_from(&keys.signing.certificate);
+            configuration.bundle.clone_from(&keys.current_ca.certificate);
             for (_, stale_since) in &mut configuration.heard {
                 stale_since.get_or_insert(self.now);
             }
@@ -265,7 +265,7 @@ impl World {
     }
 }
 
-type Tending = Pin<Box<dyn Future<Output = Result<Keys, KeeperError>>>>;
+type Tending = Pin<Box<dyn Future<Output = Result<CertificateBundle, CertError>>>>;
 
 fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
     let replica = Replica {
@@ -273,18 +273,18 @@ fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
         index,
     };
     Box::pin(async move {
-        let target = |kind| Target {
+        let target = |kind| InjectTarget {
             kind,
             name: "gate".to_owned(),
         };
-        let targets = [target(TargetKind::Validating), target(TargetKind::Mutating)];
-        let plan = Plan {
+        let targets = [target(InjectTargetKind::Validating), target(InjectTargetKind::Mutating)];
+        let plan = RotationPolicy {
             dns_names: vec!["gate".to_owned()],
-            ca_lifetime: 96 * HOUR,
-            leaf_lifetime: 24 * HOUR,
-            settle: SETTLE,
+            ca_duration: 96 * HOUR,
+            cert_duration: 24 * HOUR,
+            propagation_delay: SETTLE,
         };
-        own::tend(&replica, "keys", &plan, &targets).await
+        own::sync(&replica, "keys", &plan, &targets).await
     })
 }
 
@@ -340,14 +340,14 @@ fn history(seed: u64) -> (usize, usize) {
                 let running = tendings[index].get_or_insert_with(|| tending(&world, index));
                 if let Poll::Ready(done) = running.as_mut().poll(&mut context) {
                     tendings[index] = None;
-                    assert!(matches!(done, Ok(_) | Err(KeeperError::Contended)));
+                    assert!(matches!(done, Ok(_) | Err(CertError::Conflict)));
                 }
             }
         }
         let world = world.lock().expect("whole");
         let Some(keys) = world.keys() else { continue };
-        if cas.last() != Some(&keys.signing.certificate) {
-            cas.push(keys.signing.certificate.clone());
+        if cas.last() != Some(&keys.current_ca.certificate) {
+            cas.push(keys.current_ca.certificate.clone());
         }
         let everybody_has_heard = || {
             let mut all = world.configurations.iter().flat_map(|one| &one.heard);
@@ -375,12 +375,12 @@ fn assert_comes_to_rest(world: &Arc<Mutex<World>>, seed: u64) {
     }
     let world = world.lock().expect("whole");
     let keys = world.keys().expect("keys");
-    assert_eq!(keys.phase(), Phase::Steady, "seed {seed}");
+    assert_eq!(keys.phase(), RotationPhase::Stable, "seed {seed}");
     for pair in &world.served {
         assert!(pair.as_ref() == Some(&keys.serving), "seed {seed}");
     }
     for configuration in &world.configurations {
-        assert_eq!(configuration.bundle, keys.trusted(), "seed {seed}");
+        assert_eq!(configuration.bundle, keys.ca_bundle(), "seed {seed}");
     }
 }
 

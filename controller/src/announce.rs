@@ -31,23 +31,23 @@ const MAX_NOTE_BYTES: usize = 1024;
 /// # Guarantees
 ///
 /// What goes on is one Event that is counted, and no object has more than a few new ones in ten minutes.
-pub(crate) struct Announcer {
+pub(crate) struct EventRecorder {
     client: Client,
     controller: &'static str,
     instance: String,
-    by_uid: Mutex<HashMap<String, Said>>,
+    by_uid: Mutex<HashMap<String, ObjectEvents>>,
 }
 
 /// What has been said of an object.
 #[derive(Default)]
-struct Said {
+struct ObjectEvents {
     /// The last of each reason.
-    last: HashMap<&'static str, Announcement>,
+    last: HashMap<&'static str, RecordedEvent>,
     begun: Vec<Instant>,
 }
 
 #[derive(Clone)]
-struct Announcement {
+struct RecordedEvent {
     note: String,
     /// The name of the Event.
     name: String,
@@ -57,14 +57,14 @@ struct Announcement {
 }
 
 /// What comes of something that is to be said.
-enum Saying {
+enum Decision {
     /// It is being said already.
     Nothing,
-    Anew,
-    Again(Announcement),
+    New,
+    Increment(RecordedEvent),
 }
 
-impl Announcer {
+impl EventRecorder {
     pub(crate) fn new(client: Client, controller: &'static str) -> Self {
         let instance = std::env::var("POD_NAME").unwrap_or_else(|_| controller.to_owned());
         Self {
@@ -76,23 +76,23 @@ impl Announcer {
     }
 
     /// Warns of what is wrong with an object. What goes on is counted.
-    pub(crate) async fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
+    pub(crate) async fn warning(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
-        let said = match self.saying(&uid, reason, note) {
-            Saying::Nothing => return,
-            Saying::Anew => None,
-            Saying::Again(last) => self.count(object, last).await,
+        let said = match self.decide(&uid, reason, note) {
+            Decision::Nothing => return,
+            Decision::New => None,
+            Decision::Increment(last) => self.increment(object, last).await,
         };
         let said = match said {
             Some(said) => Some(said),
             None => self.publish(object, "Warning", reason, note).await,
         };
         if let Some(said) = said {
-            self.by_uid().entry(uid).or_default().note(reason, said);
+            self.by_uid().entry(uid).or_default().record(reason, said);
         }
     }
 
-    fn saying(&self, uid: &str, reason: &'static str, note: &str) -> Saying {
+    fn decide(&self, uid: &str, reason: &'static str, note: &str) -> Decision {
         let mut by_uid = self.by_uid();
         let said = by_uid.entry(uid.to_owned()).or_default();
         if let Some(last) = said.last.get_mut(reason)
@@ -101,27 +101,27 @@ impl Announcer {
             last.count += 1;
             let is_due = last.written.elapsed() >= COUNT_AFTER;
             return if is_due {
-                Saying::Again(last.clone())
+                Decision::Increment(last.clone())
             } else {
-                Saying::Nothing
+                Decision::Nothing
             };
         }
-        if said.is_talkative() {
-            Saying::Nothing
+        if said.is_over_spam_limit() {
+            Decision::Nothing
         } else {
-            Saying::Anew
+            Decision::New
         }
     }
 
     /// Tells of something that went as it should.
-    pub(crate) async fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
+    pub(crate) async fn normal(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
         let is_too_much = {
             let mut by_uid = self.by_uid();
             let said = by_uid.entry(uid.clone()).or_default();
             // What was wrong is said again when it happens again.
             said.last.clear();
-            said.is_talkative()
+            said.is_over_spam_limit()
         };
         if !is_too_much && let Some(told) = self.publish(object, "Normal", reason, note).await {
             self.by_uid()
@@ -138,14 +138,14 @@ impl Announcer {
     }
 
     /// Writes how often something has happened into its Event, if that is still there.
-    async fn count(&self, object: &ObjectReference, last: Announcement) -> Option<Announcement> {
+    async fn increment(&self, object: &ObjectReference, last: RecordedEvent) -> Option<RecordedEvent> {
         let now = MicroTime(Timestamp::now());
         let series = json!({"series": {"count": last.count, "lastObservedTime": now}});
         let events = self.events(object);
         let patch = Patch::Merge(series);
         let params = PatchParams::default();
         let patched = events.patch(&last.name, &params, &patch).await;
-        patched.ok().map(|_| Announcement {
+        patched.ok().map(|_| RecordedEvent {
             written: Instant::now(),
             ..last
         })
@@ -157,7 +157,7 @@ impl Announcer {
         type_: &str,
         reason: &str,
         note: &str,
-    ) -> Option<Announcement> {
+    ) -> Option<RecordedEvent> {
         let name = object.name.as_deref().unwrap_or_default();
         let event = Event {
             metadata: ObjectMeta {
@@ -167,7 +167,7 @@ impl Announcer {
             },
             type_: Some(type_.to_owned()),
             reason: Some(reason.to_owned()),
-            note: Some(cut(note)),
+            note: Some(truncate(note)),
             action: Some("Reconcile".to_owned()),
             event_time: Some(MicroTime(Timestamp::now())),
             regarding: Some(object.clone()),
@@ -177,7 +177,7 @@ impl Announcer {
         };
         let events = self.events(object);
         match events.create(&PostParams::default(), &event).await {
-            Ok(event) => Some(Announcement {
+            Ok(event) => Some(RecordedEvent {
                 note: note.to_owned(),
                 name: event.metadata.name.unwrap_or_default(),
                 count: 1,
@@ -195,13 +195,13 @@ impl Announcer {
         Api::namespaced(self.client.clone(), &namespace(object))
     }
 
-    fn by_uid(&self) -> MutexGuard<'_, HashMap<String, Said>> {
+    fn by_uid(&self) -> MutexGuard<'_, HashMap<String, ObjectEvents>> {
         self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Said {
-    fn note(&mut self, reason: &'static str, said: Announcement) {
+impl ObjectEvents {
+    fn record(&mut self, reason: &'static str, said: RecordedEvent) {
         if said.count == 1 {
             self.begun.push(said.written);
         }
@@ -209,7 +209,7 @@ impl Said {
     }
 
     /// Whether so much has just been said that more would be a flood.
-    fn is_talkative(&mut self) -> bool {
+    fn is_over_spam_limit(&mut self) -> bool {
         self.begun.retain(|begun| begun.elapsed() < COUNT_AFTER);
         self.begun.len() >= MOST_AT_ONCE
     }
@@ -221,7 +221,7 @@ fn namespace(object: &ObjectReference) -> String {
     namespace.unwrap_or_else(|| "default".to_owned())
 }
 
-fn cut(note: &str) -> String {
+fn truncate(note: &str) -> String {
     if note.len() <= MAX_NOTE_BYTES {
         return note.to_owned();
     }
@@ -240,11 +240,11 @@ mod tests {
         let server = tower::service_fn(|_: http::Request<Body>| async {
             Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
         });
-        let announcer = Announcer::new(Client::new(server, "default"), "test");
-        let say = |note: &str| match announcer.saying("1", "Failed", note) {
-            Saying::Nothing => "nothing".to_owned(),
-            Saying::Anew => {
-                let said = Announcement {
+        let announcer = EventRecorder::new(Client::new(server, "default"), "test");
+        let say = |note: &str| match announcer.decide("1", "Failed", note) {
+            Decision::Nothing => "nothing".to_owned(),
+            Decision::New => {
+                let said = RecordedEvent {
                     note: note.to_owned(),
                     name: "e".to_owned(),
                     count: 1,
@@ -254,10 +254,10 @@ mod tests {
                 by_uid
                     .entry("1".to_owned())
                     .or_default()
-                    .note("Failed", said);
+                    .record("Failed", said);
                 "anew".to_owned()
             }
-            Saying::Again(last) => format!("{} times", last.count),
+            Decision::Increment(last) => format!("{} times", last.count),
         };
         assert_eq!(say("a"), "anew");
         assert_eq!([say("a"), say("a")], ["nothing", "nothing"]);
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_long_note_is_cut_at_a_character() {
         let note = "é".repeat(600);
-        let cut = cut(&note);
+        let cut = truncate(&note);
         assert!(
             cut.len() <= MAX_NOTE_BYTES && cut.ends_with("é…"),
             "{} bytes",

@@ -19,7 +19,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
-use shared_validation::{Rulesets, canary};
+use shared_validation::{ValidatorRegistry, canary};
 use tokio::sync::watch;
 
 /// Who has written `failurePolicy`, while it is being written.
@@ -35,7 +35,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 const MISSES: u32 = 3;
 
 /// Sends canaries, and turns the validating webhook's failure policy to `Fail` when they are refused.
-pub struct Arming {
+pub struct FailurePolicyController {
     /// The cluster.
     pub client: Client,
     /// The `ValidatingWebhookConfiguration`.
@@ -47,32 +47,32 @@ pub struct Arming {
     /// The Deployment of the gate.
     pub deployment: String,
     /// What they are made of.
-    pub rulesets: Rulesets,
+    pub rulesets: ValidatorRegistry,
     /// How often one is sent, besides on every change.
-    pub look_every: Duration,
+    pub probe_interval: Duration,
     /// Whether any replica of the gate takes connections. Where it is given, a gate without a replica is
     /// disarmed.
-    pub any_listens: Option<AnyListens>,
+    pub backend_probe: Option<BackendProbe>,
     /// What is told of it.
-    pub metrics: ArmingMetrics,
+    pub metrics: FailurePolicyMetrics,
 }
 
 /// Looks for a replica that takes connections.
-pub type AnyListens = Box<dyn Fn() -> BoxFuture<'static, Result<bool, kube::Error>> + Send + Sync>;
+pub type BackendProbe = Box<dyn Fn() -> BoxFuture<'static, Result<bool, kube::Error>> + Send + Sync>;
 
 /// The metrics of arming.
 #[derive(Clone)]
-pub struct ArmingMetrics {
+pub struct FailurePolicyMetrics {
     armed: Gauge,
-    canaries: Family<CanaryLabels, Counter>,
+    canaries: Family<ProbeLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CanaryLabels {
+struct ProbeLabels {
     outcome: &'static str,
 }
 
-impl ArmingMetrics {
+impl FailurePolicyMetrics {
     /// Registers all of them.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
@@ -95,26 +95,26 @@ impl ArmingMetrics {
 }
 
 /// What has become of a canary.
-enum Outcome {
+enum ProbeResult {
     /// The gate has refused it.
-    Refused,
+    Denied,
     /// Nobody has: the gate is not asked, or is down and ignored.
-    Admitted,
+    Allowed,
     /// Somebody or something else has stopped it.
     Failed(String),
 }
 
-impl Outcome {
+impl ProbeResult {
     fn as_str(&self) -> &'static str {
         match self {
-            Self::Refused => "refused",
-            Self::Admitted => "admitted",
+            Self::Denied => "refused",
+            Self::Allowed => "admitted",
             Self::Failed(_) => "failed",
         }
     }
 }
 
-impl Arming {
+impl FailurePolicyController {
     /// Goes on until `stop` turns true: on a tick, and whenever somebody has touched the configuration.
     ///
     /// # Guarantees
@@ -123,11 +123,11 @@ impl Arming {
     /// for it any more.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
-            () = self.keep_looking() => {}
+            () = self.run_until_lost() => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
         for pause in [1, 2, 4].map(Duration::from_secs) {
-            match self.withdraw().await {
+            match self.fail_open().await {
                 Ok(()) => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot see whether the gate has to be disarmed");
@@ -137,18 +137,18 @@ impl Arming {
         }
     }
 
-    async fn keep_looking(&self) {
+    async fn run_until_lost(&self) {
         let changes = watch_object(self.configurations(), &self.configuration).default_backoff();
         let mut changes = std::pin::pin!(changes.filter_map(|event| ready(event.ok())));
         let mut misses = 0;
         loop {
-            if let Err(error) = self.look(&mut misses).await {
+            if let Err(error) = self.sync(&mut misses).await {
                 tracing::error!(%error, "cannot see whether the gate is armed");
             }
             let pause = match self.metrics.armed.get() {
-                1 => self.look_every,
+                1 => self.probe_interval,
                 // The gate may come up at any moment.
-                _ => RETRY_AFTER.min(self.look_every),
+                _ => RETRY_AFTER.min(self.probe_interval),
             };
             let pause = pause.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
             tokio::select! {
@@ -158,9 +158,9 @@ impl Arming {
         }
     }
 
-    async fn look(&self, misses: &mut u32) -> Result<(), kube::Error> {
+    async fn sync(&self, misses: &mut u32) -> Result<(), kube::Error> {
         let found = self.configurations().get_opt(&self.configuration).await?;
-        let found = found.and_then(|found| Some((self.entry(&found)?, found)));
+        let found = found.and_then(|found| Some((self.find_webhook(&found)?, found)));
         let Some(((index, armed), found)) = found else {
             tracing::warn!(
                 configuration = self.configuration,
@@ -171,42 +171,42 @@ impl Arming {
             return Ok(());
         };
         self.metrics.armed.set(i64::from(armed));
-        let outcome = self.send_all().await;
-        let labels = CanaryLabels {
+        let outcome = self.probe_all().await;
+        let labels = ProbeLabels {
             outcome: outcome.as_str(),
         };
         self.metrics.canaries.get_or_create(&labels).inc();
         match outcome {
-            Outcome::Refused => {
+            ProbeResult::Denied => {
                 *misses = 0;
                 if !armed {
-                    self.set(&found, index, "Fail").await?;
+                    self.set_failure_policy(&found, index, "Fail").await?;
                     tracing::info!("the gate has refused a canary: it is armed");
                     return Ok(());
                 }
             }
-            Outcome::Admitted => {
+            ProbeResult::Allowed => {
                 tracing::warn!(armed, "nobody has refused a canary: the gate is not asked");
             }
-            Outcome::Failed(problem) => {
+            ProbeResult::Failed(problem) => {
                 tracing::error!(armed, problem, "a canary has not reached the gate");
-                *misses = if armed && self.nobody_listens().await {
+                *misses = if armed && self.has_no_backend().await {
                     *misses + 1
                 } else {
                     0
                 };
                 if *misses >= MISSES {
                     *misses = 0;
-                    self.set(&found, index, "Ignore").await?;
+                    self.set_failure_policy(&found, index, "Ignore").await?;
                     tracing::error!("the gate has no replica: it is disarmed");
                     return Ok(());
                 }
             }
         }
-        self.disown(&found).await
+        self.release_field(&found).await
     }
 
-    async fn withdraw(&self) -> Result<(), kube::Error> {
+    async fn fail_open(&self) -> Result<(), kube::Error> {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
         let deployment = deployments.get_opt(&self.deployment).await?;
         let stays = deployment.is_some_and(|deployment| {
@@ -219,44 +219,44 @@ impl Arming {
         let Some(found) = self.configurations().get_opt(&self.configuration).await? else {
             return Ok(());
         };
-        if let Some((index, true)) = self.entry(&found) {
-            self.set(&found, index, "Ignore").await?;
+        if let Some((index, true)) = self.find_webhook(&found) {
+            self.set_failure_policy(&found, index, "Ignore").await?;
             tracing::warn!("no replica is wanted any more: the gate is disarmed");
         }
         Ok(())
     }
 
     /// Only where that is asked for, and only when it is known.
-    async fn nobody_listens(&self) -> bool {
-        match &self.any_listens {
+    async fn has_no_backend(&self) -> bool {
+        match &self.backend_probe {
             None => false,
             Some(any_listens) => matches!(any_listens().await, Ok(false)),
         }
     }
 
     /// Sends a canary of each kind.
-    async fn send_all(&self) -> Outcome {
-        let mut outcome = Outcome::Admitted;
+    async fn probe_all(&self) -> ProbeResult {
+        let mut outcome = ProbeResult::Allowed;
         for ruleset in self.rulesets.iter() {
-            let Some(canary) = ruleset.canary("lockstep-canary", &self.namespace) else {
+            let Some(canary) = ruleset.probe_object("lockstep-canary", &self.namespace) else {
                 continue;
             };
             let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
             let names = &ruleset.crd()["spec"]["names"];
             let plural = names["plural"].as_str().unwrap_or_default();
             let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-            outcome = self.send(&resource, canary).await;
-            if !matches!(outcome, Outcome::Refused) {
+            outcome = self.probe(&resource, canary).await;
+            if !matches!(outcome, ProbeResult::Denied) {
                 return outcome;
             }
         }
         outcome
     }
 
-    async fn send(&self, resource: &ApiResource, canary: Value) -> Outcome {
+    async fn probe(&self, resource: &ApiResource, canary: Value) -> ProbeResult {
         let canary: DynamicObject = match serde_json::from_value(canary) {
             Ok(canary) => canary,
-            Err(error) => return Outcome::Failed(error.to_string()),
+            Err(error) => return ProbeResult::Failed(error.to_string()),
         };
         let api: Api<DynamicObject> = match &canary.metadata.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
@@ -267,9 +267,9 @@ impl Arming {
             ..PostParams::default()
         };
         let refusal = match api.create(&params, &canary).await {
-            Ok(_) => return Outcome::Admitted,
+            Ok(_) => return ProbeResult::Allowed,
             Err(kube::Error::Api(status)) => status,
-            Err(error) => return Outcome::Failed(error.to_string()),
+            Err(error) => return ProbeResult::Failed(error.to_string()),
         };
         let by_gate = format!("admission webhook \"{}\" denied the request", self.webhook);
         let causes = refusal.details.iter().flat_map(|details| &details.causes);
@@ -277,9 +277,9 @@ impl Arming {
             .map(|cause| &cause.field)
             .any(|field| *field == canary::field());
         if refusal.message.starts_with(&by_gate) && for_being_one {
-            Outcome::Refused
+            ProbeResult::Denied
         } else {
-            Outcome::Failed(refusal.message)
+            ProbeResult::Failed(refusal.message)
         }
     }
 
@@ -293,7 +293,7 @@ impl Arming {
     }
 
     /// Where the webhook stands, and whether what fails there is refused.
-    fn entry(&self, found: &DynamicObject) -> Option<(usize, bool)> {
+    fn find_webhook(&self, found: &DynamicObject) -> Option<(usize, bool)> {
         let webhooks = found.data["webhooks"].as_array()?;
         let index = webhooks
             .iter()
@@ -301,7 +301,7 @@ impl Arming {
         Some((index, webhooks[index]["failurePolicy"] == "Fail"))
     }
 
-    async fn set(
+    async fn set_failure_policy(
         &self,
         found: &DynamicObject,
         index: usize,
@@ -314,12 +314,12 @@ impl Arming {
         ]);
         let changed = self.patch(operations).await?;
         self.metrics.armed.set(i64::from(policy == "Fail"));
-        self.disown(&changed).await
+        self.release_field(&changed).await
     }
 
     /// Gives the field up again. Whoever owned it, and applied another value, would be told of a conflict;
     /// so his value counts, until the next canary.
-    async fn disown(&self, found: &DynamicObject) -> Result<(), kube::Error> {
+    async fn release_field(&self, found: &DynamicObject) -> Result<(), kube::Error> {
         let managed = found.metadata.managed_fields.iter().flatten();
         let mine: Vec<usize> = managed
             .enumerate()

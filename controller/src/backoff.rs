@@ -28,7 +28,7 @@ struct Backoff {
 impl Backoffs {
     /// The delay after one more failure: doubling with jitter, from the start again once the spec has
     /// changed.
-    pub(crate) fn after_failure(&self, uid: &str, generation: i64, deleting: bool) -> Duration {
+    pub(crate) fn record_failure(&self, uid: &str, generation: i64, deleting: bool) -> Duration {
         let longest = if deleting {
             LONGEST_WHILE_DELETING
         } else {
@@ -69,27 +69,27 @@ mod tests {
     fn delays_double_up_to_six_hours_and_start_again_after_a_change() {
         let backoffs = Backoffs::default();
         let delays: Vec<_> = (0..40)
-            .map(|_| backoffs.after_failure("a", 1, false))
+            .map(|_| backoffs.record_failure("a", 1, false))
             .collect();
         assert!(delays[0] < Duration::from_secs(3), "{:?}", delays[0]);
         assert!(delays[5] >= Duration::from_secs(32), "{:?}", delays[5]);
         assert_eq!(delays[39], LONGEST);
         assert!(
-            backoffs.after_failure("b", 1, false) < Duration::from_secs(3),
+            backoffs.record_failure("b", 1, false) < Duration::from_secs(3),
             "objects do not share a backoff"
         );
         assert!(
-            backoffs.after_failure("a", 2, false) < Duration::from_secs(3),
+            backoffs.record_failure("a", 2, false) < Duration::from_secs(3),
             "the spec has changed"
         );
         backoffs.reset("a");
-        assert!(backoffs.after_failure("a", 2, false) < Duration::from_secs(3));
+        assert!(backoffs.record_failure("a", 2, false) < Duration::from_secs(3));
     }
 
     #[test]
     fn a_deletion_is_tried_at_least_every_ten_minutes() {
         let backoffs = Backoffs::default();
-        let last = (0..40).map(|_| backoffs.after_failure("a", 1, true)).last();
+        let last = (0..40).map(|_| backoffs.record_failure("a", 1, true)).last();
         assert_eq!(last, Some(LONGEST_WHILE_DELETING));
     }
 }

@@ -13,12 +13,12 @@ mod settle;
 mod standing;
 mod write;
 
-pub use child_type::{ChildType, Strategy};
-pub(crate) use journal::Journal;
-pub(crate) use observed::{Children, Observed, Place};
-pub(crate) use owned_fields::is_ours;
+pub use child_type::{OwnedType, UpdateStrategy};
+pub(crate) use journal::AppliedChanges;
+pub(crate) use observed::{ChildMap, ChildCache, Place};
+pub(crate) use owned_fields::is_our_entry;
 pub(crate) use owner::{Owner, controller_of};
-pub(crate) use standing::unsettled;
+pub(crate) use standing::pending_reason;
 pub(crate) use write::ChildWriter;
 
 /// Who has written the fields of a child.

@@ -46,7 +46,7 @@ pub(crate) fn set(
 }
 
 /// Removes what is no condition: the API server would refuse it.
-pub(crate) fn tidy(status: &mut Value) {
+pub(crate) fn normalize(status: &mut Value) {
     let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
     if let Some(conditions) = conditions {
         conditions.retain(|condition| Condition::deserialize(condition).is_ok());
@@ -62,12 +62,12 @@ pub(crate) fn remove(status: &mut Value, type_: &str) {
 }
 
 /// Whether a condition stands so in a status.
-pub(crate) fn stands(status: &Value, type_: &str, holds: bool) -> bool {
+pub(crate) fn has_status(status: &Value, type_: &str, holds: bool) -> bool {
     find(status, type_).is_some_and(|condition| condition["status"] == word(holds))
 }
 
 /// Whether a condition holds and what it says, if it speaks of this generation.
-pub(crate) fn told<'a>(status: &'a Value, type_: &str, generation: i64) -> Option<(bool, &'a str)> {
+pub(crate) fn get<'a>(status: &'a Value, type_: &str, generation: i64) -> Option<(bool, &'a str)> {
     let condition = find(status, type_)?;
     let is_of_now = condition["observedGeneration"] == generation;
     let message = condition["message"].as_str().filter(|_| is_of_now)?;
@@ -109,21 +109,21 @@ mod tests {
             "observedGeneration": 2, "lastTransitionTime": "1970-01-01T00:00:10Z",
         });
         assert_eq!(status["conditions"], json!([ready]));
-        assert!(stands(&status, "Ready", false) && !stands(&status, "Ready", true));
+        assert!(has_status(&status, "Ready", false) && !has_status(&status, "Ready", true));
         set(&mut status, "Ready", true, "Available", "", 2, at(30));
         let time = "/conditions/0/lastTransitionTime";
         assert_eq!(status.pointer(time), Some(&json!("1970-01-01T00:00:30Z")));
         set(&mut status, "Valid", true, "Valid", "", 2, at(40));
         remove(&mut status, "Ready");
         remove(&mut status, "Ready");
-        assert!(!stands(&status, "Ready", true) && stands(&status, "Valid", true));
+        assert!(!has_status(&status, "Ready", true) && has_status(&status, "Valid", true));
     }
 
     #[test]
     fn what_is_no_list_of_conditions_gives_way_to_one() {
         for mut status in [json!({"conditions": "none"}), json!({"conditions": null})] {
             set(&mut status, "Ready", true, "Available", "", 1, at(10));
-            assert!(stands(&status, "Ready", true), "{status}");
+            assert!(has_status(&status, "Ready", true), "{status}");
         }
         let odd = json!({
             "type": "Ready", "status": "True", "reason": "", "message": "", "lastTransitionTime": "soon",
@@ -132,7 +132,7 @@ mod tests {
         set(&mut status, "Ready", true, "Available", "", 1, at(10));
         let time = "/conditions/2/lastTransitionTime";
         assert_eq!(status.pointer(time), Some(&json!("1970-01-01T00:00:10Z")));
-        tidy(&mut status);
+        normalize(&mut status);
         set(&mut status, "Ready", true, "Available", "", 1, at(10));
         let ready = json!({
             "type": "Ready", "status": "True", "reason": "Available", "message": "",

@@ -8,18 +8,18 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 
-use crate::kept::Key;
-use crate::queue::{Priority, Queue, Waiting};
+use crate::kept::ObjectKey;
+use crate::queue::{Priority, Queue, QueueSnapshot};
 
 /// The loops that run here, by what they are called. A replica that does not lead has none.
 #[derive(Clone, Default)]
-pub struct Directory {
-    queues: Arc<Mutex<BTreeMap<String, Weak<Queue<Key>>>>>,
+pub struct ControllerRegistry {
+    queues: Arc<Mutex<BTreeMap<String, Weak<Queue<ObjectKey>>>>>,
 }
 
 /// Word from outside that an object is to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Knock {
+pub struct ReconcileTrigger {
     /// What the loop is called: its kind, in small letters.
     pub controller: String,
     /// Of an object in no namespace, none.
@@ -31,12 +31,12 @@ pub struct Knock {
 /// There is no such loop.
 #[derive(Debug, thiserror::Error)]
 #[error("no loop `{asked}` runs here{}; a replica that does not lead runs none", names(.running))]
-pub struct NoSuchLoop {
+pub struct ControllerNotFound {
     asked: String,
     running: Vec<String>,
 }
 
-impl Directory {
+impl ControllerRegistry {
     /// Has an object looked at soon, whatever has happened outside that no watch tells of. An object that is
     /// not there is passed over.
     ///
@@ -48,24 +48,24 @@ impl Directory {
         controller: &str,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<(), NoSuchLoop> {
+    ) -> Result<(), ControllerNotFound> {
         let running = self.running();
         let within = format!("{controller}/{}", namespace.unwrap_or_default());
         let mut loops = running.iter();
         let Some((_, queue)) = loops.find(|(it, _)| it == controller || *it == within) else {
-            return Err(NoSuchLoop {
+            return Err(ControllerNotFound {
                 asked: controller.to_owned(),
                 running: running.into_iter().map(|(name, _)| name).collect(),
             });
         };
         let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
-        queue.add(key, Priority::Change, Duration::ZERO);
+        queue.add(key, Priority::Event, Duration::ZERO);
         Ok(())
     }
 
     /// Does the same for whatever a channel brings, to its end. Where no such loop runs nothing is lost: one that
     /// begins looks at every object.
-    pub async fn follow(&self, knocks: impl Stream<Item = Knock>) {
+    pub async fn run_triggers(&self, knocks: impl Stream<Item = ReconcileTrigger>) {
         let mut knocks = pin!(knocks);
         while let Some(knock) = knocks.next().await {
             let namespace = knock.namespace.as_deref();
@@ -76,9 +76,9 @@ impl Directory {
     }
 
     /// Has every object looked at again that would be in time: what all of them are judged by has changed.
-    pub fn look_at_all(&self) {
+    pub fn enqueue_all(&self) {
         for (_, queue) in self.running() {
-            queue.hasten();
+            queue.expedite();
         }
     }
 
@@ -86,15 +86,15 @@ impl Directory {
     pub fn queues(&self) -> Value {
         let running = self.running().into_iter();
         let of_each = running.map(|(name, queue)| {
-            let Waiting {
-                working,
+            let QueueSnapshot {
+                processing: working,
                 ready,
                 due,
-            } = queue.waiting();
-            let later = |(key, time): (Key, Duration)| json!({"object": shown(&key), "seconds": time.as_secs()});
+            } = queue.snapshot();
+            let later = |(key, time): (ObjectKey, Duration)| json!({"object": display_key(&key), "seconds": time.as_secs()});
             let queue = json!({
                 "working": working.into_iter().map(later).collect::<Vec<_>>(),
-                "ready": ready.iter().map(shown).collect::<Vec<_>>(),
+                "ready": ready.iter().map(display_key).collect::<Vec<_>>(),
                 "due": due.into_iter().map(later).collect::<Vec<_>>(),
             });
             (name, queue)
@@ -103,12 +103,12 @@ impl Directory {
     }
 
     /// Of a loop that keeps to a namespace, the name has that at its end.
-    pub(crate) fn enter(&self, controller: &str, queue: &Arc<Queue<Key>>) {
+    pub(crate) fn register(&self, controller: &str, queue: &Arc<Queue<ObjectKey>>) {
         let queue = Arc::downgrade(queue);
         self.lock().insert(controller.to_owned(), queue);
     }
 
-    fn running(&self) -> Vec<(String, Arc<Queue<Key>>)> {
+    fn running(&self) -> Vec<(String, Arc<Queue<ObjectKey>>)> {
         let queues = self.lock();
         let running = queues.iter();
         running
@@ -116,13 +116,13 @@ impl Directory {
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Queue<Key>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Queue<ObjectKey>>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// As it is told of.
-pub(crate) fn shown((namespace, name): &Key) -> String {
+pub(crate) fn display_key((namespace, name): &ObjectKey) -> String {
     if namespace.is_empty() {
         name.clone()
     } else {
@@ -145,19 +145,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_can_be_looked_at_and_knocked_at_for_as_long_as_it_runs() {
-        let directory = Directory::default();
+        let directory = ControllerRegistry::default();
         let queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
-        directory.enter("echo", &queue);
+        directory.register("echo", &queue);
         directory
             .enqueue("echo", Some("default"), "a")
             .expect("it runs");
         let key = queue.next().await.expect("an object");
         let kept = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
-        directory.enter("toy/team-a", &kept);
+        directory.register("toy/team-a", &kept);
         directory
             .enqueue("toy", Some("team-a"), "c")
             .expect("it runs");
-        assert_eq!(kept.waiting().ready.len(), 1);
+        assert_eq!(kept.snapshot().ready.len(), 1);
         directory
             .enqueue("toy", Some("team-b"), "c")
             .expect_err("nobody looks there");
@@ -165,7 +165,7 @@ mod tests {
         directory.enqueue("echo", None, "b").expect("it runs");
         queue.add(
             ("n".to_owned(), "c".to_owned()),
-            Priority::Due,
+            Priority::Requeue,
             Duration::from_secs(9),
         );
         let expected = json!({"echo": {

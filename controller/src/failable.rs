@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::handler::{Handler, SyncResponse};
-use crate::reconcile::{Deleted, Finalized, ReconcileError};
+use crate::handler::{SyncHandler, SyncResponse};
+use crate::reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileError};
 use crate::request::SyncRequest;
 
 /// Says what children are to be, or why it cannot, and turns either into the status of its kind.
@@ -26,15 +26,15 @@ pub trait FailableHandler<K>: Send + Sync + 'static {
     fn status(&self, request: &SyncRequest<'_, K>, error: Option<&Self::Error>) -> Self::Status;
 
     /// As [`Handler::finalize`].
-    fn finalize(&self, _deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        Ok(Finalized::Gone)
+    fn finalize(&self, _deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        Ok(FinalizeOutcome::Done)
     }
 }
 
 /// A [`FailableHandler`] as a [`Handler`].
 pub struct Failable<H>(pub H);
 
-impl<K: 'static, H: FailableHandler<K>> Handler<K> for Failable<H> {
+impl<K: 'static, H: FailableHandler<K>> SyncHandler<K> for Failable<H> {
     fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
         let children = self.0.children(request);
         let status = self.0.status(request, children.as_ref().err());
@@ -45,7 +45,7 @@ impl<K: 'static, H: FailableHandler<K>> Handler<K> for Failable<H> {
         }
     }
 
-    fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+    fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         self.0.finalize(deleted)
     }
 }

@@ -6,31 +6,31 @@ use std::sync::Arc;
 
 /// An object's keys, and what is told of it there.
 #[derive(Clone)]
-pub(crate) struct Filed {
+pub(crate) struct IndexEntry {
     pub(crate) keys: BTreeSet<String>,
-    pub(crate) told: Arc<dyn Tellable>,
+    pub(crate) value: Arc<dyn IndexValue>,
 }
 
-impl Filed {
-    pub(crate) fn under<T: PartialEq + Send + Sync + 'static>(keys: Vec<String>, told: T) -> Self {
+impl IndexEntry {
+    pub(crate) fn new<T: PartialEq + Send + Sync + 'static>(keys: Vec<String>, told: T) -> Self {
         Self {
             keys: keys.into_iter().collect(),
-            told: Arc::new(told),
+            value: Arc::new(told),
         }
     }
 }
 
 /// Of whatever type the author of an operator chose.
-pub(crate) trait Tellable: Send + Sync {
-    fn says_the_same_as(&self, other: &dyn Tellable) -> bool;
+pub(crate) trait IndexValue: Send + Sync {
+    fn is_equal_to(&self, other: &dyn IndexValue) -> bool;
 
     fn as_any(&self) -> &dyn Any;
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-impl<T: PartialEq + Send + Sync + 'static> Tellable for T {
-    fn says_the_same_as(&self, other: &dyn Tellable) -> bool {
+impl<T: PartialEq + Send + Sync + 'static> IndexValue for T {
+    fn is_equal_to(&self, other: &dyn IndexValue) -> bool {
         other.as_any().downcast_ref() == Some(self)
     }
 

@@ -6,7 +6,7 @@ use kube::api::Patch;
 use serde_json::json;
 
 /// What adds a finalizer to a list of them, if it is not in it.
-pub(crate) fn addition(finalizers: &[String], finalizer: &str) -> Option<PatchOperation> {
+pub(crate) fn add_patch(finalizers: &[String], finalizer: &str) -> Option<PatchOperation> {
     if finalizers.iter().any(|name| name == finalizer) {
         return None;
     }
@@ -20,7 +20,7 @@ pub(crate) fn addition(finalizers: &[String], finalizer: &str) -> Option<PatchOp
 }
 
 /// What has operations refused, as a conflict, that were decided on an object in another state than this.
-pub(crate) fn only_in(version: Option<&str>) -> PatchOperation {
+pub(crate) fn resource_version_precondition(version: Option<&str>) -> PatchOperation {
     PatchOperation::Add(AddOperation {
         path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
         value: json!(version),
@@ -28,7 +28,7 @@ pub(crate) fn only_in(version: Option<&str>) -> PatchOperation {
 }
 
 /// What removes a finalizer from a list of them, if it is in it.
-pub(crate) fn removal(finalizers: &[String], finalizer: &str) -> Option<Patch<()>> {
+pub(crate) fn remove_patch(finalizers: &[String], finalizer: &str) -> Option<Patch<()>> {
     let at = finalizers.iter().position(|name| name == finalizer)?;
     let path = PointerBuf::from_tokens(["metadata", "finalizers", &at.to_string()]);
     // The test makes sure that it is ours.

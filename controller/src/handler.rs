@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 
-use crate::children::ChildType;
-use crate::reconcile::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError};
+use crate::children::OwnedType;
+use crate::reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, Readiness, Reconciler, ReconcileError};
 use crate::request::SyncRequest;
 use crate::status::OF_THE_RUNTIME;
 use crate::watch::Watch;
@@ -23,18 +23,18 @@ const RESYNC: Duration = Duration::from_hours(10);
 ///
 /// The answer depends on the request alone: asked again, it is the same. What cannot be, such as a password,
 /// is taken from the child that has it, and made only where there is none.
-pub trait Handler<K>: Send + Sync + 'static {
+pub trait SyncHandler<K>: Send + Sync + 'static {
     /// What the object's children and its status are to be. With an error, no child is changed.
     fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError>;
 
     /// What else has to happen before an object goes that is being deleted, besides its children going. It
     /// is called for objects that carry the finalizer, until it says [`Finalized::Gone`].
-    fn finalize(&self, _deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        Ok(Finalized::Gone)
+    fn finalize(&self, _deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        Ok(FinalizeOutcome::Done)
     }
 }
 
-impl<K, F> Handler<K> for F
+impl<K, F> SyncHandler<K> for F
 where
     F: Fn(&SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> + Send + Sync + 'static,
 {
@@ -71,7 +71,7 @@ impl SyncResponse {
             Value::Object(fields) => Some(fields),
             other => {
                 let message = format!("the status is to be an object or null, and is {other}");
-                return Err(unusable(message));
+                return Err(serialization_error(message));
             }
         };
         Ok(self)
@@ -106,9 +106,9 @@ impl SyncResponse {
         self
     }
 
-    fn progress<K>(self, request: &SyncRequest<'_, K>) -> Progress {
-        Progress {
-            status: instead(self.status, &request.raw_parent()["status"]),
+    fn into_output<K>(self, request: &SyncRequest<'_, K>) -> ReconcileOutput {
+        ReconcileOutput {
+            status: replacing_fields(self.status, &request.raw_parent()["status"]),
             readiness: self.readiness,
             requeue_after: self.requeue_after.unwrap_or(RESYNC),
             children: self.children,
@@ -117,7 +117,7 @@ impl SyncResponse {
 }
 
 /// The changes that put fields in place of those that a status has.
-fn instead(fields: Option<Map<String, Value>>, before: &Value) -> Map<String, Value> {
+fn replacing_fields(fields: Option<Map<String, Value>>, before: &Value) -> Map<String, Value> {
     let Some(mut fields) = fields else {
         return Map::new();
     };
@@ -129,10 +129,10 @@ fn instead(fields: Option<Map<String, Value>>, before: &Value) -> Map<String, Va
 }
 
 fn json(what: &str, value: &impl Serialize) -> Result<Value, ReconcileError> {
-    serde_json::to_value(value).map_err(|error| unusable(format!("{what} is no JSON: {error}")))
+    serde_json::to_value(value).map_err(|error| serialization_error(format!("{what} is no JSON: {error}")))
 }
 
-fn unusable(message: String) -> ReconcileError {
+fn serialization_error(message: String) -> ReconcileError {
     ReconcileError::Permanent {
         reason: "ResponseUnusable",
         message,
@@ -140,15 +140,15 @@ fn unusable(message: String) -> ReconcileError {
 }
 
 /// A handler as a step of the cycle.
-pub struct Handled<K, H> {
+pub struct SyncReconciler<K, H> {
     handler: H,
-    children: Vec<ChildType>,
+    children: Vec<OwnedType>,
     watches: Vec<Watch>,
     finalizer: Option<&'static str>,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K: Kind, H: Handler<K>> Handled<K, H> {
+impl<K: ValidatedResource, H: SyncHandler<K>> SyncReconciler<K, H> {
     /// One that makes no children.
     pub fn new(handler: H) -> Self {
         Self {
@@ -162,14 +162,14 @@ impl<K: Kind, H: Handler<K>> Handled<K, H> {
 
     /// Types of children that the handler may ask for.
     #[must_use]
-    pub fn making(mut self, types: impl IntoIterator<Item = ChildType>) -> Self {
+    pub fn owns(mut self, types: impl IntoIterator<Item = OwnedType>) -> Self {
         self.children.extend(types);
         self
     }
 
     /// Watches on what the objects depend on.
     #[must_use]
-    pub fn watching(mut self, watches: impl IntoIterator<Item = Watch>) -> Self {
+    pub fn watches_all(mut self, watches: impl IntoIterator<Item = Watch>) -> Self {
         self.watches.extend(watches);
         self
     }
@@ -183,14 +183,14 @@ impl<K: Kind, H: Handler<K>> Handled<K, H> {
 }
 
 #[async_trait]
-impl<K: Kind, H: Handler<K>> Reconcile for Handled<K, H> {
+impl<K: ValidatedResource, H: SyncHandler<K>> Reconciler for SyncReconciler<K, H> {
     type Kind = K;
 
     fn finalizer(&self) -> Option<&'static str> {
         self.finalizer
     }
 
-    fn children(&self) -> Vec<ChildType> {
+    fn owns(&self) -> Vec<OwnedType> {
         self.children.clone()
     }
 
@@ -198,10 +198,10 @@ impl<K: Kind, H: Handler<K>> Reconcile for Handled<K, H> {
         self.watches.clone()
     }
 
-    async fn reconcile(&self, request: &SyncRequest<'_, K>) -> Result<Progress, ReconcileError> {
+    async fn reconcile(&self, request: &SyncRequest<'_, K>) -> Result<ReconcileOutput, ReconcileError> {
         let mut response = self.handler.sync(request)?;
         let failure = response.failure.take();
-        let progress = response.progress(request);
+        let progress = response.into_output(request);
         failure.map_or(Ok(progress.clone()), |error| {
             Err(ReconcileError::Told {
                 status: progress.status,
@@ -210,7 +210,7 @@ impl<K: Kind, H: Handler<K>> Reconcile for Handled<K, H> {
         })
     }
 
-    async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+    async fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         self.handler.finalize(deleted)
     }
 }
@@ -226,10 +226,10 @@ mod tests {
         let before = json!({"phase": "old", "gone": 1, "conditions": [], "observedGeneration": 3});
         let status = json!({"phase": "new", "conditions": [{"type": "Mine"}]});
         let response = SyncResponse::new().status(&status).expect("a status");
-        let changes = Value::Object(instead(response.status, &before));
+        let changes = Value::Object(replacing_fields(response.status, &before));
         assert_eq!(changes, json!({"phase": "new", "gone": null}));
         let response = SyncResponse::new().status(&Value::Null).expect("a status");
-        assert_eq!(instead(response.status, &before), Map::new());
+        assert_eq!(replacing_fields(response.status, &before), Map::new());
         let error = SyncResponse::new().status(&json!([1])).expect_err("a list");
         assert!(error.to_string().contains("is [1]"), "{error}");
     }

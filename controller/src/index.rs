@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 /// Things, and the terms under which each of them is found.
-pub(crate) struct Index<K, T> {
+pub(crate) struct BidirectionalMap<K, T> {
     things: HashMap<T, BTreeSet<K>>,
     terms: HashMap<K, BTreeSet<T>>,
 }
 
-impl<K, T> Default for Index<K, T> {
+impl<K, T> Default for BidirectionalMap<K, T> {
     fn default() -> Self {
         Self {
             things: HashMap::new(),
@@ -18,7 +18,7 @@ impl<K, T> Default for Index<K, T> {
     }
 }
 
-impl<K: Clone + Ord + Hash, T: Clone + Ord + Hash> Index<K, T> {
+impl<K: Clone + Ord + Hash, T: Clone + Ord + Hash> BidirectionalMap<K, T> {
     /// Takes the terms under which a thing is found now; none, when it is gone. Gives those that came or went.
     pub(crate) fn set(&mut self, thing: &K, terms: BTreeSet<T>) -> Vec<T> {
         let before = self.terms.remove(thing).unwrap_or_default();

@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
-use crate::tenure::Tenure;
+use crate::tenure::Leadership;
 
 /// How long others wait after a sign of life of the leader before one of them takes over. The values
 /// are those of Kubernetes' own controllers.
@@ -28,7 +28,7 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// Who leads, under client-go's name.
 #[derive(Clone)]
-pub struct LeaderMetrics {
+pub struct LeaderElectionMetrics {
     leads: Family<Labels, Gauge>,
 }
 
@@ -37,7 +37,7 @@ struct Labels {
     name: String,
 }
 
-impl LeaderMetrics {
+impl LeaderElectionMetrics {
     /// Registers the metric.
     pub fn register(registry: &mut Registry) -> Self {
         let leads = Family::default();
@@ -53,37 +53,37 @@ impl LeaderMetrics {
 }
 
 /// A candidate for leadership.
-pub struct Candidate {
+pub struct LeaderElector {
     leases: Api<Lease>,
     name: String,
     identity: String,
     leads: Gauge,
-    tenure: Tenure,
+    tenure: Leadership,
 }
 
 /// A lease that another one holds, and since when nothing has been heard of him.
 ///
 /// Only whether it changes counts, by this process' own monotonic clock: the clocks of two machines
 /// are never compared.
-struct Rival {
+struct OtherHolder {
     resource_version: Option<String>,
     since: Instant,
 }
 
-impl Candidate {
+impl LeaderElector {
     /// A candidate under an identity that no other replica has, such as its Pod's name.
     pub fn new(
         client: Client,
         namespace: &str,
         lease: &str,
         identity: &str,
-        metrics: &LeaderMetrics,
+        metrics: &LeaderElectionMetrics,
     ) -> Self {
         let leads = metrics.of(lease);
         leads.set(0);
         Self {
             leads,
-            tenure: Tenure::pending(),
+            tenure: Leadership::pending(),
             leases: Api::namespaced(client, namespace),
             name: lease.to_owned(),
             identity: identity.to_owned(),
@@ -91,7 +91,7 @@ impl Candidate {
     }
 
     /// Until when it may be sure that no other one leads.
-    pub fn tenure(&self) -> Tenure {
+    pub fn leadership(&self) -> Leadership {
         self.tenure.clone()
     }
 
@@ -103,23 +103,23 @@ impl Candidate {
     ///
     /// The work has ended, if need be cut off, before the lease that it runs under expires. A lost
     /// lease is campaigned for again.
-    pub async fn lead<W: Future<Output = ()>>(
+    pub async fn run<W: Future<Output = ()>>(
         &self,
         mut stop: watch::Receiver<bool>,
         work: impl Fn(watch::Receiver<bool>) -> W,
     ) {
         loop {
             let renewed = tokio::select! {
-                renewed = self.campaign() => renewed,
+                renewed = self.acquire() => renewed,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             tracing::info!(lease = self.name, identity = self.identity, "leading");
             self.leads.set(1);
-            self.tenure.lasts_until(renewed + LEASE_DURATION);
+            self.tenure.extend_until(renewed + LEASE_DURATION);
             let (end, ending) = watch::channel(false);
             let mut work = std::pin::pin!(work(ending));
             let last_renewal = tokio::select! {
-                last = self.keep(renewed) => Some(last),
+                last = self.renew_until_lost(renewed) => Some(last),
                 _ = stop.wait_for(|stop| *stop) => None,
                 () = &mut work => return,
             };
@@ -128,7 +128,7 @@ impl Candidate {
                 // The lease lives on for its duration, renewed or not; that is the time there is.
                 let _ = timeout(RENEW_DEADLINE, work).await;
                 self.leads.set(0);
-                self.tenure.is_over();
+                self.tenure.end();
                 return self.release().await;
             };
             tracing::error!(
@@ -142,18 +142,18 @@ impl Candidate {
                 tracing::warn!("work was cut off before the lease expired");
             }
             self.leads.set(0);
-            self.tenure.is_over();
+            self.tenure.end();
         }
     }
 
     /// Resolves once this candidate leads, with the time of its first sign of life.
-    async fn campaign(&self) -> Instant {
-        let mut rival: Option<Rival> = None;
-        let mut looks = ticks();
+    async fn acquire(&self) -> Instant {
+        let mut rival: Option<OtherHolder> = None;
+        let mut looks = retry_interval();
         loop {
             looks.tick().await;
             let now = Instant::now();
-            match self.try_take(&mut rival, now).await {
+            match self.try_acquire(&mut rival, now).await {
                 Ok(true) => return now,
                 Ok(false) => {}
                 Err(error) => {
@@ -163,14 +163,14 @@ impl Candidate {
         }
     }
 
-    async fn try_take(&self, rival: &mut Option<Rival>, now: Instant) -> Result<bool, kube::Error> {
+    async fn try_acquire(&self, rival: &mut Option<OtherHolder>, now: Instant) -> Result<bool, kube::Error> {
         let Some(lease) = timeout(RETRY_PERIOD, self.leases.get_opt(&self.name))
             .await
             .unwrap_or(Ok(None))?
         else {
-            return won(self
+            return acquired(self
                 .leases
-                .create(&PostParams::default(), &self.claim(None))
+                .create(&PostParams::default(), &self.lease_for_self(None))
                 .await);
         };
         let holder = lease
@@ -195,7 +195,7 @@ impl Candidate {
                             "another replica leads; standing by for the lease"
                         );
                     }
-                    *rival = Some(Rival {
+                    *rival = Some(OtherHolder {
                         resource_version: version,
                         since: now,
                     });
@@ -203,12 +203,12 @@ impl Candidate {
                 }
             }
         }
-        self.take(&lease).await
+        self.write_lease(&lease).await
     }
 
     /// Renews for as long as it works; gives the time of the last renewal that did.
-    async fn keep(&self, mut renewed: Instant) -> Instant {
-        let mut renewals = ticks();
+    async fn renew_until_lost(&self, mut renewed: Instant) -> Instant {
+        let mut renewals = retry_interval();
         loop {
             renewals.tick().await;
             let now = Instant::now();
@@ -216,7 +216,7 @@ impl Candidate {
             match timeout_at(deadline, self.renew()).await {
                 Ok(Ok(true)) => {
                     renewed = now;
-                    self.tenure.lasts_until(renewed + LEASE_DURATION);
+                    self.tenure.extend_until(renewed + LEASE_DURATION);
                 }
                 // Somebody else holds it, or nobody has answered in time.
                 Ok(Ok(false)) | Err(_) => return renewed,
@@ -240,13 +240,13 @@ impl Candidate {
         if !ours {
             return Ok(false);
         }
-        self.take(&lease).await
+        self.write_lease(&lease).await
     }
 
     /// Writes this candidate into a lease that stands; says whether nobody was faster.
-    async fn take(&self, lease: &Lease) -> Result<bool, kube::Error> {
-        let claim = self.claim(Some(lease));
-        won(self
+    async fn write_lease(&self, lease: &Lease) -> Result<bool, kube::Error> {
+        let claim = self.lease_for_self(Some(lease));
+        acquired(self
             .leases
             .replace(&self.name, &PostParams::default(), &claim)
             .await)
@@ -276,7 +276,7 @@ impl Candidate {
 
     /// The lease with this candidate as its holder. It carries the resource version that it was decided
     /// on: of two candidates that claim at once, one loses.
-    fn claim(&self, lease: Option<&Lease>) -> Lease {
+    fn lease_for_self(&self, lease: Option<&Lease>) -> Lease {
         let old = lease
             .and_then(|lease| lease.spec.clone())
             .unwrap_or_default();
@@ -307,7 +307,7 @@ impl Candidate {
 }
 
 /// Whether a write went through; a conflict means that another one was faster.
-fn won(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+fn acquired(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
     match written {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
@@ -315,7 +315,7 @@ fn won(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
     }
 }
 
-fn ticks() -> tokio::time::Interval {
+fn retry_interval() -> tokio::time::Interval {
     let mut ticks = interval(RETRY_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks

@@ -20,29 +20,29 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use shared_validation::{Judge, Rulesets, Sighting, Sightings};
+use shared_validation::{Validator, ValidatorRegistry, CrdStatus, CrdStatusReport};
 use tokio::time::timeout;
 
 /// How often every CRD is read, besides on every change. What is told holds for three times as long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Looks at the CRD of every kind and leaves what it has seen in a file.
-pub struct Lookout {
+pub struct CrdStatusReporter {
     /// The cluster.
     pub client: Client,
     /// What is compiled here.
-    pub rulesets: Rulesets,
+    pub rulesets: ValidatorRegistry,
     /// Where the gate finds what was seen.
     pub file: PathBuf,
     /// How long a CRD stays as it is before every API server is taken to know it.
-    pub settle: Duration,
+    pub propagation_delay: Duration,
     /// What is told of it.
-    pub metrics: LookoutMetrics,
+    pub metrics: CrdStatusMetrics,
 }
 
 /// The metrics of the lookout.
 #[derive(Clone)]
-pub struct LookoutMetrics {
+pub struct CrdStatusMetrics {
     in_sync: Family<KindLabels, Gauge>,
 }
 
@@ -51,7 +51,7 @@ struct KindLabels {
     kind: String,
 }
 
-impl LookoutMetrics {
+impl CrdStatusMetrics {
     /// Registers all of them.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
@@ -69,17 +69,17 @@ impl LookoutMetrics {
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// What a CRD was when it was last seen, and since when it has been that.
-type Seen = BTreeMap<String, (Found, Instant)>;
+type Seen = BTreeMap<String, (CrdMatchResult, Instant)>;
 
 /// A CRD as it is. One that was another in between has another generation.
 #[derive(Clone, PartialEq, Eq)]
-struct Found {
+struct CrdMatchResult {
     crd: String,
     uid: Option<String>,
     generation: Option<i64>,
 }
 
-impl Lookout {
+impl CrdStatusReporter {
     /// Goes on for ever: on a tick, and whenever somebody has touched a CRD.
     ///
     /// # Guarantees
@@ -96,8 +96,8 @@ impl Lookout {
         let mut seen = Seen::new();
         loop {
             let looked = Timestamp::now();
-            seen = self.look(&seen).await;
-            if let Err(error) = self.tell(&seen, looked) {
+            seen = self.compare_all(&seen).await;
+            if let Err(error) = self.write_report(&seen, looked) {
                 tracing::warn!(%error, file = %self.file.display(), "cannot tell the gate of the CRDs; it judges by every layer");
             }
             tokio::select! {
@@ -107,12 +107,12 @@ impl Lookout {
         }
     }
 
-    async fn look(&self, before: &Seen) -> Seen {
+    async fn compare_all(&self, before: &Seen) -> Seen {
         let crds = self.crds();
         let mut seen = Seen::new();
         for ruleset in self.rulesets.iter() {
             let ruleset = ruleset.as_ref();
-            let (kind, name) = (Sightings::name(ruleset), name(ruleset));
+            let (kind, name) = (CrdStatusReport::name(ruleset), name(ruleset));
             let found = match timeout(DEADLINE, crds.get_opt(name)).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) => {
@@ -124,12 +124,12 @@ impl Lookout {
                     None
                 }
             };
-            let found = found.map(|found| Found {
-                crd: Sighting::fingerprint(&found.data, ruleset.version()),
+            let found = found.map(|found| CrdMatchResult {
+                crd: CrdStatus::fingerprint(&found.data, ruleset.version()),
                 uid: found.metadata.uid,
                 generation: found.metadata.generation,
             });
-            let ours = Sighting::fingerprint(ruleset.crd(), ruleset.version());
+            let ours = CrdStatus::fingerprint(ruleset.crd(), ruleset.version());
             let is_ours = found.as_ref().is_some_and(|found| found.crd == ours);
             let labels = KindLabels {
                 kind: ruleset.kind().to_owned(),
@@ -153,16 +153,16 @@ impl Lookout {
     }
 
     /// Leaves word for the gate, at once or not at all.
-    fn tell(&self, seen: &Seen, looked: Timestamp) -> io::Result<()> {
+    fn write_report(&self, seen: &Seen, looked: Timestamp) -> io::Result<()> {
         let kinds = seen.iter().map(|(kind, (found, since))| {
-            let sighting = Sighting {
+            let sighting = CrdStatus {
                 crd: found.crd.clone(),
-                settled: since.elapsed() >= self.settle,
+                propagated: since.elapsed() >= self.propagation_delay,
             };
             (kind.clone(), sighting)
         });
-        let until = looked.as_second().unsigned_abs() + Sightings::LIFE.as_secs();
-        let sightings = Sightings {
+        let until = looked.as_second().unsigned_abs() + CrdStatusReport::LIFE.as_secs();
+        let sightings = CrdStatusReport {
             until,
             kinds: kinds.collect(),
         };
@@ -180,7 +180,7 @@ impl Lookout {
     }
 }
 
-fn name(ruleset: &dyn Judge) -> &str {
+fn name(ruleset: &dyn Validator) -> &str {
     let name = &ruleset.crd()["metadata"]["name"];
     name.as_str().unwrap_or_default()
 }

@@ -17,10 +17,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
-use shared_validation::Verdict;
+use shared_validation::ValidationResult;
 
-pub(crate) use by_object::ByObject;
-pub use calls::CallMetrics;
+pub(crate) use by_object::ThresholdGauge;
+pub use calls::ClientMetrics;
 pub(crate) use child_writes::ChildWrites;
 pub(crate) use queues::QueueMetrics;
 use queues::Queues;
@@ -41,38 +41,38 @@ pub struct Metrics {
     queues: Queues,
     pub(crate) child_writes: ChildWrites,
     pub(crate) violations: Family<ViolationLabels, Counter>,
-    pub(crate) standing: Standing,
-    pub(crate) terminating: ByObject,
-    pub(crate) failing: ByObject,
+    pub(crate) violating_objects: ViolatingObjects,
+    pub(crate) terminating: ThresholdGauge,
+    pub(crate) failing: ThresholdGauge,
 }
 
 /// Which rules the stored objects break, whatever their policy does about it.
 #[derive(Clone, Default)]
-pub(crate) struct Standing {
-    broken: Family<StandingLabels, Gauge>,
-    by_object: Arc<Mutex<HashMap<String, BTreeSet<StandingLabels>>>>,
+pub(crate) struct ViolatingObjects {
+    broken: Family<ViolatingObjectLabels, Gauge>,
+    by_object: Arc<Mutex<HashMap<String, BTreeSet<ViolatingObjectLabels>>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-pub(crate) struct StandingLabels {
+pub(crate) struct ViolatingObjectLabels {
     kind: String,
     rule: String,
 }
 
-impl Standing {
+impl ViolatingObjects {
     /// Takes what has been found of an object in place of what was known of it.
-    pub(crate) fn set(&self, kind: &str, uid: &str, verdict: &Verdict) {
+    pub(crate) fn set(&self, kind: &str, uid: &str, verdict: &ValidationResult) {
         let all = verdict
             .errors
             .iter()
             .chain(&verdict.warnings)
-            .chain(&verdict.audited);
+            .chain(&verdict.audit_violations);
         self.set_rules(kind, uid, all.map(|violation| violation.rule.clone()));
     }
 
     /// The same, by the names of the rules that it breaks.
     pub(crate) fn set_rules(&self, kind: &str, uid: &str, rules: impl Iterator<Item = String>) {
-        let labels = rules.map(|rule| StandingLabels {
+        let labels = rules.map(|rule| ViolatingObjectLabels {
             kind: kind.to_owned(),
             rule,
         });
@@ -91,7 +91,7 @@ impl Standing {
         self.broken.clear();
     }
 
-    fn replace(&self, uid: &str, now: BTreeSet<StandingLabels>) {
+    fn replace(&self, uid: &str, now: BTreeSet<ViolatingObjectLabels>) {
         let mut by_object = self
             .by_object
             .lock()
@@ -124,7 +124,7 @@ struct ControllerLabels {
 pub(crate) struct ViolationLabels {
     pub(crate) kind: String,
     pub(crate) rule: String,
-    pub(crate) place: &'static str,
+    pub(crate) component: &'static str,
 }
 
 const BUCKETS_SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
@@ -132,7 +132,7 @@ const BUCKETS_SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
-        let standing = Standing::default();
+        let standing = ViolatingObjects::default();
         registered(
             registry,
             "lockstep_rule_broken_objects",
@@ -192,9 +192,9 @@ impl Metrics {
             ),
             queues: Queues::register(registry),
             child_writes: ChildWrites::register(registry),
-            standing,
-            terminating: ByObject::register(&by_object::TERMINATING, registry),
-            failing: ByObject::register(&by_object::FAILING, registry),
+            violating_objects: standing,
+            terminating: ThresholdGauge::register(&by_object::TERMINATING, registry),
+            failing: ThresholdGauge::register(&by_object::FAILING, registry),
         }
     }
 
@@ -204,7 +204,7 @@ impl Metrics {
     }
 
     /// Counts a round.
-    pub(crate) fn round(&self, controller: &str, result: &'static str, took: Duration) {
+    pub(crate) fn reconciled(&self, controller: &str, result: &'static str, took: Duration) {
         let labels = ResultLabels {
             controller: controller.to_owned(),
             result,
@@ -217,20 +217,20 @@ impl Metrics {
     }
 
     /// Says how many rounds there may be at once.
-    pub(crate) fn at_most(&self, controller: &str, workers: usize) {
+    pub(crate) fn set_max_concurrent_reconciles(&self, controller: &str, workers: usize) {
         let at_most = self.at_most.get_or_create_owned(&labels_of(controller));
         at_most.set(i64::try_from(workers).unwrap_or(i64::MAX));
     }
 
     /// A round that is under way, for as long as the value lives.
-    pub(crate) fn working(&self, controller: &str) -> Active {
+    pub(crate) fn start_worker(&self, controller: &str) -> ActiveWorker {
         let active = self.active.get_or_create_owned(&labels_of(controller));
         active.inc();
-        Active(active)
+        ActiveWorker(active)
     }
 
     /// Counts a judgement.
-    pub(crate) fn judged(&self, controller: &str) {
+    pub(crate) fn validated(&self, controller: &str) {
         self.judgements.get_or_create(&labels_of(controller)).inc();
     }
 
@@ -245,15 +245,15 @@ impl Metrics {
     }
 
     /// What does not bring what happens in the cluster, if anything does not.
-    pub fn what_is_down(&self) -> Vec<String> {
-        self.watches.what_is_down()
+    pub fn disconnected_watches(&self) -> Vec<String> {
+        self.watches.disconnected()
     }
 }
 
 /// A round that is under way.
-pub(crate) struct Active(Gauge);
+pub(crate) struct ActiveWorker(Gauge);
 
-impl Drop for Active {
+impl Drop for ActiveWorker {
     fn drop(&mut self) {
         self.0.dec();
     }

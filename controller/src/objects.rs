@@ -4,7 +4,7 @@ use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
 use kube::core::DynamicResourceScope;
 use kube::{Client, Resource};
 
-use crate::children::is_ours;
+use crate::children::is_our_entry;
 
 /// The objects of a type, in a namespace or in all.
 pub(crate) fn api<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
@@ -20,24 +20,24 @@ where
 
 /// Leaves of an object what is looked at: its own type, and no account of the fields of others, which is
 /// often the larger part.
-pub(crate) fn tidy(object: &mut DynamicObject, resource: &ApiResource) {
+pub(crate) fn set_type_meta(object: &mut DynamicObject, resource: &ApiResource) {
     // Items of a list come without.
     object.types = Some(TypeMeta {
         api_version: resource.api_version.clone(),
         kind: resource.kind.clone(),
     });
     if let Some(entries) = &mut object.metadata.managed_fields {
-        entries.retain(is_ours);
+        entries.retain(is_our_entry);
     }
 }
 
 /// Resource versions are numbers that grow, for one type over all its objects:
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>.
-pub(crate) fn version(child: &DynamicObject) -> Option<u64> {
+pub(crate) fn resource_version(child: &DynamicObject) -> Option<u64> {
     child.metadata.resource_version.as_ref()?.parse().ok()
 }
 
 /// Whether one state of an object came after another.
 pub(crate) fn is_later(one: &DynamicObject, other: &DynamicObject) -> bool {
-    one.metadata.uid == other.metadata.uid && version(one) > version(other)
+    one.metadata.uid == other.metadata.uid && resource_version(one) > resource_version(other)
 }

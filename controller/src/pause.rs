@@ -2,7 +2,7 @@
 
 use kube::Resource;
 
-use crate::predicate::Change;
+use crate::predicate::UpdateEvent;
 
 /// The annotation that makes an object one, with the value `true`.
 pub(crate) const ANNOTATION: &str = "lockstep.dev/paused";
@@ -14,6 +14,6 @@ pub(crate) fn is_paused(object: &impl Resource) -> bool {
 }
 
 /// Whether somebody has just asked for that, or for its end.
-pub(crate) fn begins_or_ends<T: Resource>(change: &Change<'_, T>) -> bool {
-    change.differs(|object| is_paused(object))
+pub(crate) fn pause_changed<T: Resource>(change: &UpdateEvent<'_, T>) -> bool {
+    change.changed(|object| is_paused(object))
 }

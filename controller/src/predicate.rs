@@ -8,16 +8,16 @@ use kube::Resource;
 /// An object before and after something happened to it. One that is new has no before, one that is gone
 /// no after.
 #[derive(Debug)]
-pub struct Change<'a, T> {
+pub struct UpdateEvent<'a, T> {
     /// As it was last seen.
     pub before: Option<&'a Arc<T>>,
     /// As it is now.
     pub after: Option<&'a Arc<T>>,
 }
 
-impl<T: Resource> Change<'_, T> {
+impl<T: Resource> UpdateEvent<'_, T> {
     /// Whether it came, went, or differs in what is looked at.
-    pub fn differs<V: PartialEq>(&self, of: impl Fn(&T) -> V) -> bool {
+    pub fn changed<V: PartialEq>(&self, of: impl Fn(&T) -> V) -> bool {
         match (self.before, self.after) {
             (Some(before), Some(after)) => of(before) != of(after),
             _ => true,
@@ -27,8 +27,8 @@ impl<T: Resource> Change<'_, T> {
 
 /// Every change but those of a status that is a subresource, and of metadata other than finalizers: what
 /// an author asks for, the begin of a deletion, and how far it got.
-pub fn generation_or_finalizers<T: Resource>(change: &Change<'_, T>) -> bool {
-    change.differs(|object| {
+pub fn generation_or_finalizers_changed<T: Resource>(change: &UpdateEvent<'_, T>) -> bool {
+    change.changed(|object| {
         let meta = object.meta();
         (
             meta.uid.clone(),
@@ -40,13 +40,13 @@ pub fn generation_or_finalizers<T: Resource>(change: &Change<'_, T>) -> bool {
 }
 
 /// A change of any of these annotations.
-pub fn annotations<T: Resource>(names: &[&str], change: &Change<'_, T>) -> bool {
-    change.differs(|object| picked(object.meta().annotations.as_ref(), names))
+pub fn annotation_changed<T: Resource>(names: &[&str], change: &UpdateEvent<'_, T>) -> bool {
+    change.changed(|object| picked(object.meta().annotations.as_ref(), names))
 }
 
 /// A change of any of these labels.
-pub fn labels<T: Resource>(names: &[&str], change: &Change<'_, T>) -> bool {
-    change.differs(|object| picked(object.meta().labels.as_ref(), names))
+pub fn label_changed<T: Resource>(names: &[&str], change: &UpdateEvent<'_, T>) -> bool {
+    change.changed(|object| picked(object.meta().labels.as_ref(), names))
 }
 
 fn picked(all: Option<&BTreeMap<String, String>>, names: &[&str]) -> Vec<Option<String>> {
@@ -67,9 +67,9 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata})).expect("a Secret")
     }
 
-    fn passes(predicate: fn(&Change<'_, Secret>) -> bool, before: Value, after: Value) -> bool {
+    fn passes(predicate: fn(&UpdateEvent<'_, Secret>) -> bool, before: Value, after: Value) -> bool {
         let (before, after) = (Arc::new(secret(before)), Arc::new(secret(after)));
-        predicate(&Change {
+        predicate(&UpdateEvent {
             before: Some(&before),
             after: Some(&after),
         })
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_an_author_asks_for_is_told_from_what_a_controller_reports() {
-        let passes = |before, after| passes(generation_or_finalizers, before, after);
+        let passes = |before, after| passes(generation_or_finalizers_changed, before, after);
         let deleted = "2026-01-05T10:00:00Z";
         let base =
             || json!({"uid": "1", "generation": 1, "finalizers": ["f"], "resourceVersion": "1"});
@@ -109,7 +109,7 @@ mod tests {
     fn what_comes_and_what_goes_is_always_worth_a_round() {
         let object = Arc::new(secret(json!({})));
         for (before, after) in [(None, Some(&object)), (Some(&object), None)] {
-            assert!(generation_or_finalizers(&Change { before, after }));
+            assert!(generation_or_finalizers_changed(&UpdateEvent { before, after }));
         }
     }
 }

@@ -8,18 +8,18 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::DynamicResourceScope;
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
-use shared_validation::Judge;
+use shared_validation::Validator;
 use tokio::sync::watch;
 
 use crate::announce::RENEW_AFTER;
 use crate::backoff::{Backoffs, LONGEST_WHILE_DELETING};
-use crate::cycle::Cycle;
-use crate::directory::shown;
-use crate::kept::{Key, Label, Store, key_of};
-use crate::predicate::Change;
+use crate::cycle::Context;
+use crate::directory::display_key;
+use crate::kept::{ObjectKey, LabelPattern, Store, key_of};
+use crate::predicate::UpdateEvent;
 use crate::queue::{Priority, Queue};
-use crate::referrers::Referrers;
-use crate::related::Watched;
+use crate::referrers::ReferenceIndex;
+use crate::related::RelatedCache;
 use crate::watch::Reference;
 use crate::{finalizers, objects, watches};
 
@@ -33,24 +33,24 @@ const MOST_NAMED: usize = 5;
 /// Whatever carries our finalizer and is referred to by nothing is let go, whatever was missed in between: each
 /// object is looked at as it is, once at the start and after each change of it or of what refers to it. An object
 /// refers to others until we have nothing left to do for it, and not only until its deletion begins.
-pub(crate) struct Protection<'a, R> {
-    cycle: &'a Cycle<R>,
+pub(crate) struct InUseProtection<'a, R> {
+    cycle: &'a Context<R>,
     resource: &'a ApiResource,
     /// The watches on this type, with what they have brought: what one of them does not know of may be referred to
     /// by another.
-    watched: Vec<(usize, &'a Watched)>,
-    referrers: Arc<Referrers<Key>>,
+    watched: Vec<(usize, &'a RelatedCache)>,
+    referrers: Arc<ReferenceIndex<ObjectKey>>,
     finalizer: String,
-    queue: Queue<Key>,
+    queue: Queue<ObjectKey>,
     backoffs: Backoffs,
 }
 
-impl<'a, R> Protection<'a, R> {
+impl<'a, R> InUseProtection<'a, R> {
     /// One for each type of which a watch is to protect what it brings.
     pub(crate) fn all(
-        cycle: &'a Cycle<R>,
-        watched: &'a [Watched],
-        referrers: &Arc<Referrers<Key>>,
+        cycle: &'a Context<R>,
+        watched: &'a [RelatedCache],
+        referrers: &Arc<ReferenceIndex<ObjectKey>>,
     ) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         let protected = cycle.watches.iter().zip(watched).enumerate();
@@ -66,7 +66,7 @@ impl<'a, R> Protection<'a, R> {
                 resource,
                 watched: vec![(at, watched)],
                 referrers: Arc::clone(referrers),
-                finalizer: finalizer(&*cycle.ruleset),
+                finalizer: finalizer(&*cycle.validator),
                 queue: Queue::new(cycle.metrics.queue(&name), Duration::ZERO),
                 backoffs: Backoffs::default(),
             });
@@ -75,43 +75,43 @@ impl<'a, R> Protection<'a, R> {
     }
 
     /// Whether it protects what a watch brings.
-    pub(crate) fn is_about(&self, watch: usize) -> bool {
+    pub(crate) fn is_on_watch(&self, watch: usize) -> bool {
         self.watched.iter().any(|(at, _)| *at == watch)
     }
 
     /// Something that is to be protected, or was, has changed.
-    pub(crate) fn saw(&self, change: &Change<'_, DynamicObject>) {
+    pub(crate) fn on_event(&self, change: &UpdateEvent<'_, DynamicObject>) {
         // What a selector leaves out from now on is gone for the watch alone.
         if let Some(object) = change.after.or(change.before) {
             let key = key_of(object);
-            self.queue.add(key, Priority::Change, Duration::ZERO);
+            self.queue.add(key, Priority::Event, Duration::ZERO);
         }
     }
 
     /// Something begins or ceases to refer to these.
-    pub(crate) fn is_touched(&self, namespace: &str, reference: &Reference) {
+    pub(crate) fn on_reference_changed(&self, namespace: &str, reference: &Reference) {
         let touched = match reference {
-            Reference::Named(name) => vec![(namespace.to_owned(), name.clone())],
-            Reference::Labelled(name, value) => {
-                let label = Label::new(name, value);
-                let candidates = self.stores().flat_map(|store| store.within(namespace));
-                let candidates = candidates.filter(|kept| kept.may_carry(&label));
-                candidates.map(|kept| key_of(&kept.open())).collect()
+            Reference::Name(name) => vec![(namespace.to_owned(), name.clone())],
+            Reference::Label(name, value) => {
+                let label = LabelPattern::new(name, value);
+                let candidates = self.stores().flat_map(|store| store.in_namespace(namespace));
+                let candidates = candidates.filter(|kept| kept.may_have_label(&label));
+                candidates.map(|kept| key_of(&kept.decompress())).collect()
             }
-            Reference::Keyed(key) => {
+            Reference::IndexKey(key) => {
                 let watched = self.watched.iter().map(|(_, watched)| watched);
-                watched.flat_map(|watched| watched.places(key)).collect()
+                watched.flat_map(|watched| watched.object_keys(key)).collect()
             }
         };
         for key in touched {
-            self.queue.add(key, Priority::Change, Duration::ZERO);
+            self.queue.add(key, Priority::Event, Duration::ZERO);
         }
     }
 
     /// What has been kept for want of knowing better need not be any more.
-    pub(crate) fn look_again(&self) {
+    pub(crate) fn enqueue_all(&self) {
         for key in self.stores().flat_map(Store::keys) {
-            self.queue.add(key, Priority::Change, Duration::ZERO);
+            self.queue.add(key, Priority::Event, Duration::ZERO);
         }
     }
 
@@ -130,14 +130,14 @@ impl<'a, R> Protection<'a, R> {
             () = self.queue.closed() => {}
         }
         while let Some(key) = self.queue.next().await {
-            let shown = shown(&key);
-            let again_after = match self.look(&key).await {
+            let shown = display_key(&key);
+            let again_after = match self.reconcile(&key).await {
                 Ok(again_after) => {
                     self.backoffs.reset(&shown);
                     again_after
                 }
                 Err(error) => {
-                    let after = self.backoffs.after_failure(&shown, 0, true);
+                    let after = self.backoffs.record_failure(&shown, 0, true);
                     let resource = &self.resource.plural;
                     let finalizer = &self.finalizer;
                     tracing::warn!(%error, resource, object = shown, finalizer, ?after, "what is referred to cannot be protected or let go");
@@ -149,10 +149,10 @@ impl<'a, R> Protection<'a, R> {
     }
 
     /// Brings our finalizer on an object to what it is to be. Says when to look again though nothing changes.
-    async fn look(&self, key: &Key) -> Result<Option<Duration>, kube::Error> {
+    async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, kube::Error> {
         let mut stores = self.stores();
         let (object, users) = if let Some(kept) = stores.find_map(|store| store.get(key)) {
-            let object = kept.open();
+            let object = kept.decompress();
             let users = self.users(&object);
             (object, users)
         } else {
@@ -173,27 +173,27 @@ impl<'a, R> Protection<'a, R> {
         };
         let is_protected = object.finalizers().contains(&self.finalizer);
         if users.is_empty() {
-            if is_protected && self.referrers.are_unclear() {
+            if is_protected && self.referrers.has_unknown() {
                 return Ok(Some(LONGEST_WHILE_DELETING));
             }
-            let removal = finalizers::removal(object.finalizers(), &self.finalizer);
+            let removal = finalizers::remove_patch(object.finalizers(), &self.finalizer);
             if let Some(removal) = removal {
                 self.patch(key, &removal, true).await?;
-                tracing::info!(object = shown(key), "nothing refers to it any more: let go");
+                tracing::info!(object = display_key(key), "nothing refers to it any more: let go");
                 let uid = object.uid().unwrap_or_default();
-                self.cycle.announcer.forget(&uid);
+                self.cycle.recorder.forget(&uid);
             }
             return Ok(None);
         }
         if object.metadata.deletion_timestamp.is_some() {
             if is_protected {
-                self.tell(&object, &users).await;
+                self.report(&object, &users).await;
             }
             return Ok(is_protected.then_some(RENEW_AFTER));
         }
-        if let Some(addition) = finalizers::addition(object.finalizers(), &self.finalizer) {
+        if let Some(addition) = finalizers::add_patch(object.finalizers(), &self.finalizer) {
             let version = object.metadata.resource_version.as_deref();
-            let operations = vec![finalizers::only_in(version), addition];
+            let operations = vec![finalizers::resource_version_precondition(version), addition];
             let addition = Patch::Json(json_patch::Patch(operations));
             self.patch(key, &addition, false).await?;
         }
@@ -202,7 +202,7 @@ impl<'a, R> Protection<'a, R> {
 
     async fn patch(
         &self,
-        key: &Key,
+        key: &ObjectKey,
         patch: &Patch<()>,
         is_removal: bool,
     ) -> Result<(), kube::Error> {
@@ -218,7 +218,7 @@ impl<'a, R> Protection<'a, R> {
         }
     }
 
-    fn api<K>(&self, key: &Key) -> Api<K>
+    fn api<K>(&self, key: &ObjectKey) -> Api<K>
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
@@ -227,23 +227,23 @@ impl<'a, R> Protection<'a, R> {
     }
 
     /// What refers to an object.
-    fn users(&self, object: &DynamicObject) -> BTreeSet<Key> {
+    fn users(&self, object: &DynamicObject) -> BTreeSet<ObjectKey> {
         let object = Arc::new(object.clone());
-        let change = Change {
+        let change = UpdateEvent {
             before: None,
             after: Some(&object),
         };
         let of_each = self.watched.iter().map(|(at, _)| {
-            let filed = self.cycle.watches[*at].files(&object);
+            let filed = self.cycle.watches[*at].index_entry(&object);
             let keys = filed.map(|filed| filed.keys).unwrap_or_default();
-            self.referrers.of(*at, &change, keys)
+            self.referrers.referrers_of(*at, &change, keys)
         });
         of_each.flatten().collect()
     }
 
     /// Says why something that somebody has deleted is still there.
-    async fn tell(&self, object: &DynamicObject, users: &BTreeSet<Key>) {
-        let kind = self.cycle.ruleset.kind();
+    async fn report(&self, object: &DynamicObject, users: &BTreeSet<ObjectKey>) {
+        let kind = self.cycle.validator.kind();
         let mut named: Vec<_> = users.iter().map(|(_, name)| format!("'{name}'")).collect();
         let more = named.len().saturating_sub(MOST_NAMED);
         named.truncate(MOST_NAMED);
@@ -257,12 +257,12 @@ impl<'a, R> Protection<'a, R> {
             "kept for as long as it is referred to, by {kind} {named}{more}; it goes once they are gone or refer to another"
         );
         let reference = object.object_ref(self.resource);
-        self.cycle.announcer.warn(&reference, "InUse", &note).await;
+        self.cycle.recorder.warning(&reference, "InUse", &note).await;
     }
 }
 
 /// What keeps an object for the sake of those of a kind that refer to it.
-fn finalizer(ruleset: &dyn Judge) -> String {
+fn finalizer(ruleset: &dyn Validator) -> String {
     let kind = ruleset.kind().to_lowercase();
     format!("{kind}.{}/in-use", ruleset.group())
 }

@@ -15,11 +15,11 @@ use crate::metrics::QueueMetrics;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Priority {
     /// Something has changed.
-    Change,
+    Event,
     /// The time that the last round asked for has come.
-    Due,
+    Requeue,
     /// It stood when the watch began.
-    Start,
+    Initial,
 }
 
 /// A queue of keys.
@@ -37,9 +37,9 @@ pub(crate) struct Queue<K> {
 }
 
 /// What a queue has at a moment.
-pub(crate) struct Waiting<K> {
+pub(crate) struct QueueSnapshot<K> {
     /// With how long they have been worked on.
-    pub(crate) working: Vec<(K, Duration)>,
+    pub(crate) processing: Vec<(K, Duration)>,
     pub(crate) ready: Vec<K>,
     /// With how long they have to wait yet.
     pub(crate) due: Vec<(K, Duration)>,
@@ -90,7 +90,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         let mut state = self.state();
         self.metrics.adds.inc();
         state.add(key, priority, after.max(self.least(priority)));
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Hands out the next key once there is one. None when the queue is closed.
@@ -108,9 +108,9 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
                 let now = Instant::now();
                 state.promote(now);
                 if let Some((key, number, waited)) = state.take(now) {
-                    self.metrics.waited.observe(waited.as_secs_f64());
-                    self.metrics.running.begins(number, now);
-                    self.tell(state);
+                    self.metrics.queue_duration.observe(waited.as_secs_f64());
+                    self.metrics.in_progress.start(number, now);
+                    self.notify(state);
                     return Some(key);
                 }
                 state.due.keys().next().map(|(at, _)| *at)
@@ -134,42 +134,42 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         let Some(mut entry) = state.entries.remove(key) else {
             return;
         };
-        self.metrics.running.ends(entry.number);
+        self.metrics.in_progress.finish(entry.number);
         if let Some(since) = entry.works_since.take() {
-            self.metrics.worked.observe(since.elapsed().as_secs_f64());
+            self.metrics.work_duration.observe(since.elapsed().as_secs_f64());
         }
         match (entry.again, again_after) {
             (Some(priority), _) => state.add(key.clone(), priority, self.least(priority)),
             (None, Some(after)) => {
                 self.metrics.retries.inc();
-                state.add(key.clone(), Priority::Due, after);
+                state.add(key.clone(), Priority::Requeue, after);
             }
             (None, None) => {}
         }
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Hands out all that waits for its time, behind whatever is more urgent.
-    pub(crate) fn hasten(&self) {
+    pub(crate) fn expedite(&self) {
         let mut state = self.state();
         let keys: Vec<_> = state.entries.keys().cloned().collect();
         for key in keys {
             self.metrics.adds.inc();
-            state.add(key, Priority::Start, Duration::ZERO);
+            state.add(key, Priority::Initial, Duration::ZERO);
         }
-        self.tell(state);
+        self.notify(state);
     }
 
     /// How long a key waits at least.
     fn least(&self, priority: Priority) -> Duration {
         match priority {
-            Priority::Change => self.debounce,
-            Priority::Due | Priority::Start => Duration::ZERO,
+            Priority::Event => self.debounce,
+            Priority::Requeue | Priority::Initial => Duration::ZERO,
         }
     }
 
     /// What is worked on and what waits, in order.
-    pub(crate) fn waiting(&self) -> Waiting<K> {
+    pub(crate) fn snapshot(&self) -> QueueSnapshot<K> {
         let state = self.state();
         let now = Instant::now();
         let working = state.entries.iter();
@@ -179,8 +179,8 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         });
         let due = state.due.iter();
         let due = due.map(|((at, _), (key, _))| (key.clone(), at.saturating_duration_since(now)));
-        Waiting {
-            working: working.collect(),
+        QueueSnapshot {
+            processing: working.collect(),
             ready: state.ready.values().cloned().collect(),
             due: due.collect(),
         }
@@ -190,7 +190,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
     pub(crate) fn remove(&self, key: &K) {
         let mut state = self.state();
         state.remove(key);
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Hands out nothing any more.
@@ -199,7 +199,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         state.is_closed = true;
         state.ready.clear();
         state.due.clear();
-        self.tell(state);
+        self.notify(state);
     }
 
     /// Until nothing is handed out any more.
@@ -215,7 +215,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
     }
 
     /// Wakes one worker, who wakes the next one if there is more to do.
-    fn tell(&self, state: MutexGuard<'_, State<K>>) {
+    fn notify(&self, state: MutexGuard<'_, State<K>>) {
         let depth = i64::try_from(state.ready.len()).unwrap_or(i64::MAX);
         self.metrics.depth.set(depth);
         drop(state);
@@ -336,11 +336,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_waits_for_its_time_can_be_hastened_behind_what_is_urgent() {
         let queue = queue();
-        queue.add("worked on", Priority::Change, NOW);
+        queue.add("worked on", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("worked on"));
-        queue.add("later", Priority::Due, Duration::from_hours(1));
-        queue.hasten();
-        queue.add("urgent", Priority::Change, NOW);
+        queue.add("later", Priority::Requeue, Duration::from_hours(1));
+        queue.expedite();
+        queue.add("urgent", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("urgent"));
         assert_eq!(at_once(&queue), Some("later"));
         assert_eq!(at_once(&queue), None);
@@ -352,12 +352,12 @@ mod tests {
     async fn the_urgent_goes_first_and_the_older_before_the_newer() {
         let queue = queue();
         for (key, priority) in [
-            ("start 1", Priority::Start),
-            ("start 2", Priority::Start),
-            ("due", Priority::Due),
-            ("change 1", Priority::Change),
-            ("start 2", Priority::Change),
-            ("change 2", Priority::Change),
+            ("start 1", Priority::Initial),
+            ("start 2", Priority::Initial),
+            ("due", Priority::Requeue),
+            ("change 1", Priority::Event),
+            ("start 2", Priority::Event),
+            ("change 2", Priority::Event),
         ] {
             queue.add(key, priority, NOW);
         }
@@ -371,11 +371,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_object_is_worked_on_by_one_and_once_more_for_what_comes_meanwhile() {
         let queue = queue();
-        queue.add("a", Priority::Change, NOW);
-        queue.add("a", Priority::Change, NOW);
+        queue.add("a", Priority::Event, NOW);
+        queue.add("a", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("a"));
-        queue.add("a", Priority::Change, NOW);
-        queue.add("a", Priority::Start, NOW);
+        queue.add("a", Priority::Event, NOW);
+        queue.add("a", Priority::Initial, NOW);
         assert_eq!(at_once(&queue), None);
         queue.done(&"a", Some(Duration::from_hours(1)));
         assert_eq!(at_once(&queue), Some("a"));
@@ -389,12 +389,12 @@ mod tests {
         let queue = queue();
         let begun = Instant::now();
         for seconds in [30, 10, 20] {
-            queue.add("a", Priority::Due, Duration::from_secs(seconds));
+            queue.add("a", Priority::Requeue, Duration::from_secs(seconds));
         }
         assert_eq!(queue.next().await, Some("a"));
         assert_eq!(begun.elapsed().as_secs(), 10);
         queue.done(&"a", Some(Duration::from_mins(1)));
-        queue.add("a", Priority::Change, NOW);
+        queue.add("a", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("a"));
         queue.done(&"a", None);
         assert!(queue.state().due.is_empty(), "it has been looked at");
@@ -405,29 +405,29 @@ mod tests {
         let debounce = Duration::from_secs(2);
         let queue = Queue::new(QueueMetrics::default(), debounce);
         let begun = Instant::now();
-        queue.add("a", Priority::Due, Duration::from_hours(6));
-        queue.add("a", Priority::Change, NOW);
+        queue.add("a", Priority::Requeue, Duration::from_hours(6));
+        queue.add("a", Priority::Event, NOW);
         tokio::time::advance(Duration::from_secs(1)).await;
-        queue.add("a", Priority::Change, NOW);
+        queue.add("a", Priority::Event, NOW);
         assert_eq!(at_once(&queue), None);
         assert_eq!(queue.next().await, Some("a"));
         assert_eq!(begun.elapsed(), debounce, "counted from the first of them");
-        queue.add("a", Priority::Change, NOW);
+        queue.add("a", Priority::Event, NOW);
         queue.done(&"a", None);
         assert_eq!(queue.next().await, Some("a"));
         assert_eq!(begun.elapsed(), 2 * debounce);
-        queue.add("b", Priority::Start, NOW);
+        queue.add("b", Priority::Initial, NOW);
         assert_eq!(at_once(&queue), Some("b"), "nobody has changed it");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_dropped_is_not_handed_out_and_leaves_nothing_behind() {
         let queue = queue();
-        queue.add("worked on", Priority::Change, NOW);
+        queue.add("worked on", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("worked on"));
-        queue.add("worked on", Priority::Change, NOW);
-        queue.add("ready", Priority::Change, NOW);
-        queue.add("due", Priority::Due, Duration::from_hours(6));
+        queue.add("worked on", Priority::Event, NOW);
+        queue.add("ready", Priority::Event, NOW);
+        queue.add("due", Priority::Requeue, Duration::from_hours(6));
         for key in ["worked on", "ready", "due", "unknown"] {
             queue.remove(&key);
         }
@@ -456,13 +456,13 @@ mod tests {
             .collect();
         tokio::task::yield_now().await;
         for key in ["a", "b", "c", "d"] {
-            queue.add(key, Priority::Change, NOW);
+            queue.add(key, Priority::Event, NOW);
         }
         while !queue.state().entries.is_empty() {
             tokio::task::yield_now().await;
         }
         queue.close();
-        queue.add("late", Priority::Change, NOW);
+        queue.add("late", Priority::Event, NOW);
         let done = futures::future::join_all(workers).await;
         let mut done: Vec<_> = done.into_iter().flatten().flatten().collect();
         done.sort_unstable();

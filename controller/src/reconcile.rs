@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use shared_validation::{Accepted, Candidate, FieldError, Kind, Verdict};
+use shared_validation::{LastValidated, ValidationRequest, FieldError, ValidatedResource, ValidationResult};
 
-use crate::children::ChildType;
-use crate::related::Related;
-use crate::request::{Observation, SyncRequest};
+use crate::children::OwnedType;
+use crate::related::RelatedObjects;
+use crate::request::{Children, SyncRequest};
 use crate::watch::Watch;
 
 /// The operator's own two steps for one kind.
@@ -23,9 +23,9 @@ use crate::watch::Watch;
 /// Every call may be the first, may repeat the one before, and may be cut off anywhere: a step looks
 /// at the world and never at why it was called.
 #[async_trait]
-pub trait Reconcile: Send + Sync + 'static {
+pub trait Reconciler: Send + Sync + 'static {
     /// The kind, defaults filled.
-    type Kind: Kind;
+    type Kind: ValidatedResource;
 
     /// The finalizer that keeps an object until what it stands for is gone. One that is needed for the sake
     /// of the children comes without asking.
@@ -34,7 +34,7 @@ pub trait Reconcile: Send + Sync + 'static {
     }
 
     /// The types of children that the operator makes.
-    fn children(&self) -> Vec<ChildType> {
+    fn owns(&self) -> Vec<OwnedType> {
         Vec::new()
     }
 
@@ -44,11 +44,11 @@ pub trait Reconcile: Send + Sync + 'static {
     }
 
     /// What the operator may do beyond its own kind, as RBAC rules.
-    fn access(&self) -> Vec<Value> {
-        let children = self.children();
-        let children = children.iter().map(ChildType::access);
+    fn rbac_rules(&self) -> Vec<Value> {
+        let children = self.owns();
+        let children = children.iter().map(OwnedType::rbac_rule);
         children
-            .chain(self.watches().iter().map(Watch::access))
+            .chain(self.watches().iter().map(Watch::rbac_rule))
             .collect()
     }
 
@@ -60,7 +60,7 @@ pub trait Reconcile: Send + Sync + 'static {
     ///
     /// They are not known, or not those that the status has: `reconcile` is not called and the status fields stay as
     /// they are.
-    async fn identity(
+    async fn status_identity(
         &self,
         _request: &SyncRequest<'_, Self::Kind>,
     ) -> Result<Map<String, Value>, ReconcileError> {
@@ -73,19 +73,19 @@ pub trait Reconcile: Send + Sync + 'static {
     /// # Errors
     ///
     /// It cannot be told: the object is neither judged nor reconciled.
-    fn others(&self, _object: &Value, _related: Related<'_>) -> Result<Value, ReconcileError> {
+    fn related_for_validation(&self, _object: &Value, _related: RelatedObjects<'_>) -> Result<Value, ReconcileError> {
         Ok(Value::Null)
     }
 
     /// Whether the status of an object tells of it as it is, among others and under the policy, and all that there
     /// is to tell: by a fingerprint of what was judged, say. Then it is not judged again, after a restart either.
-    fn is_settled(&self, _candidate: &Candidate<'_>) -> bool {
+    fn is_up_to_date(&self, _candidate: &ValidationRequest<'_>) -> bool {
         false
     }
 
     /// Status fields that tell of the verdict on an object, beside the condition `Valid`; a null removes one. They
     /// are written of objects that break a rule, too, of which no other step is asked.
-    fn judged(&self, _candidate: &Candidate<'_>, _verdict: &Verdict) -> Map<String, Value> {
+    fn on_validated(&self, _candidate: &ValidationRequest<'_>, _verdict: &ValidationResult) -> Map<String, Value> {
         Map::new()
     }
 
@@ -93,28 +93,28 @@ pub trait Reconcile: Send + Sync + 'static {
     async fn reconcile(
         &self,
         request: &SyncRequest<'_, Self::Kind>,
-    ) -> Result<Progress, ReconcileError>;
+    ) -> Result<ReconcileOutput, ReconcileError>;
 
     /// Removes what the object stands for, besides its children. Called until it says [`Finalized::Gone`].
-    async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError>;
+    async fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError>;
 }
 
 /// An object that is being deleted. It may be invalid, even unreadable as its kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Deleted<'a> {
+pub struct FinalizeRequest<'a> {
     /// The object as stored.
     pub object: &'a Value,
     /// What was last accepted of it, if that is known.
-    pub accepted: Option<&'a Accepted>,
+    pub last_validated: Option<&'a LastValidated>,
     /// Whether the object keeps every rule of its kind.
-    pub valid: bool,
+    pub is_valid: bool,
     /// Its children as they are.
-    pub children: Observation<'a>,
+    pub children: Children<'a>,
 }
 
 /// How far a reconcile step got.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
+pub struct ReconcileOutput {
     /// The operator's own status fields. A null removes a field; one that is not named stays.
     pub status: Map<String, Value>,
     /// Whether what the object stands for can be used. Without it, it can be once all children are as they
@@ -140,13 +140,13 @@ pub struct Readiness {
 
 /// How far a finalize step got.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finalized {
+pub enum FinalizeOutcome {
     /// Confirmed gone: the object may go.
-    Gone,
+    Done,
     /// Meant to stay: the object may go, and an Event says what is left behind.
-    Kept(String),
+    Retained(String),
     /// Not gone yet; its children do what is left to do, or it goes by itself.
-    Waiting(Progress),
+    Waiting(ReconcileOutput),
 }
 
 /// Why a step did not get through.
@@ -174,7 +174,7 @@ pub enum ReconcileError {
     },
     /// An error whose cause may go away outside the cluster, where no watch sees it.
     #[error("{error}")]
-    Recheck {
+    RequeueAfter {
         /// The time until the object is reconciled again.
         after: Duration,
         /// The error that is reported.

@@ -7,28 +7,28 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use crate::filed::Tellable;
-use crate::index::Index;
-use crate::kept::{Key, Label, Store, key_of};
-use crate::predicate::Change;
+use crate::filed::IndexValue;
+use crate::index::BidirectionalMap;
+use crate::kept::{ObjectKey, LabelPattern, Store, key_of};
+use crate::predicate::UpdateEvent;
 use crate::reconcile::ReconcileError;
 use crate::watch::Watch;
 
 /// What one watch has brought.
 #[derive(Default)]
-pub(crate) struct Watched {
+pub(crate) struct RelatedCache {
     pub(crate) store: Store,
-    keyed: Mutex<Keyed>,
+    keyed: Mutex<IndexedValues>,
 }
 
 /// Where objects are found, by what their watch finds them under, and what it tells of each there.
 #[derive(Default)]
-struct Keyed {
-    places: Index<Key, String>,
-    told: HashMap<Key, Arc<dyn Tellable>>,
+struct IndexedValues {
+    places: BidirectionalMap<ObjectKey, String>,
+    told: HashMap<ObjectKey, Arc<dyn IndexValue>>,
 }
 
-impl Watched {
+impl RelatedCache {
     /// What is kept already.
     pub(crate) fn of(store: &Store) -> Self {
         Self {
@@ -38,13 +38,13 @@ impl Watched {
     }
 
     /// Takes note of where an object is found from now on. Gives the keys under which there is something else now.
-    pub(crate) fn saw(&self, watch: &Watch, change: &Change<'_, DynamicObject>) -> Vec<String> {
-        let Some(object) = change.after.or(change.before).filter(|_| watch.is_keyed()) else {
+    pub(crate) fn on_change(&self, watch: &Watch, change: &UpdateEvent<'_, DynamicObject>) -> Vec<String> {
+        let Some(object) = change.after.or(change.before).filter(|_| watch.is_indexed()) else {
             return Vec::new();
         };
         let place = key_of(object);
-        let filed = change.after.and_then(|after| watch.files(after));
-        let (keys, told) = filed.map(|filed| (filed.keys, filed.told)).unzip();
+        let filed = change.after.and_then(|after| watch.index_entry(after));
+        let (keys, told) = filed.map(|filed| (filed.keys, filed.value)).unzip();
         let keys: BTreeSet<_> = keys.unwrap_or_default();
         let told = told.filter(|_| !keys.is_empty());
         let mut keyed = self.keyed();
@@ -54,7 +54,7 @@ impl Watched {
             None => keyed.told.remove(&place),
         };
         let is_as_before = match (before, told) {
-            (Some(before), Some(told)) => before.says_the_same_as(&*told),
+            (Some(before), Some(told)) => before.is_equal_to(&*told),
             // Who comes or goes, does so under all of his keys.
             _ => true,
         };
@@ -68,12 +68,12 @@ impl Watched {
     }
 
     /// Those under a key, by where they are.
-    pub(crate) fn places(&self, key: &str) -> Vec<Key> {
+    pub(crate) fn object_keys(&self, key: &str) -> Vec<ObjectKey> {
         self.keyed().places.get(&key.to_owned()).cloned().collect()
     }
 
     /// What is told of those under any of these keys, by where they are.
-    fn told(&self, keys: &[String]) -> Vec<(Key, Arc<dyn Tellable>)> {
+    fn values(&self, keys: &[String]) -> Vec<(ObjectKey, Arc<dyn IndexValue>)> {
         let keyed = self.keyed();
         let places: BTreeSet<_> = keys.iter().flat_map(|key| keyed.places.get(key)).collect();
         let told = places.into_iter().filter_map(|place| {
@@ -83,14 +83,14 @@ impl Watched {
         told.collect()
     }
 
-    fn keyed(&self) -> MutexGuard<'_, Keyed> {
+    fn keyed(&self) -> MutexGuard<'_, IndexedValues> {
         self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// How many objects there are of those that another depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found<T> {
+pub enum Lookup<T> {
     /// None, yet.
     None,
     /// The one.
@@ -101,33 +101,33 @@ pub enum Found<T> {
 
 /// The objects that are watched for an operator, as the watches have brought them.
 #[derive(Clone, Copy, Default)]
-pub struct Related<'a> {
+pub struct RelatedObjects<'a> {
     pub(crate) watches: &'a [Watch],
-    pub(crate) watched: &'a [Watched],
+    pub(crate) watched: &'a [RelatedCache],
     pub(crate) namespace: &'a str,
 }
 
-impl std::fmt::Debug for Related<'_> {
+impl std::fmt::Debug for RelatedObjects<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kinds = self.watches.iter().map(|watch| &watch.resource.kind);
         f.debug_list().entries(kinds).finish()
     }
 }
 
-impl Related<'_> {
+impl RelatedObjects<'_> {
     /// The one of a type and a name, in the object's namespace. Of a watch on metadata, that is all there is.
     ///
     /// # Errors
     ///
     /// No watch is on that type, or the object cannot be read as it.
-    pub fn named<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
+    pub fn get<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let mut watched = self.watched(&T::group(&()), &T::kind(&()))?.into_iter();
         let key = (self.namespace.to_owned(), name.to_owned());
         let found = watched.find_map(|watched| watched.store.get(&key));
-        found.map(|found| read(&found.open())).transpose()
+        found.map(|found| read(&found.decompress())).transpose()
     }
 
     /// Those of a type with a label, in the object's namespace: none, one, or too many to tell which is meant.
@@ -135,26 +135,26 @@ impl Related<'_> {
     /// # Errors
     ///
     /// As [`Related::named`].
-    pub fn labelled<T>(&self, name: &str, value: &str) -> Result<Found<T>, ReconcileError>
+    pub fn list_by_label<T>(&self, name: &str, value: &str) -> Result<Lookup<T>, ReconcileError>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let watched = self.watched(&T::group(&()), &T::kind(&()))?.into_iter();
         let has = |object: &DynamicObject| object.labels().get(name).is_some_and(|it| it == value);
-        let label = Label::new(name, value);
-        let candidates = watched.flat_map(|watched| watched.store.within(self.namespace));
-        let candidates = candidates.filter(|kept| kept.may_carry(&label));
-        let found = candidates.map(|kept| kept.open()).filter(has);
+        let label = LabelPattern::new(name, value);
+        let candidates = watched.flat_map(|watched| watched.store.in_namespace(self.namespace));
+        let candidates = candidates.filter(|kept| kept.may_have_label(&label));
+        let found = candidates.map(|kept| kept.decompress()).filter(has);
         // One that several watches bring is one.
         let found: BTreeMap<_, _> = found.map(|object| (object.name_any(), object)).collect();
         let found: Vec<_> = found.into_values().collect();
         match found.as_slice() {
-            [] => Ok(Found::None),
-            [one] => Ok(Found::One(read(one)?)),
+            [] => Ok(Lookup::None),
+            [one] => Ok(Lookup::One(read(one)?)),
             many => {
                 let mut names: Vec<_> = many.iter().map(|object| object.name_any()).collect();
                 names.sort_unstable();
-                Ok(Found::Many(names))
+                Ok(Lookup::Many(names))
             }
         }
     }
@@ -165,14 +165,14 @@ impl Related<'_> {
     /// # Errors
     ///
     /// No watch is on that type, or it tells something of another type than `T`.
-    pub fn keyed<T: Send + Sync + 'static>(
+    pub fn by_index<T: Send + Sync + 'static>(
         &self,
         resource: &ApiResource,
         keys: &[String],
     ) -> Result<Vec<Arc<T>>, ReconcileError> {
         let watched = self.watched(&resource.group, &resource.kind)?;
         // One that several watches bring is one.
-        let found = watched.into_iter().flat_map(|watched| watched.told(keys));
+        let found = watched.into_iter().flat_map(|watched| watched.values(keys));
         let found: BTreeMap<_, _> = found.collect();
         let told = found.into_values().map(|told| told.into_any().downcast());
         told.collect::<Result<_, _>>().map_err(|_| {
@@ -189,7 +189,7 @@ impl Related<'_> {
     }
 
     /// What the watches on a type have brought.
-    fn watched(&self, group: &str, kind: &str) -> Result<Vec<&Watched>, ReconcileError> {
+    fn watched(&self, group: &str, kind: &str) -> Result<Vec<&RelatedCache>, ReconcileError> {
         let is_it = |watch: &Watch| watch.resource.kind == kind && watch.resource.group == group;
         let watched = self.watches.iter().zip(self.watched);
         let watched = watched.filter_map(|(watch, watched)| is_it(watch).then_some(watched));
@@ -229,7 +229,7 @@ mod tests {
 
     fn watch() -> Watch {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
-        Watch::dynamic(resource, |_| Vec::new()).keyed(|object: &Value| {
+        Watch::dynamic(resource, |_| Vec::new()).index_by(|object: &Value| {
             let keys = object["keys"].as_array().into_iter().flatten();
             let keys = keys.filter_map(Value::as_str).map(String::from);
             (keys.collect(), object["told"].to_string())
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn keys_are_told_of_under_which_there_is_something_else_now() {
-        let (watch, watched) = (watch(), Watched::default());
+        let (watch, watched) = (watch(), RelatedCache::default());
         let states = [
             None,
             Some(object("a", &["k", "l"], "it")),
@@ -251,7 +251,7 @@ mod tests {
         ];
         let told = states.windows(2).map(|states| {
             let (before, after) = (states[0].as_ref(), states[1].as_ref());
-            watched.saw(&watch, &Change { before, after })
+            watched.on_change(&watch, &UpdateEvent { before, after })
         });
         let told: Vec<_> = told.map(|keys| keys.concat()).collect();
         assert_eq!(told, ["kl", "", "km", "lmn", "ln", "l", "l"]);
@@ -262,31 +262,31 @@ mod tests {
     #[test]
     fn what_is_found_under_several_keys_is_told_once() {
         let watches = [watch()];
-        let brought = [Watched::default()];
+        let brought = [RelatedCache::default()];
         for object in [
             object("b", &["k"], "1"),
             object("a", &["k", "l"], "2"),
             object("c", &["m"], "3"),
         ] {
             let (before, after) = (None, Some(&object));
-            let keys = brought[0].saw(&watches[0], &Change { before, after });
+            let keys = brought[0].on_change(&watches[0], &UpdateEvent { before, after });
             assert!(!keys.is_empty());
         }
-        let related = Related {
+        let related = RelatedObjects {
             watches: &watches,
             watched: &brought,
             namespace: "",
         };
         let (resource, keys) = (&watches[0].resource, ["k", "l"].map(String::from));
         let found = related
-            .keyed::<String>(resource, &keys)
+            .by_index::<String>(resource, &keys)
             .expect("they are watched");
         assert_eq!(
             found.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
             ["\"2\"", "\"1\""]
         );
         let error = related
-            .keyed::<u8>(resource, &keys)
+            .by_index::<u8>(resource, &keys)
             .expect_err("it is of another type");
         assert!(error.to_string().contains("is not a u8"), "{error}");
     }

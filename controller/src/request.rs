@@ -8,17 +8,17 @@ use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::children::{Children, unsettled};
+use crate::children::{ChildMap, pending_reason};
 use crate::reconcile::ReconcileError;
-use crate::related::Related;
+use crate::related::RelatedObjects;
 
 /// One object with its defaults filled, and its children as they are.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncRequest<'a, K> {
     pub(crate) parent: &'a K,
     pub(crate) raw: &'a Value,
-    pub(crate) children: Observation<'a>,
-    pub(crate) related: Related<'a>,
+    pub(crate) children: Children<'a>,
+    pub(crate) related: RelatedObjects<'a>,
 }
 
 impl<'a, K> SyncRequest<'a, K> {
@@ -33,12 +33,12 @@ impl<'a, K> SyncRequest<'a, K> {
     }
 
     /// What it depends on, as the operator's watches have brought it.
-    pub fn related(&self) -> Related<'a> {
+    pub fn related(&self) -> RelatedObjects<'a> {
         self.related
     }
 
     /// Its children as they are.
-    pub fn children(&self) -> Observation<'a> {
+    pub fn children(&self) -> Children<'a> {
         self.children
     }
 }
@@ -46,15 +46,15 @@ impl<'a, K> SyncRequest<'a, K> {
 /// The children of one object, as the watches have brought them. Who looks at them is asked again once they have
 /// been written.
 #[derive(Clone, Copy, Debug)]
-pub struct Observation<'a> {
-    pub(crate) children: &'a Children,
+pub struct Children<'a> {
+    pub(crate) children: &'a ChildMap,
     pub(crate) is_looked_at: &'a AtomicBool,
 }
 
-impl Default for Observation<'_> {
+impl Default for Children<'_> {
     /// No children.
     fn default() -> Self {
-        static NONE: Children = Children::new();
+        static NONE: ChildMap = ChildMap::new();
         static LOOKED_AT: AtomicBool = AtomicBool::new(false);
         Self {
             children: &NONE,
@@ -63,9 +63,9 @@ impl Default for Observation<'_> {
     }
 }
 
-impl<'a> Observation<'a> {
+impl<'a> Children<'a> {
     /// All of them, whatever their type.
-    pub fn raw(&self) -> impl Iterator<Item = &'a DynamicObject> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = &'a DynamicObject> + use<'a> {
         self.is_looked_at.store(true, Ordering::Relaxed);
         self.children.values().map(Arc::as_ref)
     }
@@ -88,7 +88,7 @@ impl<'a> Observation<'a> {
     /// # Errors
     ///
     /// As [`Observation::get`].
-    pub fn get_in<T>(&self, namespace: &str, name: &str) -> Result<Option<T>, ReconcileError>
+    pub fn get_namespaced<T>(&self, namespace: &str, name: &str) -> Result<Option<T>, ReconcileError>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
@@ -112,7 +112,7 @@ impl<'a> Observation<'a> {
 
     /// What a desired child waits for before it is as good as desired: to be made, to be rolled out, or
     /// whatever its own status tells.
-    pub fn waits_for(&self, desired: &Value) -> Option<String> {
+    pub fn pending_reason(&self, desired: &Value) -> Option<String> {
         let of = |pointer| {
             desired
                 .pointer(pointer)
@@ -124,7 +124,7 @@ impl<'a> Observation<'a> {
             .pointer("/metadata/namespace")
             .and_then(Value::as_str);
         let why = match self.find(of("/apiVersion"), kind, namespace, name) {
-            Some(child) => unsettled(child)?,
+            Some(child) => pending_reason(child)?,
             None => "is being made".to_owned(),
         };
         Some(format!("{kind} '{name}' {why}"))
@@ -137,7 +137,7 @@ impl<'a> Observation<'a> {
         namespace: Option<&str>,
         name: &str,
     ) -> Option<&'a DynamicObject> {
-        self.raw().find(|child| {
+        self.iter().find(|child| {
             child.metadata.name.as_deref() == Some(name)
                 && (namespace.is_none() || child.metadata.namespace.as_deref() == namespace)
                 && child

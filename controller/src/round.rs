@@ -14,18 +14,18 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
-use shared_validation::{Accepted, Verdict, Violation, aggregate};
+use shared_validation::{LastValidated, ValidationResult, Violation, aggregate};
 
 use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
-use crate::children::{ChildWriter, Children, Journal, Owner};
-use crate::cycle::{Cycle, Next};
+use crate::children::{ChildWriter, ChildMap, AppliedChanges, Owner};
+use crate::cycle::{Context, Action};
 use crate::metrics::ViolationLabels;
 use crate::pause;
-use crate::reconcile::{Progress, Readiness, Reconcile, ReconcileError};
-use crate::related::{Related, Watched};
-use crate::request::Observation;
-use crate::status::{READY, Standing, Status};
+use crate::reconcile::{ReconcileOutput, Readiness, Reconciler, ReconcileError};
+use crate::related::{RelatedObjects, RelatedCache};
+use crate::request::Children;
+use crate::status::{READY, Health, Status};
 use stored::Stored;
 
 const VALID: &str = "Valid";
@@ -35,9 +35,9 @@ const PAUSED: &str = "Paused";
 const PROCESSING_ERROR: &str = "ProcessingError";
 
 /// One object in one round.
-pub(crate) struct Round<'a, R> {
-    cycle: &'a Cycle<R>,
-    related: &'a [Watched],
+pub(crate) struct Reconciliation<'a, R> {
+    cycle: &'a Context<R>,
+    related: &'a [RelatedCache],
     api: Api<DynamicObject>,
     name: String,
     reference: ObjectReference,
@@ -48,23 +48,23 @@ pub(crate) struct Round<'a, R> {
     finalizers: Vec<String>,
     stored: Arc<Stored>,
     /// Its children as they were when the round began.
-    children: Children,
+    children: ChildMap,
     /// What it has done to them since.
-    journal: Journal,
+    journal: AppliedChanges,
     /// Whether the operator has looked at them.
     is_looked_at: AtomicBool,
 }
 
-impl<'a, R: Reconcile> Round<'a, R> {
+impl<'a, R: Reconciler> Reconciliation<'a, R> {
     pub(crate) fn new(
-        cycle: &'a Cycle<R>,
+        cycle: &'a Context<R>,
         stored: &DynamicObject,
-        related: &'a [Watched],
+        related: &'a [RelatedCache],
     ) -> Result<Self, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
         let uid = stored.uid().unwrap_or_default();
-        let mut children = cycle.children.of(&uid);
+        let mut children = cycle.children.children_of(&uid);
         let deletion = stored.metadata.deletion_timestamp.as_ref();
         let mut round = Self {
             cycle,
@@ -73,52 +73,52 @@ impl<'a, R: Reconcile> Round<'a, R> {
             deleting_since: deletion.map(|time| time.0),
             namespace,
             finalizers: stored.finalizers().to_vec(),
-            children: Children::new(),
-            journal: Journal::default(),
+            children: ChildMap::new(),
+            journal: AppliedChanges::default(),
             is_looked_at: AtomicBool::default(),
             name: stored.name_any(),
             reference: stored.object_ref(&cycle.resource),
             uid,
             stored: Arc::new(Stored {
                 generation: stored.metadata.generation.unwrap_or_default(),
-                accepted: Accepted::read(&object),
+                accepted: LastValidated::from_status_of(&object),
                 policy: cycle.policy.get(),
                 object,
             }),
         };
         // Labels can be copied.
         let owner = round.owner();
-        children.retain(|place, child| owner.has(&cycle.child_types[place.0], child));
+        children.retain(|place, child| owner.owns(&cycle.owned_types[place.0], child));
         round.children = children;
         Ok(round)
     }
 }
 
-impl<R: Reconcile> Round<'_, R> {
+impl<R: Reconciler> Reconciliation<'_, R> {
     /// Leaves everything as it is, and says so.
-    pub(crate) async fn pause(&self) -> Result<Next, kube::Error> {
+    pub(crate) async fn pause(&self) -> Result<Action, kube::Error> {
         // With the condition that stands: since when it does is its own to tell.
-        let mut status = Status::of(&self.stored.object, self.cycle.has_status);
+        let mut status = Status::from_object(&self.stored.object, self.cycle.has_status);
         let message = format!(
             "nothing is changed, nor deleted, while the annotation `{}` is \"true\"",
             pause::ANNOTATION
         );
-        status.condition(PAUSED, true, "Annotated", &message);
+        status.set_condition(PAUSED, true, "Annotated", &message);
         // What has been asked for since has been seen by nobody.
         status.keep_observed_generation();
-        self.write(&mut status).await?;
-        Ok(Next::OnChange)
+        self.write_status(&mut status).await?;
+        Ok(Action::AwaitChange)
     }
 
     /// The status as it stands, of an object that is not left alone any more.
     fn status(&self) -> Status {
-        let mut status = Status::of(&self.stored.object, self.cycle.has_status);
-        status.no_condition(PAUSED);
+        let mut status = Status::from_object(&self.stored.object, self.cycle.has_status);
+        status.remove_condition(PAUSED);
         status
     }
 
-    fn observation(&self) -> Observation<'_> {
-        Observation {
+    fn observed_children(&self) -> Children<'_> {
+        Children {
             children: &self.children,
             is_looked_at: &self.is_looked_at,
         }
@@ -144,30 +144,30 @@ impl<R: Reconcile> Round<'_, R> {
         let patch = Patch::<()>::Json(json_patch::Patch(operations));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
-        self.cycle.written.note(patched.clone());
+        self.cycle.pending_writes.record(patched.clone());
         Ok(patched)
     }
 
     /// Writes what differs of the status, if anything does. Says whether anything was written.
-    async fn write(&self, status: &mut Status) -> Result<bool, kube::Error> {
+    async fn write_status(&self, status: &mut Status) -> Result<bool, kube::Error> {
         let written = status.write(&self.api, &self.name).await?;
         let is_written = written.is_some();
         if let Some(object) = written {
-            self.cycle.written.note(object);
+            self.cycle.pending_writes.record(object);
         }
         Ok(is_written)
     }
 
-    fn related(&self) -> Related<'_> {
-        Related {
+    fn related(&self) -> RelatedObjects<'_> {
+        RelatedObjects {
             watches: &self.cycle.watches,
             watched: self.related,
             namespace: self.namespace.as_deref().unwrap_or_default(),
         }
     }
 
-    async fn check(&self, others: &Arc<Value>) -> Verdict {
-        self.stored.check(&self.cycle.ruleset, others).await
+    async fn validate(&self, others: &Arc<Value>) -> ValidationResult {
+        self.stored.validate(&self.cycle.validator, others).await
     }
 
     /// Frozen: nothing is changed outside until the object is.
@@ -176,18 +176,18 @@ impl<R: Reconcile> Round<'_, R> {
         mut status: Status,
         message: &str,
         broken: &[Violation],
-        next: Next,
-    ) -> Result<Next, kube::Error> {
-        status.condition(VALID, false, "Invalid", message);
-        status.stands(
-            Standing::Stalled,
+        next: Action,
+    ) -> Result<Action, kube::Error> {
+        status.set_condition(VALID, false, "Invalid", message);
+        status.set_health(
+            Health::Stalled,
             "Invalid",
             "the object breaks rules of its kind; nothing is changed until it is corrected",
         );
-        let written = self.write(&mut status).await?;
+        let written = self.write_status(&mut status).await?;
         self.cycle
-            .announcer
-            .warn(&self.reference, "Invalid", message)
+            .recorder
+            .warning(&self.reference, "Invalid", message)
             .await;
         if written {
             tracing::warn!(error = message, "the object is invalid");
@@ -196,12 +196,12 @@ impl<R: Reconcile> Round<'_, R> {
         Ok(next)
     }
 
-    async fn progressed(
+    async fn reconciled(
         &self,
         mut status: Status,
-        progress: Progress,
-    ) -> Result<Next, kube::Error> {
-        let Progress {
+        progress: ReconcileOutput,
+    ) -> Result<Action, kube::Error> {
+        let ReconcileOutput {
             status: fields,
             readiness,
             requeue_after,
@@ -209,15 +209,15 @@ impl<R: Reconcile> Round<'_, R> {
         } = progress;
         let readiness = readiness.unwrap_or_else(|| self.readiness(&children));
         // Not where it has been so from the first: then there is nothing to tell.
-        let turned_ready = readiness.ready && status.stood(READY, false);
-        status.fields(fields);
+        let turned_ready = readiness.ready && status.had_condition(READY, false);
+        status.set_fields(fields);
         let standing = if readiness.ready {
-            Standing::Ready
+            Health::Ready
         } else {
-            Standing::Reconciling
+            Health::Reconciling
         };
-        status.stands(standing, readiness.reason, &readiness.message);
-        match self.write(&mut status).await {
+        status.set_health(standing, readiness.reason, &readiness.message);
+        match self.write_status(&mut status).await {
             Err(kube::Error::Api(answer)) if answer.is_invalid() => {
                 // Without the operator's own fields.
                 let error = ReconcileError::Permanent {
@@ -238,42 +238,42 @@ impl<R: Reconcile> Round<'_, R> {
         }
         if turned_ready {
             self.cycle
-                .announcer
-                .tell(&self.reference, readiness.reason, &readiness.message)
+                .recorder
+                .normal(&self.reference, readiness.reason, &readiness.message)
                 .await;
         }
-        Ok(Next::After(requeue_after))
+        Ok(Action::RequeueAfter(requeue_after))
     }
 
     /// Reports status fields that the API server has dropped, and delays the next step: without what was to be
     /// recorded, it would be the same one again.
-    async fn fields_dropped(&self, fields: &[String], requeue_after: Duration) -> Next {
+    async fn fields_dropped(&self, fields: &[String], requeue_after: Duration) -> Action {
         let note = format!(
             "StatusFieldsDropped: the cluster's CRD does not have the status fields {}; apply the CRD of this release",
             fields.join(", ")
         );
         tracing::warn!(note, "the status is incomplete");
         self.cycle
-            .announcer
-            .warn(&self.reference, PROCESSING_ERROR, &note)
+            .recorder
+            .warning(&self.reference, PROCESSING_ERROR, &note)
             .await;
         match self.backoff() {
-            Next::Failed(delay) => Next::Failed(delay.max(requeue_after)),
+            Action::Backoff(delay) => Action::Backoff(delay.max(requeue_after)),
             next => next,
         }
     }
 
     /// Says what has gone wrong, and when the object is looked at again.
-    async fn failed(&self, mut status: Status, error: ReconcileError) -> Result<Next, kube::Error> {
+    async fn failed(&self, mut status: Status, error: ReconcileError) -> Result<Action, kube::Error> {
         let mut error = error;
         let mut recheck_after = None;
         let error = loop {
             error = match error {
                 ReconcileError::Told { status: own, error } => {
-                    status.fields(own);
+                    status.set_fields(own);
                     *error
                 }
-                ReconcileError::Recheck { after, error } => {
+                ReconcileError::RequeueAfter { after, error } => {
                     recheck_after = Some(after);
                     *error
                 }
@@ -289,7 +289,7 @@ impl<R: Reconcile> Round<'_, R> {
             }
             ReconcileError::Invalid(_)
             | ReconcileError::Told { .. }
-            | ReconcileError::Recheck { .. } => ("Invalid", Standing::Reconciling, self.backoff()),
+            | ReconcileError::RequeueAfter { .. } => ("Invalid", Health::Reconciling, self.backoff()),
             // Looked at again all the same: the change may be made outside, where no watch sees it.
             ReconcileError::Permanent { reason, .. } => {
                 let after = match self.deleting_since {
@@ -297,19 +297,19 @@ impl<R: Reconcile> Round<'_, R> {
                     None => announce::RENEW_AFTER,
                 };
                 let after = recheck_after.map_or(after, |recheck| after.min(recheck));
-                (reason, Standing::Stalled, Next::Failed(after))
+                (reason, Health::Stalled, Action::Backoff(after))
             }
             ReconcileError::Transient { reason, .. } => {
-                (reason, Standing::Reconciling, self.backoff())
+                (reason, Health::Reconciling, self.backoff())
             }
         };
         tracing::warn!(reason, error = message, "the step failed");
-        status.stands(standing, reason, &message);
-        self.write(&mut status).await?;
+        status.set_health(standing, reason, &message);
+        self.write_status(&mut status).await?;
         let note = format!("{reason}: {message}");
-        let announcer = &self.cycle.announcer;
+        let announcer = &self.cycle.recorder;
         announcer
-            .warn(&self.reference, PROCESSING_ERROR, &note)
+            .warning(&self.reference, PROCESSING_ERROR, &note)
             .await;
         Ok(next)
     }
@@ -317,13 +317,13 @@ impl<R: Reconcile> Round<'_, R> {
     /// Whether the object can be used, where its operator leaves that to its children: once they are, as they now
     /// are, all that they are to be.
     fn readiness(&self, desired: &[Value]) -> Readiness {
-        let children = self.journal.now(&self.children);
-        let observation = Observation {
+        let children = self.journal.children_after(&self.children);
+        let observation = Children {
             children: &children,
             is_looked_at: &AtomicBool::default(),
         };
         let mut desired = desired.iter();
-        let waits_for = desired.find_map(|child| observation.waits_for(child));
+        let waits_for = desired.find_map(|child| observation.pending_reason(child));
         if self.deleting_since.is_some() {
             let message = waits_for.unwrap_or("what the object stands for is going".to_owned());
             return Readiness {
@@ -346,10 +346,10 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    fn backoff(&self) -> Next {
+    fn backoff(&self) -> Action {
         let backoffs = &self.cycle.backoffs;
         let is_deleted = self.deleting_since.is_some();
-        Next::Failed(backoffs.after_failure(&self.uid, self.stored.generation, is_deleted))
+        Action::Backoff(backoffs.record_failure(&self.uid, self.stored.generation, is_deleted))
     }
 
     fn forget(&self) {
@@ -358,11 +358,11 @@ impl<R: Reconcile> Round<'_, R> {
 
     fn count(&self, broken: &[Violation]) {
         for violation in broken {
-            let kind = self.cycle.ruleset.kind().to_owned();
+            let kind = self.cycle.validator.kind().to_owned();
             let labels = ViolationLabels {
                 kind,
                 rule: violation.rule.clone(),
-                place: "loop",
+                component: "loop",
             };
             self.cycle.metrics.violations.get_or_create(&labels).inc();
         }

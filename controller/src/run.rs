@@ -7,34 +7,34 @@ use futures::FutureExt;
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
-use shared_validation::{CurrentPolicy, Judge};
+use shared_validation::{PolicyHandle, Validator};
 use tokio::sync::watch;
 
-use crate::announce::Announcer;
+use crate::announce::EventRecorder;
 use crate::backoff::Backoffs;
-use crate::children::{ChildType, Observed};
-use crate::cycle::Cycle;
-use crate::directory::Directory;
+use crate::children::{OwnedType, ChildCache};
+use crate::cycle::Context;
+use crate::directory::ControllerRegistry;
 use crate::metrics::Metrics;
-use crate::pace::Pace;
+use crate::pace::Config;
 use crate::queue::Queue;
-use crate::reconcile::Reconcile;
+use crate::reconcile::Reconciler;
 use crate::sources::{Sources, Stores};
-use crate::stalls::Stalls;
+use crate::stalls::DeletionTimeouts;
 use crate::together::together;
 use crate::worker::Worker;
-use crate::written::Written;
+use crate::written::PendingWrites;
 
 /// The loop of one kind.
-pub struct Loop<R> {
-    pub(crate) cycle: Cycle<R>,
-    directory: Directory,
-    pub(crate) pace: Pace,
+pub struct Controller<R> {
+    pub(crate) context: Context<R>,
+    directory: ControllerRegistry,
+    pub(crate) config: Config,
 }
 
 /// A loop of any kind.
 #[async_trait]
-pub trait Run: Send {
+pub trait Runnable: Send {
     /// Watches and reconciles until `stop` turns true, then finishes the rounds under way.
     ///
     /// # Guarantees
@@ -44,7 +44,7 @@ pub trait Run: Send {
     async fn run(self: Box<Self>, stop: watch::Receiver<bool>);
 }
 
-impl<R: Reconcile> Loop<R> {
+impl<R: Reconciler> Controller<R> {
     /// A loop for the kind of `ruleset`.
     ///
     /// # Panics
@@ -52,58 +52,58 @@ impl<R: Reconcile> Loop<R> {
     /// If the operator declares a type of children twice.
     pub fn new(
         client: Client,
-        ruleset: Arc<dyn Judge>,
+        ruleset: Arc<dyn Validator>,
         reconciler: R,
         metrics: Metrics,
-        policy: CurrentPolicy,
+        policy: PolicyHandle,
     ) -> Self {
-        let resource = resource(&*ruleset);
-        let child_types = reconciler.children();
+        let resource = api_resource(&*ruleset);
+        let child_types = reconciler.owns();
         for (at, type_) in child_types.iter().enumerate() {
-            let is_again = |other: &ChildType| other.is_the_same_as(type_);
+            let is_again = |other: &OwnedType| other.is_same_type_as(type_);
             let twice = child_types[..at].iter().any(is_again);
             assert!(
                 !twice,
                 "{} is declared twice as a type of children",
-                type_.resource().plural
+                type_.api_resource().plural
             );
         }
         let watches = reconciler.watches();
         let is_namespaced = ruleset.crd()["spec"]["scope"] != "Cluster";
         let finalizer = finalizer(&*ruleset, is_namespaced, &reconciler, &child_types);
-        let announcer = Announcer::new(client.clone(), "lockstep");
+        let announcer = EventRecorder::new(client.clone(), "lockstep");
         let backoffs = Backoffs::default();
-        let cycle = Cycle {
+        let cycle = Context {
             client,
             controller: ruleset.kind().to_lowercase(),
             name: ruleset.kind().to_lowercase(),
-            within: None,
+            namespace: None,
             is_namespaced,
             has_status: has_status(&*ruleset),
             resource: resource.clone(),
-            ruleset,
+            validator: ruleset,
             reconciler,
-            child_types,
+            owned_types: child_types,
             watches,
-            children: Observed::default(),
+            children: ChildCache::default(),
             finalizer,
-            stalls: Stalls::default(),
-            written: Written::new(resource.clone()),
-            announcer,
+            deletion_timeouts: DeletionTimeouts::default(),
+            pending_writes: PendingWrites::new(resource.clone()),
+            recorder: announcer,
             backoffs,
             metrics,
             policy,
         };
         Self {
-            cycle,
-            directory: Directory::default(),
-            pace: Pace::default(),
+            context: cycle,
+            directory: ControllerRegistry::default(),
+            config: Config::default(),
         }
     }
 
     /// Enters it into a directory for as long as it runs.
     #[must_use]
-    pub fn listed_in(mut self, directory: &Directory) -> Self {
+    pub fn register_in(mut self, directory: &ControllerRegistry) -> Self {
         self.directory = directory.clone();
         self
     }
@@ -114,43 +114,43 @@ impl<R: Reconcile> Loop<R> {
     ///
     /// If its objects, or some of their children, are in no namespace.
     #[must_use]
-    pub fn within(mut self, namespace: &str) -> Self {
-        let cycle = &mut self.cycle;
-        let types = &cycle.child_types;
+    pub fn namespaced(mut self, namespace: &str) -> Self {
+        let cycle = &mut self.context;
+        let types = &cycle.owned_types;
         assert!(
             cycle.is_namespaced && types.iter().all(|type_| type_.is_namespaced),
             "{} cannot be kept to a namespace: it, or a type of its children, is in none",
-            cycle.ruleset.kind()
+            cycle.validator.kind()
         );
         cycle.name = format!("{}/{namespace}", cycle.controller);
-        cycle.within = Some(namespace.to_owned());
+        cycle.namespace = Some(namespace.to_owned());
         self
     }
 
     /// How many objects it looks at at once, and how soon.
     #[must_use]
-    pub fn pace(mut self, pace: Pace) -> Self {
-        self.pace = pace;
+    pub fn with_config(mut self, pace: Config) -> Self {
+        self.config = pace;
         self
     }
 
     /// What becomes of deletions that do not come to their end.
     #[must_use]
-    pub fn stalls(mut self, stalls: Stalls) -> Self {
-        self.cycle.stalls = stalls;
+    pub fn with_deletion_timeouts(mut self, stalls: DeletionTimeouts) -> Self {
+        self.context.deletion_timeouts = stalls;
         self
     }
 }
 
 /// The kind of a ruleset, as the API server has it.
 #[must_use]
-pub fn resource(ruleset: &dyn Judge) -> ApiResource {
+pub fn api_resource(ruleset: &dyn Validator) -> ApiResource {
     let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
     let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
     ApiResource::from_gvk_with_plural(&gvk, plural.unwrap_or_default())
 }
 
-fn has_status(ruleset: &dyn Judge) -> bool {
+fn has_status(ruleset: &dyn Validator) -> bool {
     let versions = ruleset.crd()["spec"]["versions"].as_array();
     let mut versions = versions.into_iter().flatten();
     versions.any(|version| {
@@ -160,35 +160,35 @@ fn has_status(ruleset: &dyn Judge) -> bool {
 
 /// What keeps an object until what it stands for is gone: the operator's own, or one for the sake of children
 /// that nobody else would let go.
-fn finalizer<R: Reconcile>(
-    ruleset: &dyn Judge,
+fn finalizer<R: Reconciler>(
+    ruleset: &dyn Validator,
     is_namespaced: bool,
     reconciler: &R,
-    child_types: &[ChildType],
+    child_types: &[OwnedType],
 ) -> Option<String> {
     let mut types = child_types.iter();
     let is_needed = types.any(|type_| {
-        type_.is_guarded || type_.is_for_cleanup || (is_namespaced && !type_.is_namespaced)
+        type_.has_finalizer || type_.is_cleanup_job || (is_namespaced && !type_.is_namespaced)
     });
     let own = reconciler.finalizer().map(String::from);
     own.or_else(|| is_needed.then(|| format!("{}/finalizer", ruleset.group())))
 }
 
 #[async_trait]
-impl<R: Reconcile> Run for Loop<R> {
+impl<R: Reconciler> Runnable for Controller<R> {
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
-        let cycle = &self.cycle;
-        let Pace {
-            concurrency,
+        let cycle = &self.context;
+        let Config {
+            max_concurrent_reconciles,
             debounce,
-        } = self.pace;
+        } = self.config;
         let queue = Arc::new(Queue::new(cycle.metrics.queue(&cycle.name), debounce));
-        self.directory.enter(&cycle.name, &queue);
-        cycle.metrics.at_most(&cycle.name, concurrency.get());
-        let _term = Term(&cycle.metrics);
+        self.directory.register(&cycle.name, &queue);
+        cycle.metrics.set_max_concurrent_reconciles(&cycle.name, concurrency.get());
+        let _term = RunGuard(&cycle.metrics);
         let stores = Stores::of(cycle);
         let worker = Worker {
-            cycle,
+            context,
             store: stores.parents.clone(),
             related: &stores.related,
             queue: &queue,
@@ -199,24 +199,24 @@ impl<R: Reconcile> Run for Loop<R> {
             tokio::select! {
                 // An error means that nobody can tell any more.
                 _ = stop.wait_for(|stop| *stop) => {}
-                () = sources.follow() => {}
-                () = sources.bury() => {}
+                () = sources.run() => {}
+                () = sources.collect_orphans() => {}
             }
             sources.close();
         };
-        let workers = (0..concurrency.get()).map(|_| worker.work(complete.clone()).boxed());
+        let workers = (0..concurrency.get()).map(|_| worker.run(complete.clone()).boxed());
         let beside = [until_stopped.boxed(), sources.protect().boxed()];
         together(workers.chain(beside)).await;
     }
 }
 
 /// For as long as this replica works; it may be cut off anywhere.
-struct Term<'a>(&'a Metrics);
+struct RunGuard<'a>(&'a Metrics);
 
-impl Drop for Term<'_> {
+impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
         // Whoever leads next tells how the objects stand.
-        self.0.standing.clear();
+        self.0.violating_objects.clear();
         self.0.terminating.clear();
         self.0.failing.clear();
     }

@@ -11,34 +11,34 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
 use tokio::sync::watch;
 
-use crate::bereaved::Bereaved;
+use crate::bereaved::OrphanCollector;
 use crate::children::CONTROLLER_LABEL;
-use crate::cycle::Cycle;
-use crate::kept::{Key, Store, key_of};
+use crate::cycle::Context;
+use crate::kept::{ObjectKey, Store, key_of};
 use crate::pause;
-use crate::predicate::{Change, generation_or_finalizers};
-use crate::protection::Protection;
+use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
+use crate::protection::InUseProtection;
 use crate::queue::{Priority, Queue};
-use crate::reconcile::Reconcile;
-use crate::referrers::{Referrers, targets};
-use crate::related::Watched;
+use crate::reconcile::Reconciler;
+use crate::referrers::{ReferenceIndex, targets};
+use crate::related::RelatedCache;
 use crate::together::together;
-use crate::watches::{self, Seen, Told};
+use crate::watches::{self, ObjectChange, WatchEvent};
 
 /// Where what the watches bring is kept.
 pub(crate) struct Stores {
     pub(crate) parents: Store,
-    pub(crate) related: Vec<Watched>,
+    pub(crate) related: Vec<RelatedCache>,
 }
 
 impl Stores {
-    pub(crate) fn of<R>(cycle: &Cycle<R>) -> Self {
+    pub(crate) fn of<R>(cycle: &Context<R>) -> Self {
         let parents = Store::default();
         let related = cycle.watches.iter().map(|watch| {
-            if watch.is_on_all_of(&cycle.resource) {
-                Watched::of(&parents)
+            if watch.watches_all_of(&cycle.resource) {
+                RelatedCache::of(&parents)
             } else {
-                Watched::default()
+                RelatedCache::default()
             }
         });
         Self {
@@ -50,30 +50,30 @@ impl Stores {
 
 /// The watches of one kind, and what comes of what they bring.
 pub(crate) struct Sources<'a, R> {
-    cycle: &'a Cycle<R>,
+    cycle: &'a Context<R>,
     stores: &'a Stores,
-    queue: &'a Queue<Key>,
+    queue: &'a Queue<ObjectKey>,
     /// Where an object is, by its UID.
-    keys: Mutex<HashMap<String, Key>>,
-    referrers: Arc<Referrers<Key>>,
+    keys: Mutex<HashMap<String, ObjectKey>>,
+    referrers: Arc<ReferenceIndex<ObjectKey>>,
     /// One for each type that is protected.
-    protections: Vec<Protection<'a, R>>,
+    protections: Vec<InUseProtection<'a, R>>,
     /// How many watches have not yet told all that stands.
     incomplete: watch::Sender<usize>,
 }
 
-impl<'a, R: Reconcile> Sources<'a, R> {
-    pub(crate) fn new(cycle: &'a Cycle<R>, stores: &'a Stores, queue: &'a Queue<Key>) -> Self {
+impl<'a, R: Reconciler> Sources<'a, R> {
+    pub(crate) fn new(cycle: &'a Context<R>, stores: &'a Stores, queue: &'a Queue<ObjectKey>) -> Self {
         let related = cycle.watches.iter();
-        let related = related.filter(|watch| !watch.is_on_all_of(&cycle.resource));
-        let watches = 1 + cycle.child_types.len() + related.count();
-        let referrers = Arc::new(Referrers::default());
+        let related = related.filter(|watch| !watch.watches_all_of(&cycle.resource));
+        let watches = 1 + cycle.owned_types.len() + related.count();
+        let referrers = Arc::new(ReferenceIndex::default());
         Self {
             cycle,
             stores,
             queue,
             keys: Mutex::default(),
-            protections: Protection::all(cycle, &stores.related, &referrers),
+            protections: InUseProtection::all(cycle, &stores.related, &referrers),
             referrers,
             incomplete: watch::channel(watches).0,
         }
@@ -91,15 +91,15 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     }
 
     /// Deletes what has outlived its owner, once all is known that there is, for as long as it is polled.
-    pub(crate) async fn bury(&self) {
-        let bereaved = Bereaved {
+    pub(crate) async fn collect_orphans(&self) {
+        let bereaved = OrphanCollector {
             cycle: self.cycle,
             owners: &self.keys,
         };
         let mut complete = self.complete();
         // An error means that nobody can tell any more.
         if complete.wait_for(|watches| *watches == 0).await.is_ok() {
-            bereaved.delete().await;
+            bereaved.run().await;
         }
     }
 
@@ -112,9 +112,9 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     }
 
     /// Follows every watch. None of them takes another one down.
-    pub(crate) async fn follow(&self) {
+    pub(crate) async fn run(&self) {
         let parents = self.parents(&self.stores.parents).boxed();
-        let children = (0..self.cycle.child_types.len()).map(|type_| self.children(type_).boxed());
+        let children = (0..self.cycle.owned_types.len()).map(|type_| self.children(type_).boxed());
         let related = (0..self.cycle.watches.len()).filter(|at| !self.is_on_parents(*at));
         let related = related.map(|at| self.related(at).boxed());
         together(once(parents).chain(children).chain(related)).await;
@@ -125,28 +125,28 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let resource = &self.cycle.resource;
         let config = watcher::Config::default();
         let events = self.events(resource, &config, false);
-        let told = self.told(resource, |seen| self.saw(seen), || {});
-        watches::follow(events, store, told).await;
+        let told = self.event_handler(resource, |seen| self.on_event(seen), || {});
+        watches::run(events, store, told).await;
     }
 
     /// Their children of one type.
     async fn children(&self, type_: usize) {
-        let resource = self.cycle.child_types[type_].resource();
+        let resource = self.cycle.owned_types[type_].api_resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.cycle.controller);
         let config = watcher::Config::default().labels(&ours);
         let events = self.events(resource, &config, false);
-        let store = Store::like(self.cycle.children.pattern(type_));
-        let told = self.told(
+        let store = Store::with_dictionary(self.cycle.children.dictionary(type_));
+        let told = self.event_handler(
             resource,
-            |seen| self.saw_child(type_, seen),
-            || self.cycle.children.began(type_, &store.all()),
+            |seen| self.on_child_event(type_, seen),
+            || self.cycle.children.initialize(type_, &store.all()),
         );
         let keep = |child: &DynamicObject| {
             // What a round has written is not kept a second time.
-            let written = self.cycle.children.kept(type_, child);
-            written.unwrap_or_else(|| store.keep(child))
+            let written = self.cycle.children.get(type_, child);
+            written.unwrap_or_else(|| store.compress(child))
         };
-        watches::follow_keeping(events, &store, keep, told).await;
+        watches::run_with_store(events, &store, keep, told).await;
     }
 
     /// What they depend on, of one type.
@@ -154,13 +154,13 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         let watch = &self.cycle.watches[at];
         let resource = &watch.resource;
         let events = self.events(resource, &watch.config, watch.is_metadata_only);
-        let told = self.told(resource, |seen| self.saw_related(at, seen), || {});
-        watches::follow(events, &self.stores.related[at].store, told).await;
+        let told = self.event_handler(resource, |seen| self.on_related_event(at, seen), || {});
+        watches::run(events, &self.stores.related[at].store, told).await;
     }
 
     /// Whether a watch brings the objects that are reconciled: they are not watched twice.
     fn is_on_parents(&self, at: usize) -> bool {
-        self.cycle.watches[at].is_on_all_of(&self.cycle.resource)
+        self.cycle.watches[at].watches_all_of(&self.cycle.resource)
     }
 
     fn events(
@@ -169,7 +169,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         config: &watcher::Config,
         is_metadata_only: bool,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<R> {
-        let namespace = self.cycle.within.as_deref();
+        let namespace = self.cycle.namespace.as_deref();
         watches::events(
             &self.cycle.client,
             resource,
@@ -180,39 +180,39 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     }
 
     /// Does what is the same for every watch.
-    fn told(
+    fn event_handler(
         &self,
         resource: &ApiResource,
-        saw: impl Fn(&Seen<'_>),
+        saw: impl Fn(&ObjectChange<'_>),
         complete: impl Fn(),
-    ) -> impl FnMut(Told<'_>) {
+    ) -> impl FnMut(WatchEvent<'_>) {
         let name = watches::name(resource);
         let state = self.cycle.metrics.watch(&self.cycle.name, &name);
         let mut is_complete = false;
         move |news| match news {
-            Told::Seen(seen) => {
-                state.is_up();
+            WatchEvent::Changed(seen) => {
+                state.set_up();
                 saw(&seen);
             }
-            Told::Complete => {
-                state.is_up();
+            WatchEvent::Initialized => {
+                state.set_up();
                 complete();
                 if !std::mem::replace(&mut is_complete, true) {
                     self.incomplete.send_modify(|watches| *watches -= 1);
                 }
             }
-            Told::Failed(error) => {
+            WatchEvent::Failed(error) => {
                 let reason = watches::reason(error, resource);
                 let controller = &self.cycle.name;
                 tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; trying again");
-                state.is_down(reason);
+                state.set_down(reason);
             }
         }
     }
 
     /// An object has changed: a round for it, if the change is worth one.
-    fn saw(&self, seen: &Seen<'_>) {
-        let Change { before, after } = seen.change;
+    fn on_event(&self, seen: &ObjectChange<'_>) {
+        let UpdateEvent { before, after } = seen.change;
         if let Some(before) = before
             && after.is_none_or(|after| after.metadata.uid != before.metadata.uid)
         {
@@ -220,15 +220,15 @@ impl<'a, R: Reconcile> Sources<'a, R> {
                 .forget(before.metadata.uid.as_deref().unwrap_or_default());
         }
         if let Some(after) = after {
-            self.cycle.written.or_later(Arc::clone(after));
+            self.cycle.pending_writes.resolve_and_prune(Arc::clone(after));
         }
-        self.note(&seen.change);
+        self.update_indexes(&seen.change);
         for at in (0..self.cycle.watches.len()).filter(|at| self.is_on_parents(*at)) {
-            self.saw_related(at, seen);
+            self.on_related_event(at, seen);
         }
         // Without our own status writes.
         let is_worth_a_round =
-            generation_or_finalizers(&seen.change) || pause::begins_or_ends(&seen.change);
+            generation_or_finalizers_changed(&seen.change) || pause::pause_changed(&seen.change);
         let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
             return;
         };
@@ -240,21 +240,21 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     }
 
     /// Something has changed that others depend on: a round for each of them.
-    fn saw_related(&self, at: usize, seen: &Seen<'_>) {
+    fn on_related_event(&self, at: usize, seen: &ObjectChange<'_>) {
         let watch = &self.cycle.watches[at];
-        let retold = self.stores.related[at].saw(watch, &seen.change);
+        let retold = self.stores.related[at].on_change(watch, &seen.change);
         if let Some(protection) = self.protection(at) {
-            protection.saw(&seen.change);
+            protection.on_event(&seen.change);
         }
-        if watch.is_worth_a_round(&seen.change) {
-            for key in self.referrers.of(at, &seen.change, retold) {
+        if watch.passes_filter(&seen.change) {
+            for key in self.referrers.referrers_of(at, &seen.change, retold) {
                 self.queue.add(key, priority(seen), Duration::ZERO);
             }
         }
     }
 
     /// Takes note of where an object is and what it refers to.
-    fn note(&self, change: &Change<'_, DynamicObject>) {
+    fn update_indexes(&self, change: &UpdateEvent<'_, DynamicObject>) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(uid) = change.before.and_then(|before| before.uid()) {
             keys.remove(&uid);
@@ -273,7 +273,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         }
         let key = key_of(object);
         let now = match change.after {
-            Some(after) if !self.is_done_with(after) => {
+            Some(after) if !self.is_processed(after) => {
                 let namespace = after.namespace().unwrap_or_default();
                 let value = serde_json::to_value(&**after).unwrap_or_default();
                 targets(&self.cycle.watches, &namespace, &value)
@@ -281,34 +281,34 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             _ => Some(BTreeSet::new()),
         };
         let Some(now) = now else {
-            return self.referrers.set_unclear(&key);
+            return self.referrers.set_unknown(&key);
         };
-        let were_unclear = self.referrers.are_unclear();
+        let were_unclear = self.referrers.has_unknown();
         for (at, namespace, reference) in self.referrers.set(&key, now) {
             if let Some(protection) = self.protection(at) {
-                protection.is_touched(&namespace, &reference);
+                protection.on_reference_changed(&namespace, &reference);
             }
         }
-        if were_unclear && !self.referrers.are_unclear() {
-            self.protections.iter().for_each(Protection::look_again);
+        if were_unclear && !self.referrers.has_unknown() {
+            self.protections.iter().for_each(InUseProtection::enqueue_all);
         }
     }
 
     /// Whether an object is being deleted, and only others have something left to do for that.
-    fn is_done_with(&self, object: &DynamicObject) -> bool {
+    fn is_processed(&self, object: &DynamicObject) -> bool {
         let finalizer = self.cycle.finalizer.as_ref();
         object.metadata.deletion_timestamp.is_some()
             && finalizer.is_none_or(|finalizer| !object.finalizers().contains(finalizer))
     }
 
     /// What protects the objects that a watch brings, if anything does.
-    fn protection(&self, at: usize) -> Option<&Protection<'a, R>> {
-        self.protections.iter().find(|it| it.is_about(at))
+    fn protection(&self, at: usize) -> Option<&InUseProtection<'a, R>> {
+        self.protections.iter().find(|it| it.is_on_watch(at))
     }
 
     /// A child has changed: a round for whose it is.
-    fn saw_child(&self, type_: usize, seen: &Seen<'_>) {
-        let owners = self.cycle.children.saw(type_, seen);
+    fn on_child_event(&self, type_: usize, seen: &ObjectChange<'_>) {
+        let owners = self.cycle.children.on_change(type_, seen);
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         // One that is not known yet gets its round when it comes.
         for key in owners.iter().filter_map(|owner| keys.get(owner)) {
@@ -318,10 +318,10 @@ impl<'a, R: Reconcile> Sources<'a, R> {
 }
 
 /// What somebody changes goes before what stood already.
-fn priority(seen: &Seen<'_>) -> Priority {
-    if seen.is_news {
-        Priority::Change
+fn priority(seen: &ObjectChange<'_>) -> Priority {
+    if seen.is_new {
+        Priority::Event
     } else {
-        Priority::Start
+        Priority::Initial
     }
 }

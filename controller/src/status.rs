@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
-use shared_validation::Accepted;
+use shared_validation::LastValidated;
 
 use crate::{conditions, merge_patch};
 
@@ -17,7 +17,7 @@ const STALLED: &str = "Stalled";
 
 /// How far an object has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Health {
     /// What it stands for can be used.
     Ready,
     /// It goes on by itself.
@@ -42,7 +42,7 @@ pub(crate) struct Status {
 impl Status {
     /// The status of an object as it stands. One that is no object counts as empty, and one that is no
     /// subresource is its author's: it is never written.
-    pub(crate) fn of(object: &Value, is_subresource: bool) -> Self {
+    pub(crate) fn from_object(object: &Value, is_subresource: bool) -> Self {
         let before = object
             .get("status")
             .filter(|status| status.is_object())
@@ -50,7 +50,7 @@ impl Status {
             .unwrap_or_else(|| json!({}));
         let metadata = &object["metadata"];
         let mut after = before.clone();
-        conditions::tidy(&mut after);
+        conditions::normalize(&mut after);
         Self {
             after,
             before,
@@ -63,7 +63,7 @@ impl Status {
         }
     }
 
-    pub(crate) fn condition(&mut self, type_: &str, holds: bool, reason: &str, message: &str) {
+    pub(crate) fn set_condition(&mut self, type_: &str, holds: bool, reason: &str, message: &str) {
         conditions::set(
             &mut self.after,
             type_,
@@ -77,26 +77,26 @@ impl Status {
 
     /// Whether the object can be used, and what comes of it if not: `Reconciling` and `Stalled` are there only
     /// while they hold, as kstatus reads them.
-    pub(crate) fn stands(&mut self, standing: Standing, reason: &str, message: &str) {
-        self.condition(READY, standing == Standing::Ready, reason, message);
+    pub(crate) fn set_health(&mut self, standing: Health, reason: &str, message: &str) {
+        self.set_condition(READY, standing == Health::Ready, reason, message);
         for (type_, when) in [
-            (RECONCILING, Standing::Reconciling),
-            (STALLED, Standing::Stalled),
+            (RECONCILING, Health::Reconciling),
+            (STALLED, Health::Stalled),
         ] {
             if standing == when {
-                self.condition(type_, true, reason, message);
+                self.set_condition(type_, true, reason, message);
             } else {
-                self.no_condition(type_);
+                self.remove_condition(type_);
             }
         }
     }
 
-    pub(crate) fn no_condition(&mut self, type_: &str) {
+    pub(crate) fn remove_condition(&mut self, type_: &str) {
         conditions::remove(&mut self.after, type_);
     }
 
     /// Sets the operator's own fields; a null removes one.
-    pub(crate) fn fields(&mut self, fields: Map<String, Value>) {
+    pub(crate) fn set_fields(&mut self, fields: Map<String, Value>) {
         let Some(status) = self.after.as_object_mut() else {
             return;
         };
@@ -121,13 +121,13 @@ impl Status {
         fields
     }
 
-    pub(crate) fn accept(&mut self, accepted: &Accepted) {
+    pub(crate) fn set_last_validated(&mut self, accepted: &LastValidated) {
         self.after["accepted"] = serde_json::to_value(accepted).expect("accepted values are JSON");
     }
 
     /// Whether what a later round must know, should this process die, is not written yet: the accepted
     /// values and any field that is new.
-    pub(crate) fn memory_differs(&self) -> bool {
+    pub(crate) fn last_validated_changed(&self) -> bool {
         let values = |status: &Value| {
             let values = status.pointer("/accepted/values").cloned();
             values.filter(|values| *values != json!({}))
@@ -184,17 +184,17 @@ impl Status {
     }
 
     /// Whether there is nothing to write yet.
-    pub(crate) fn is_as_stored(&self) -> bool {
+    pub(crate) fn is_unchanged(&self) -> bool {
         self.before == self.after
     }
 
     /// Whether a condition holds and what it says, if it tells of the object as it is.
-    pub(crate) fn is_told(&self, type_: &str) -> Option<(bool, &str)> {
-        conditions::told(&self.before, type_, self.generation)
+    pub(crate) fn condition_of_this_generation(&self, type_: &str) -> Option<(bool, &str)> {
+        conditions::get(&self.before, type_, self.generation)
     }
 
     /// Whether a condition stood as it is said to when the object was last read or written.
-    pub(crate) fn stood(&self, type_: &str, holds: bool) -> bool {
-        conditions::stands(&self.before, type_, holds)
+    pub(crate) fn had_condition(&self, type_: &str, holds: bool) -> bool {
+        conditions::has_status(&self.before, type_, holds)
     }
 }

@@ -6,17 +6,17 @@ use kube::runtime::watcher::Event;
 use serde_json::{Map, Value};
 
 use crate::children::CONTROLLER_LABEL;
-use crate::cycle::Next;
+use crate::cycle::Action;
 use crate::kept::Store;
 use crate::objects;
 use crate::queue::Queue;
-use crate::reconcile::Reconcile;
-use crate::related::Watched;
-use crate::run::Loop;
-use crate::watches::{self, Told};
+use crate::reconcile::Reconciler;
+use crate::related::RelatedCache;
+use crate::run::Controller;
+use crate::watches::{self, WatchEvent};
 use crate::worker::Worker;
 
-impl<R: Reconcile> Loop<R> {
+impl<R: Reconciler> Controller<R> {
     /// Runs one round for an object, on what the API server has at this moment. Nothing is watched, and nothing
     /// follows: for tests that go through what an operator does, one round after the other. None where there is
     /// no such object.
@@ -24,27 +24,27 @@ impl<R: Reconcile> Loop<R> {
     /// # Errors
     ///
     /// The API server does not tell what there is. What goes wrong in the round itself is [`Next::Failed`].
-    pub async fn step(
+    pub async fn reconcile_once(
         &self,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<Next>, kube::Error> {
-        let cycle = &self.cycle;
+    ) -> Result<Option<Action>, kube::Error> {
+        let cycle = &self.context;
         let Some(mut object) = cycle.api(namespace).get_opt(name).await? else {
             return Ok(None);
         };
-        objects::tidy(&mut object, &cycle.resource);
-        for (type_, children) in cycle.child_types.iter().enumerate() {
+        objects::set_type_meta(&mut object, &cycle.resource);
+        for (type_, children) in cycle.owned_types.iter().enumerate() {
             let ours = format!("{CONTROLLER_LABEL}={}", cycle.controller);
             let params = ListParams::default().labels(&ours);
-            let all = self.list(children.resource(), &params).await?;
-            let store = Store::like(cycle.children.pattern(type_));
-            let told = |told: Told<'_>| match told {
-                Told::Seen(seen) => drop(cycle.children.saw(type_, &seen)),
-                Told::Complete => cycle.children.began(type_, &store.all()),
-                Told::Failed(_) => {}
+            let all = self.list(children.api_resource(), &params).await?;
+            let store = Store::with_dictionary(cycle.children.dictionary(type_));
+            let told = |told: WatchEvent<'_>| match told {
+                WatchEvent::Changed(seen) => drop(cycle.children.on_change(type_, &seen)),
+                WatchEvent::Initialized => cycle.children.initialize(type_, &store.all()),
+                WatchEvent::Failed(_) => {}
             };
-            brings(all, &store, told).await;
+            deliver(all, &store, told).await;
         }
         let mut related = Vec::new();
         for watch in &cycle.watches {
@@ -59,20 +59,20 @@ impl<R: Reconcile> Loop<R> {
                     object.data = Value::Object(Map::new());
                 }
             }
-            let watched = Watched::default();
-            let told = |told: Told<'_>| {
-                if let Told::Seen(seen) = told {
-                    drop(watched.saw(watch, &seen.change));
+            let watched = RelatedCache::default();
+            let told = |told: WatchEvent<'_>| {
+                if let WatchEvent::Changed(seen) = told {
+                    drop(watched.on_change(watch, &seen.change));
                 }
             };
-            brings(all, &watched.store, told).await;
+            deliver(all, &watched.store, told).await;
             related.push(watched);
         }
         let worker = Worker {
-            cycle,
+            context: cycle,
             store: Store::default(),
             related: &related,
-            queue: &Queue::new(cycle.metrics.queue(&cycle.name), self.pace.debounce),
+            queue: &Queue::new(cycle.metrics.queue(&cycle.name), self.config.debounce),
         };
         Ok(Some(worker.reconcile(&object).await))
     }
@@ -82,22 +82,22 @@ impl<R: Reconcile> Loop<R> {
         resource: &ApiResource,
         params: &ListParams,
     ) -> Result<Vec<DynamicObject>, kube::Error> {
-        let namespace = self.cycle.within.as_deref();
-        let api = objects::api::<DynamicObject>(&self.cycle.client, resource, namespace);
+        let namespace = self.context.namespace.as_deref();
+        let api = objects::api::<DynamicObject>(&self.context.client, resource, namespace);
         let mut all = api.list(params).await?.items;
         for object in &mut all {
-            objects::tidy(object, resource);
+            objects::set_type_meta(object, resource);
         }
         Ok(all)
     }
 }
 
 /// As a watch does that has just begun.
-async fn brings(all: Vec<DynamicObject>, store: &Store, told: impl FnMut(Told<'_>)) {
+async fn deliver(all: Vec<DynamicObject>, store: &Store, told: impl FnMut(WatchEvent<'_>)) {
     let all = all.into_iter().map(Event::InitApply);
     let events = [Event::Init]
         .into_iter()
         .chain(all)
         .chain([Event::InitDone]);
-    watches::follow(stream::iter(events.map(Ok)), store, told).await;
+    watches::run(stream::iter(events.map(Ok)), store, told).await;
 }

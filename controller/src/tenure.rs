@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// An operator asks it before each write to another system. A call that is sent just before the lease expires
 /// could be carried out beside those of the next leader.
 #[derive(Clone, Debug)]
-pub struct Tenure {
+pub struct Leadership {
     ends: Arc<Mutex<Ends>>,
 }
 
@@ -25,9 +25,9 @@ enum Ends {
     At(Instant),
 }
 
-impl Tenure {
+impl Leadership {
     /// One that does not end: where there is no election.
-    pub fn unlimited() -> Self {
+    pub fn always() -> Self {
         Self::from(Ends::Never)
     }
 
@@ -37,7 +37,7 @@ impl Tenure {
     }
 
     /// Whether a call that ends after this time at the latest ends within it.
-    pub fn has_room_for(&self, call: Duration) -> bool {
+    pub fn outlasts(&self, call: Duration) -> bool {
         match *self.ends() {
             Ends::Never => true,
             Ends::Before => false,
@@ -45,11 +45,11 @@ impl Tenure {
         }
     }
 
-    pub(crate) fn lasts_until(&self, end: Instant) {
+    pub(crate) fn extend_until(&self, end: Instant) {
         *self.ends() = Ends::At(end);
     }
 
-    pub(crate) fn is_over(&self) {
+    pub(crate) fn end(&self) {
         *self.ends() = Ends::Before;
     }
 
@@ -58,7 +58,7 @@ impl Tenure {
     }
 }
 
-impl From<Ends> for Tenure {
+impl From<Ends> for Leadership {
     fn from(ends: Ends) -> Self {
         Self {
             ends: Arc::new(Mutex::new(ends)),
@@ -73,16 +73,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_begins_only_if_it_ends_before_the_lease() {
         let call = Duration::from_secs(10);
-        let tenure = Tenure::pending();
-        assert!(!tenure.has_room_for(call));
-        tenure.lasts_until(Instant::now() + Duration::from_secs(15));
-        assert!(tenure.has_room_for(call));
+        let tenure = Leadership::pending();
+        assert!(!tenure.outlasts(call));
+        tenure.extend_until(Instant::now() + Duration::from_secs(15));
+        assert!(tenure.outlasts(call));
         tokio::time::advance(Duration::from_secs(5)).await;
-        assert!(!tenure.has_room_for(call));
-        tenure.lasts_until(Instant::now() + Duration::from_secs(15));
-        assert!(tenure.has_room_for(call));
-        tenure.is_over();
-        assert!(!tenure.has_room_for(Duration::ZERO));
-        assert!(Tenure::unlimited().has_room_for(call));
+        assert!(!tenure.outlasts(call));
+        tenure.extend_until(Instant::now() + Duration::from_secs(15));
+        assert!(tenure.outlasts(call));
+        tenure.end();
+        assert!(!tenure.outlasts(Duration::ZERO));
+        assert!(Leadership::always().outlasts(call));
     }
 }

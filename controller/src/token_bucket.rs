@@ -16,9 +16,9 @@ use tower::{Layer, Service};
 /// An operator asks it before each call to another system. As a layer of a client it stands before each of the
 /// client's calls. Whoever renews a lease must not wait behind others: it has a client of its own.
 #[derive(Clone, Debug)]
-pub struct TokenBucket(Option<Arc<DefaultDirectRateLimiter>>);
+pub struct RateLimiter(Option<Arc<DefaultDirectRateLimiter>>);
 
-impl TokenBucket {
+impl RateLimiter {
     /// One that fills at a rate, up to a number of tokens that can be taken at once.
     pub fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let quota = Quota::per_second(per_second).allow_burst(burst);
@@ -31,18 +31,18 @@ impl TokenBucket {
     }
 
     /// Takes a token, once there is one.
-    pub async fn take(&self) {
+    pub async fn acquire(&self) {
         if let Some(limiter) = &self.0 {
             limiter.until_ready().await;
         }
     }
 }
 
-impl<S> Layer<S> for TokenBucket {
-    type Service = Paced<S>;
+impl<S> Layer<S> for RateLimiter {
+    type Service = RateLimited<S>;
 
-    fn layer(&self, inner: S) -> Paced<S> {
-        Paced {
+    fn layer(&self, inner: S) -> RateLimited<S> {
+        RateLimited {
             inner,
             bucket: self.clone(),
             token: Token::Missing,
@@ -51,9 +51,9 @@ impl<S> Layer<S> for TokenBucket {
 }
 
 /// A service whose calls take a token each.
-pub struct Paced<S> {
+pub struct RateLimited<S> {
     inner: S,
-    bucket: TokenBucket,
+    bucket: RateLimiter,
     token: Token,
 }
 
@@ -64,7 +64,7 @@ enum Token {
     Taken,
 }
 
-impl<S: Service<R>, R> Service<R> for Paced<S> {
+impl<S: Service<R>, R> Service<R> for RateLimited<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
@@ -93,9 +93,9 @@ mod tests {
 
     use super::*;
 
-    fn of(per_second: u32, burst: u32) -> TokenBucket {
+    fn of(per_second: u32, burst: u32) -> RateLimiter {
         let count = |count| NonZeroU32::new(count).expect("not zero");
-        TokenBucket::new(count(per_second), count(burst))
+        RateLimiter::new(count(per_second), count(burst))
     }
 
     #[tokio::test]
@@ -111,7 +111,7 @@ mod tests {
         let often = of(1_000, 1);
         often.take().await;
         often.take().await;
-        let unlimited = TokenBucket::unlimited();
+        let unlimited = RateLimiter::unlimited();
         for _ in 0..10_000 {
             assert_eq!(unlimited.take().now_or_never(), Some(()));
         }

@@ -8,23 +8,23 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 
-use crate::filed::Filed;
-use crate::predicate::Change;
+use crate::filed::IndexEntry;
+use crate::predicate::UpdateEvent;
 
 /// What an object says of others that it depends on, in its own namespace if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reference {
     /// The one of this name: there is none of it, or one.
-    Named(String),
+    Name(String),
     /// Those that carry this label: none, one, or many.
-    Labelled(String, String),
+    Label(String, String),
     /// Those that their watch [finds under this key](Watch::keyed), in whatever namespace.
-    Keyed(String),
+    IndexKey(String),
 }
 
 type References = Arc<dyn Fn(&Value) -> Vec<Reference> + Send + Sync>;
-type Keys = Arc<dyn Fn(&Value) -> Filed + Send + Sync>;
-type Predicate = Arc<dyn Fn(&Change<'_, DynamicObject>) -> bool + Send + Sync>;
+type Keys = Arc<dyn Fn(&Value) -> IndexEntry + Send + Sync>;
+type Predicate = Arc<dyn Fn(&UpdateEvent<'_, DynamicObject>) -> bool + Send + Sync>;
 
 /// What a watch has to do with what it watches.
 const LOOKS: &[&str] = &["list", "watch"];
@@ -52,7 +52,7 @@ pub struct Watch {
 
 impl Watch {
     /// A watch on a type. `references` says of an object, as stored, which others of this type it depends on.
-    pub fn on<T: Resource<DynamicType = ()>>(
+    pub fn new<T: Resource<DynamicType = ()>>(
         references: impl Fn(&Value) -> Vec<Reference> + Send + Sync + 'static,
     ) -> Self {
         Self::dynamic(ApiResource::erase::<T>(&()), references)
@@ -76,14 +76,14 @@ impl Watch {
 
     /// Only objects with these labels, as in `kubectl get --selector`.
     #[must_use]
-    pub fn labels(mut self, selector: &str) -> Self {
+    pub fn label_selector(mut self, selector: &str) -> Self {
         self.config = self.config.labels(selector);
         self
     }
 
     /// Only objects with these fields, as in `kubectl get --field-selector`.
     #[must_use]
-    pub fn fields(mut self, selector: &str) -> Self {
+    pub fn field_selector(mut self, selector: &str) -> Self {
         self.config = self.config.fields(selector);
         self
     }
@@ -99,7 +99,7 @@ impl Watch {
     /// left to do that did: with a finalizer, `KIND.GROUP/in-use`, of the kind that refers to it. What selectors
     /// leave out is not kept, and is let go when it comes to that; select by what does not change.
     #[must_use]
-    pub fn protected(mut self) -> Self {
+    pub fn with_in_use_protection(mut self) -> Self {
         self.is_protected = true;
         self
     }
@@ -109,29 +109,29 @@ impl Watch {
     /// needed. Whoever refers to a key has a round when this, or who is found there, is not as it was. An object may
     /// well refer to a key that it is found under itself.
     #[must_use]
-    pub fn keyed<T: PartialEq + Send + Sync + 'static>(
+    pub fn index_by<T: PartialEq + Send + Sync + 'static>(
         mut self,
         keys: impl Fn(&Value) -> (Vec<String>, T) + Send + Sync + 'static,
     ) -> Self {
         self.keys = Some(Arc::new(move |object| {
             let (keys, told) = keys(object);
-            Filed::under(keys, told)
+            IndexEntry::new(keys, told)
         }));
         self
     }
 
     /// Only changes that are worth a round. Given twice, a change must pass both.
     #[must_use]
-    pub fn when(
+    pub fn filter(
         mut self,
-        predicate: impl Fn(&Change<'_, DynamicObject>) -> bool + Send + Sync + 'static,
+        predicate: impl Fn(&UpdateEvent<'_, DynamicObject>) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.predicates.push(Arc::new(predicate));
         self
     }
 
     /// What the loop may have to do with them, as an RBAC rule.
-    pub fn access(&self) -> Value {
+    pub fn rbac_rule(&self) -> Value {
         json!({
             "apiGroups": [self.resource.group],
             "resources": [self.resource.plural],
@@ -140,7 +140,7 @@ impl Watch {
     }
 
     /// Where a predicate panics, every change is worth one.
-    pub(crate) fn is_worth_a_round(&self, change: &Change<'_, DynamicObject>) -> bool {
+    pub(crate) fn passes_filter(&self, change: &UpdateEvent<'_, DynamicObject>) -> bool {
         let pass = || self.predicates.iter().all(|predicate| predicate(change));
         catch_unwind(AssertUnwindSafe(pass)).unwrap_or_else(|_| {
             tracing::error!(
@@ -162,12 +162,12 @@ impl Watch {
         references.ok()
     }
 
-    pub(crate) fn is_keyed(&self) -> bool {
+    pub(crate) fn is_indexed(&self) -> bool {
         self.keys.is_some()
     }
 
     /// Whether it brings the very objects of a type that somebody watches who leaves nothing out.
-    pub(crate) fn is_on_all_of(&self, resource: &ApiResource) -> bool {
+    pub(crate) fn watches_all_of(&self, resource: &ApiResource) -> bool {
         self.resource == *resource
             && !self.is_metadata_only
             && self.config == watcher::Config::default()
@@ -175,7 +175,7 @@ impl Watch {
 
     /// What an object is found under, with what is told of it there. None where the watch finds nothing so, or the
     /// author's function panics.
-    pub(crate) fn files(&self, object: &DynamicObject) -> Option<Filed> {
+    pub(crate) fn index_entry(&self, object: &DynamicObject) -> Option<IndexEntry> {
         let keys = self.keys.as_ref()?;
         let value = serde_json::to_value(object).unwrap_or_default();
         let filed = catch_unwind(AssertUnwindSafe(|| keys(&value)));

@@ -13,9 +13,9 @@ use kube::runtime::watcher;
 use kube::runtime::watcher::{Error, Event};
 use serde_json::{Map, Value};
 
-use crate::kept::{Kept, Objects, Store, key_of};
+use crate::kept::{CompressedObject, Objects, Store, key_of};
 use crate::objects;
-use crate::predicate::Change;
+use crate::predicate::UpdateEvent;
 
 /// Everything that happens to the objects of a kind, in a namespace or in all.
 ///
@@ -32,7 +32,7 @@ pub(crate) fn events(
     let begin = |config: watcher::Config| {
         if is_metadata_only {
             let events = watcher(metadata.clone(), config).default_backoff();
-            events.map_ok(whole).boxed()
+            events.map_ok(from_partial).boxed()
         } else {
             watcher(all.clone(), config).default_backoff().boxed()
         }
@@ -43,7 +43,7 @@ pub(crate) fn events(
     let resource = resource.clone();
     streamed
         .chain(listed)
-        .modify(move |object| objects::tidy(object, &resource))
+        .modify(move |object| objects::set_type_meta(object, &resource))
 }
 
 /// Whether an API server does not stream what stands at the start.
@@ -56,7 +56,7 @@ fn is_unknown(error: &Error) -> bool {
 }
 
 /// Metadata as an object that has nothing else.
-fn whole(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject> {
+fn from_partial(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject> {
     let whole = |object: PartialObjectMeta<DynamicObject>| DynamicObject {
         types: None,
         metadata: object.metadata,
@@ -95,34 +95,34 @@ pub(crate) fn reason(error: &Error, resource: &ApiResource) -> String {
 }
 
 /// What a watch has to tell.
-pub(crate) enum Told<'a> {
+pub(crate) enum WatchEvent<'a> {
     /// Something has happened to an object.
-    Seen(Seen<'a>),
+    Changed(ObjectChange<'a>),
     /// All that stands has been told.
-    Complete,
+    Initialized,
     /// The watch has broken off, or could not begin, and is begun again.
     Failed(&'a Error),
 }
 
 /// What happened, and whether it is news: what stands when the watch begins is not.
-pub(crate) struct Seen<'a> {
-    pub(crate) change: Change<'a, DynamicObject>,
+pub(crate) struct ObjectChange<'a> {
+    pub(crate) change: UpdateEvent<'a, DynamicObject>,
     /// As it is kept now.
-    pub(crate) kept: Option<&'a Arc<Kept>>,
-    pub(crate) is_news: bool,
+    pub(crate) stored: Option<&'a Arc<CompressedObject>>,
+    pub(crate) is_new: bool,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ObjectChange<'a> {
     fn of(
         before: Option<&'a Arc<DynamicObject>>,
         after: Option<&'a Arc<DynamicObject>>,
-        kept: Option<&'a Arc<Kept>>,
+        kept: Option<&'a Arc<CompressedObject>>,
         is_news: bool,
     ) -> Self {
         Self {
-            change: Change { before, after },
-            kept,
-            is_news,
+            change: UpdateEvent { before, after },
+            stored: kept,
+            is_new: is_news,
         }
     }
 }
@@ -133,20 +133,20 @@ impl<'a> Seen<'a> {
 ///
 /// A change is told however it came about: before our eyes, or while the watch was interrupted. What is
 /// told of such a time is what has become of each object, and not what happened to it on the way.
-pub(crate) async fn follow(
+pub(crate) async fn run(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
-    tell: impl FnMut(Told<'_>),
+    tell: impl FnMut(WatchEvent<'_>),
 ) {
-    follow_keeping(events, store, |object| store.keep(object), tell).await;
+    run_with_store(events, store, |object| store.compress(object), tell).await;
 }
 
 /// The same, where an object may be kept already by somebody else.
-pub(crate) async fn follow_keeping(
+pub(crate) async fn run_with_store(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
-    keep: impl Fn(&DynamicObject) -> Arc<Kept>,
-    mut tell: impl FnMut(Told<'_>),
+    keep: impl Fn(&DynamicObject) -> Arc<CompressedObject>,
+    mut tell: impl FnMut(WatchEvent<'_>),
 ) {
     let mut is_first = true;
     // All that stands, while the watch tells it.
@@ -154,7 +154,7 @@ pub(crate) async fn follow_keeping(
     let mut events = pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            Err(error) => tell(Told::Failed(&error)),
+            Err(error) => tell(WatchEvent::Failed(&error)),
             Ok(Event::Apply(object)) => {
                 let kept = keep(&object);
                 put(store, object, &kept, true, &mut tell);
@@ -163,14 +163,14 @@ pub(crate) async fn follow_keeping(
                 store.remove(&key_of(&object));
                 // As it was in the end.
                 let before = Arc::new(object);
-                tell(Told::Seen(Seen::of(Some(&before), None, None, true)));
+                tell(WatchEvent::Changed(ObjectChange::of(Some(&before), None, None, true)));
             }
             Ok(Event::Init) => standing.clear(),
             Ok(Event::InitApply(object)) => {
                 let key = key_of(&object);
                 let kept = keep(&object);
                 // What is as it was is not kept a second time beside who has it.
-                let there = store.get(&key).filter(|there| there.is_same_as(&kept));
+                let there = store.get(&key).filter(|there| there.has_same_content_as(&kept));
                 let kept = there.unwrap_or(kept);
                 standing.insert(key, Arc::clone(&kept));
                 if is_first {
@@ -181,8 +181,8 @@ pub(crate) async fn follow_keeping(
             Ok(Event::InitDone) => {
                 let before = store.replace(std::mem::take(&mut standing));
                 let is_news = !std::mem::take(&mut is_first);
-                tell_differences(store, &before, is_news, &mut tell);
-                tell(Told::Complete);
+                emit_diff_after_relist(store, &before, is_news, &mut tell);
+                tell(WatchEvent::Initialized);
             }
         }
     }
@@ -192,23 +192,23 @@ pub(crate) async fn follow_keeping(
 fn put(
     store: &Store,
     object: DynamicObject,
-    kept: &Arc<Kept>,
+    kept: &Arc<CompressedObject>,
     is_news: bool,
-    tell: &mut impl FnMut(Told<'_>),
+    tell: &mut impl FnMut(WatchEvent<'_>),
 ) {
     let before = store.put(key_of(&object), Arc::clone(kept));
-    let before = before.map(|before| Arc::new(before.open()));
+    let before = before.map(|before| Arc::new(before.decompress()));
     let after = Arc::new(object);
-    let seen = Seen::of(before.as_ref(), Some(&after), Some(kept), is_news);
-    tell(Told::Seen(seen));
+    let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(kept), is_news);
+    tell(WatchEvent::Changed(seen));
 }
 
 /// Tells what has become of each object since others were there, besides what has been told.
-fn tell_differences(
+fn emit_diff_after_relist(
     store: &Store,
     before: &Objects,
     is_news: bool,
-    tell: &mut impl FnMut(Told<'_>),
+    tell: &mut impl FnMut(WatchEvent<'_>),
 ) {
     for key in store.keys() {
         let Some(kept) = store.get(&key) else {
@@ -219,15 +219,15 @@ fn tell_differences(
         if before.is_some_and(|before| Arc::ptr_eq(before, &kept)) {
             continue;
         }
-        let before = before.map(|before| Arc::new(before.open()));
-        let after = Arc::new(kept.open());
-        let seen = Seen::of(before.as_ref(), Some(&after), Some(&kept), is_news);
-        tell(Told::Seen(seen));
+        let before = before.map(|before| Arc::new(before.decompress()));
+        let after = Arc::new(kept.decompress());
+        let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(&kept), is_news);
+        tell(WatchEvent::Changed(seen));
     }
     for (_, gone) in before.iter().filter(|(key, _)| store.get(key).is_none()) {
-        let before = Arc::new(gone.open());
-        let seen = Seen::of(Some(&before), None, None, is_news);
-        tell(Told::Seen(seen));
+        let before = Arc::new(gone.decompress());
+        let seen = ObjectChange::of(Some(&before), None, None, is_news);
+        tell(WatchEvent::Changed(seen));
     }
 }
 
@@ -263,24 +263,24 @@ mod tests {
         let events = stream::iter(failures).chain(stream::iter(events.into_iter().map(Ok)));
         let mut failed = 0;
         let mut completed = 0;
-        let tell = |news: Told<'_>| {
+        let tell = |news: WatchEvent<'_>| {
             let seen = match news {
-                Told::Seen(seen) => seen,
-                Told::Complete => return completed += 1,
-                Told::Failed(_) => return failed += 1,
+                WatchEvent::Changed(seen) => seen,
+                WatchEvent::Initialized => return completed += 1,
+                WatchEvent::Failed(_) => return failed += 1,
             };
-            let Change { before, after } = seen.change;
+            let UpdateEvent { before, after } = seen.change;
             let name = after
                 .or(before)
                 .and_then(|object| object.metadata.name.clone());
             let name = name.unwrap_or_default();
             let stored = store.get(&(String::new(), name.clone()));
-            let stored = stored.map(|stored| Arc::new(stored.open()));
+            let stored = stored.map(|stored| Arc::new(stored.decompress()));
             assert_eq!(stored.as_ref(), after, "the store has it");
-            let news = if seen.is_news { "" } else { " at the start" };
+            let news = if seen.is_new { "" } else { " at the start" };
             told.push(format!("{name} {}>{}{news}", of(before), of(after)));
         };
-        follow(events, &store, tell).await;
+        run(events, &store, tell).await;
         assert_eq!((failed, completed), (1, beginnings));
         told.sort_unstable();
         told

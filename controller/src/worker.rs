@@ -11,27 +11,27 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tracing::Instrument;
 
-use crate::cycle::{Cycle, Next};
-use crate::directory::shown;
-use crate::kept::{Key, Store, key_of};
+use crate::cycle::{Context, Action};
+use crate::directory::display_key;
+use crate::kept::{ObjectKey, Store, key_of};
 use crate::queue::Queue;
-use crate::reconcile::Reconcile;
-use crate::related::Watched;
+use crate::reconcile::Reconciler;
+use crate::related::RelatedCache;
 
 /// By how much of itself a delay is lengthened at most.
 const JITTER: f64 = 0.1;
 
 /// One of those that take objects from the queue.
 pub(crate) struct Worker<'a, R> {
-    pub(crate) cycle: &'a Cycle<R>,
+    pub(crate) context: &'a Context<R>,
     pub(crate) store: Store,
-    pub(crate) related: &'a [Watched],
-    pub(crate) queue: &'a Queue<Key>,
+    pub(crate) related: &'a [RelatedCache],
+    pub(crate) queue: &'a Queue<ObjectKey>,
 }
 
-impl<R: Reconcile> Worker<'_, R> {
+impl<R: Reconciler> Worker<'_, R> {
     /// Works until the queue is closed, once all is known that there is.
-    pub(crate) async fn work(&self, mut incomplete: watch::Receiver<usize>) {
+    pub(crate) async fn run(&self, mut incomplete: watch::Receiver<usize>) {
         tokio::select! {
             _ = incomplete.wait_for(|watches| *watches == 0) => {}
             () = self.queue.closed() => {}
@@ -44,16 +44,16 @@ impl<R: Reconcile> Worker<'_, R> {
                     let stored = self.store.get(&key);
                     if stored.is_none_or(|stored| stored.uid() != uid) {
                         // Gone in the meantime, and forgotten before the round ended.
-                        self.cycle.forget(&uid);
+                        self.context.forget(&uid);
                     }
                     next
                 }
-                None => Next::OnChange,
+                None => Action::AwaitChange,
             };
             let again_after = match next {
-                Next::OnChange => None,
+                Action::AwaitChange => None,
                 // What was done together is not asked for together for ever.
-                Next::After(time) | Next::Failed(time) => {
+                Action::RequeueAfter(time) | Action::Backoff(time) => {
                     Some(time.mul_f64(1.0 + JITTER * fastrand::f64()))
                 }
             };
@@ -64,56 +64,56 @@ impl<R: Reconcile> Worker<'_, R> {
         }
     }
 
-    fn stored(&self, key: &Key) -> Option<Arc<DynamicObject>> {
-        let stored = self.store.get(key)?.open();
-        Some(self.cycle.written.or_later(Arc::new(stored)))
+    fn stored(&self, key: &ObjectKey) -> Option<Arc<DynamicObject>> {
+        let stored = self.store.get(key)?.decompress();
+        Some(self.context.pending_writes.resolve_and_prune(Arc::new(stored)))
     }
 
     /// One round, with its failure turned into a backoff.
-    pub(crate) async fn reconcile(&self, object: &DynamicObject) -> Next {
+    pub(crate) async fn reconcile(&self, object: &DynamicObject) -> Action {
         let started = Instant::now();
         let span = tracing::info_span!(
             "reconcile",
-            controller = &self.cycle.controller,
+            controller = &self.context.controller,
             // Not `name`: that is the span's own.
-            object = shown(&key_of(object)),
+            object = display_key(&key_of(object)),
             generation = object.metadata.generation,
             // Of all lines of one round, and of no other.
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
-        let _active = self.cycle.metrics.working(&self.cycle.name);
-        let round = self.cycle.run(object, self.related);
+        let _active = self.context.metrics.start_worker(&self.context.name);
+        let round = self.context.reconcile(object, self.related);
         let round = AssertUnwindSafe(round.instrument(span.clone()));
         let (next, result) = match round.catch_unwind().await {
-            Ok(Ok(Next::OnChange)) => (Next::OnChange, "success"),
-            Ok(Ok(next @ Next::After(_))) => (next, "requeue_after"),
-            Ok(Ok(next @ Next::Failed(_))) => (next, "error"),
+            Ok(Ok(Action::AwaitChange)) => (Action::AwaitChange, "success"),
+            Ok(Ok(next @ Action::RequeueAfter(_))) => (next, "requeue_after"),
+            Ok(Ok(next @ Action::Backoff(_))) => (next, "error"),
             // Gone in the meantime: a deletion has nothing left to wait for.
             Ok(Err(kube::Error::Api(status)))
-                if status.code == 404 && !self.cycle.stands(object).await =>
+                if status.code == 404 && !self.context.exists(object).await =>
             {
-                (Next::OnChange, "success")
+                (Action::AwaitChange, "success")
             }
             Ok(Err(error)) => {
-                let after = self.cycle.after_failure(object);
+                let after = self.context.record_failure(object);
                 span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));
-                (Next::Failed(after), "error")
+                (Action::Backoff(after), "error")
             }
             Err(_) => {
-                let after = self.cycle.after_failure(object);
+                let after = self.context.record_failure(object);
                 span.in_scope(|| tracing::error!(?after, "the round panicked"));
-                self.cycle.metrics.panicked(&self.cycle.name);
-                (Next::Failed(after), "error")
+                self.context.metrics.panicked(&self.context.name);
+                (Action::Backoff(after), "error")
             }
         };
         let uid = object.uid().unwrap_or_default();
-        let failing = &self.cycle.metrics.failing;
+        let failing = &self.context.metrics.failing;
         match next {
-            Next::Failed(_) => failing.add(&self.cycle.name, &uid),
-            Next::OnChange | Next::After(_) => failing.forget(&uid),
+            Action::Backoff(_) => failing.add(&self.context.name, &uid),
+            Action::AwaitChange | Action::RequeueAfter(_) => failing.forget(&uid),
         }
         let elapsed = started.elapsed();
-        self.cycle.metrics.round(&self.cycle.name, result, elapsed);
+        self.context.metrics.reconciled(&self.context.name, result, elapsed);
         next
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 
-use crate::objects::{is_later, tidy};
+use crate::objects::{is_later, set_type_meta};
 
 /// The last written states of objects, by UID.
 ///
@@ -14,12 +14,12 @@ use crate::objects::{is_later, tidy};
 ///
 /// A round never sees an object as it was before an earlier round has written to it: it would write the same
 /// once more, and be refused.
-pub(crate) struct Written {
+pub(crate) struct PendingWrites {
     resource: ApiResource,
     by_uid: Mutex<HashMap<String, Arc<DynamicObject>>>,
 }
 
-impl Written {
+impl PendingWrites {
     pub(crate) fn new(resource: ApiResource) -> Self {
         Self {
             resource,
@@ -28,15 +28,15 @@ impl Written {
     }
 
     /// Takes what has been written.
-    pub(crate) fn note(&self, mut object: DynamicObject) {
-        tidy(&mut object, &self.resource);
+    pub(crate) fn record(&self, mut object: DynamicObject) {
+        set_type_meta(&mut object, &self.resource);
         if let Some(uid) = object.uid() {
             self.by_uid().insert(uid, Arc::new(object));
         }
     }
 
     /// An object as a watch has brought it, or as it has been written since.
-    pub(crate) fn or_later(&self, stored: Arc<DynamicObject>) -> Arc<DynamicObject> {
+    pub(crate) fn resolve_and_prune(&self, stored: Arc<DynamicObject>) -> Arc<DynamicObject> {
         let Some(uid) = stored.uid() else {
             return stored;
         };
@@ -75,12 +75,12 @@ mod tests {
     #[test]
     fn what_was_written_is_seen_until_the_watch_has_brought_it() {
         let gvk = GroupVersionKind::gvk("g", "v1", "K");
-        let written = Written::new(ApiResource::from_gvk(&gvk));
+        let written = PendingWrites::new(ApiResource::from_gvk(&gvk));
         let seen = |version| {
-            let seen = written.or_later(Arc::new(object(version)));
+            let seen = written.resolve_and_prune(Arc::new(object(version)));
             seen.resource_version().unwrap_or_default()
         };
-        written.note(object("10"));
+        written.record(object("10"));
         assert_eq!(seen("9"), "10");
         assert_eq!(seen("10"), "10");
         assert!(written.by_uid().is_empty(), "nothing is kept");

@@ -46,13 +46,13 @@ pub(crate) async fn serve(
         )
         .merge(more);
     let limits = Limits {
-        connections: MOST_CONNECTIONS,
+        max_connections: MOST_CONNECTIONS,
         ..Limits::default()
     };
     tokio::spawn(async move {
         // For as long as the process lives.
         let (_stop, never) = watch::channel(false);
-        let server = Server::plain(routes, limits);
+        let server = Server::http(routes, limits);
         server.serve(listener, never, Duration::ZERO).await;
     });
     Ok(())

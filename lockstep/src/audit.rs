@@ -11,8 +11,8 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use shared_validation::{Accepted, Candidate, Judge, Policy, Verdict, Violation};
-use vector_rules::sharing::Neighbourhood;
+use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, ValidationResult, Violation};
+use vector_rules::sharing::ClusterSnapshot;
 
 use crate::{kinds, policy, serving, stdout};
 
@@ -48,12 +48,12 @@ enum Output {
 
 /// What became of one rule.
 #[derive(Default)]
-struct Broken {
-    refused: Vec<String>,
+struct RuleSummary {
+    denied: Vec<String>,
     warned: Vec<String>,
-    counted: Vec<String>,
+    audited: Vec<String>,
     /// Those that stand by themselves, and not beside others: no gate sees it, the loop does.
-    together: Vec<String>,
+    conflicts: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -89,23 +89,23 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         .await
         .context("cannot find a cluster: set KUBECONFIG")?;
     let namespace = args.namespace.as_deref();
-    let wanted = |ruleset: &&Arc<dyn Judge>| {
+    let wanted = |ruleset: &&Arc<dyn Validator>| {
         let mut kind = args.kind.iter();
         kind.all(|kind| is_kind(ruleset.as_ref(), kind))
     };
-    let neighbours = neighbours(&client, rulesets.iter().filter(wanted), namespace).await?;
+    let neighbours = cluster_snapshot(&client, rulesets.iter().filter(wanted), namespace).await?;
     let (mut known, mut objects) = (0, 0);
-    let mut by_rule: BTreeMap<(String, String), Broken> = BTreeMap::new();
+    let mut by_rule: BTreeMap<(String, String), RuleSummary> = BTreeMap::new();
     for ruleset in rulesets.iter().filter(wanted) {
-        let seen = each(&client, ruleset.as_ref(), namespace, |name, object| {
-            let accepted = Accepted::read(object);
+        let seen = list_all(&client, ruleset.as_ref(), namespace, |name, object| {
+            let accepted = LastValidated::from_status_of(object);
             let others = neighbours.shared(object);
-            let candidate = Candidate::create(object)
-                .since(accepted.as_ref())
-                .under(&policy)
-                .among(&others);
-            let verdict = ruleset.check(&candidate);
-            file(&mut by_rule, ruleset.kind(), name, &verdict);
+            let candidate = ValidationRequest::create(object)
+                .with_last_validated(accepted.as_ref())
+                .with_policy(&policy)
+                .with_related(&others);
+            let verdict = ruleset.validate(&candidate);
+            summarize(&mut by_rule, ruleset.kind(), name, &verdict);
         })
         .await
         .with_context(|| format!("cannot list {}", ruleset.kind()))?;
@@ -126,33 +126,33 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         Output::Text => stdout::print(&to_text(objects, &by_rule))?,
         Output::Json => stdout::print(&format!("{}\n", to_json(objects, &by_rule)))?,
     }
-    Ok(by_rule.values().all(|broken| broken.refused.is_empty()))
+    Ok(by_rule.values().all(|broken| broken.denied.is_empty()))
 }
 
 /// The pipelines that there are of these kinds, and who runs them: they are compared with each other, as in the loop.
-async fn neighbours(
+async fn cluster_snapshot(
     client: &Client,
-    rulesets: impl Iterator<Item = &Arc<dyn Judge>>,
+    rulesets: impl Iterator<Item = &Arc<dyn Validator>>,
     namespace: Option<&str>,
-) -> anyhow::Result<Neighbourhood> {
-    let mut neighbours = Neighbourhood::default();
-    for ruleset in rulesets.filter(|ruleset| Neighbourhood::has(ruleset.kind())) {
-        let see = |_: &str, object: &Value| neighbours.see(object);
-        let seen = each(client, ruleset.as_ref(), namespace, see).await;
+) -> anyhow::Result<ClusterSnapshot> {
+    let mut neighbours = ClusterSnapshot::default();
+    for ruleset in rulesets.filter(|ruleset| ClusterSnapshot::has(ruleset.kind())) {
+        let see = |_: &str, object: &Value| neighbours.add(object);
+        let seen = list_all(client, ruleset.as_ref(), namespace, see).await;
         seen.with_context(|| format!("cannot list {}", ruleset.kind()))?;
     }
     Ok(neighbours)
 }
 
-fn is_kind(ruleset: &dyn Judge, kind: &str) -> bool {
+fn is_kind(ruleset: &dyn Validator, kind: &str) -> bool {
     ruleset.kind().eq_ignore_ascii_case(kind)
 }
 
 /// Shows every object of a kind, page by page, and returns how many there are. None where the cluster has no
 /// such kind.
-async fn each(
+async fn list_all(
     client: &Client,
-    ruleset: &dyn Judge,
+    ruleset: &dyn Validator,
     namespace: Option<&str>,
     mut see: impl FnMut(&str, &Value),
 ) -> anyhow::Result<Option<usize>> {
@@ -187,19 +187,19 @@ async fn each(
     }
 }
 
-fn file(
-    by_rule: &mut BTreeMap<(String, String), Broken>,
+fn summarize(
+    by_rule: &mut BTreeMap<(String, String), RuleSummary>,
     kind: &str,
     name: &str,
-    verdict: &Verdict,
+    verdict: &ValidationResult,
 ) {
-    let mut add = |violations: &[Violation], list: fn(&mut Broken) -> &mut Vec<String>| {
+    let mut add = |violations: &[Violation], list: fn(&mut RuleSummary) -> &mut Vec<String>| {
         for violation in violations {
             let broken = by_rule
                 .entry((kind.to_owned(), violation.rule.clone()))
                 .or_default();
-            let names = if violation.is_of_others {
-                &mut broken.together
+            let names = if violation.is_of_related {
+                &mut broken.conflicts
             } else {
                 list(broken)
             };
@@ -208,20 +208,20 @@ fn file(
             }
         }
     };
-    add(&verdict.errors, |broken| &mut broken.refused);
+    add(&verdict.errors, |broken| &mut broken.denied);
     add(&verdict.warnings, |broken| &mut broken.warned);
-    add(&verdict.audited, |broken| &mut broken.counted);
+    add(&verdict.audit_violations, |broken| &mut broken.audited);
 }
 
-fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> String {
+fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) -> String {
     let mut out = String::new();
     for ((kind, rule), broken) in by_rule {
         let _ = writeln!(out, "{kind} {rule}");
         for (what, names) in [
-            ("refused", &broken.refused),
+            ("refused", &broken.denied),
             ("warned", &broken.warned),
-            ("counted", &broken.counted),
-            ("together", &broken.together),
+            ("counted", &broken.audited),
+            ("together", &broken.conflicts),
         ] {
             if names.is_empty() {
                 continue;
@@ -243,7 +243,7 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Stri
     }
     let refused: std::collections::BTreeSet<_> = by_rule
         .values()
-        .flat_map(|broken| &broken.refused)
+        .flat_map(|broken| &broken.denied)
         .collect();
     let _ = writeln!(
         out,
@@ -251,11 +251,11 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Stri
         by_rule
             .values()
             .flat_map(|broken| {
-                let Broken {
-                    refused,
+                let RuleSummary {
+                    denied,
                     warned,
-                    counted,
-                    together,
+                    audited,
+                    conflicts,
                 } = broken;
                 [refused, warned, counted, together]
             })
@@ -268,15 +268,15 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Stri
     out
 }
 
-fn to_json(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Value {
+fn to_json(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) -> Value {
     let rules = by_rule.iter().map(|((kind, rule), broken)| {
         json!({
             "kind": kind,
             "rule": rule,
-            "refused": broken.refused,
+            "refused": broken.denied,
             "warned": broken.warned,
-            "counted": broken.counted,
-            "together": broken.together,
+            "counted": broken.audited,
+            "together": broken.conflicts,
         })
     });
     json!({"objects": objects, "rules": rules.collect::<Vec<_>>()})

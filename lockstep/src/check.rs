@@ -9,8 +9,8 @@ use std::thread;
 use serde_json::Value;
 use shared_validation::Policy;
 
-use crate::desk::judge::{Desk, FileReport, Old};
-use crate::desk::kinds::Kinds;
+use crate::desk::judge::{Checker, FileReport, OldObject};
+use crate::desk::kinds::CrdLookup;
 use crate::desk::output::{Format, Writer};
 use crate::desk::sources::Source;
 use crate::desk::{document, jsonl, sources};
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     /// The object as it was: judges the change instead of a new object. Takes one document.
     #[arg(long, value_name = "FILE", conflicts_with = "against_cluster")]
-    old: Option<PathBuf>,
+    old_object: Option<PathBuf>,
     /// Judges what applying the files would do to the objects that a cluster holds, with your kubeconfig.
     #[arg(long)]
     against_cluster: bool,
@@ -37,23 +37,23 @@ pub(crate) struct Args {
     policy: Option<PathBuf>,
     /// Refuses objects of kinds that are not known here, instead of skipping them.
     #[arg(long)]
-    strict: bool,
+    fail_on_unknown_kind: bool,
     /// Shows what the cluster would store, as a difference to what is written.
     #[arg(long)]
-    show_stored: bool,
+    show_defaulted: bool,
     /// Reads `{"id","op","object","old"}` a line, with the objects as JSON text, and writes a verdict
     /// a line. Without files it reads standard input.
     #[arg(long, conflicts_with_all = ["old", "against_cluster", "output", "strict", "show_stored"])]
     jsonl: bool,
     /// How the findings are printed.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t = Format::Full)]
     output: Format,
 }
 
 /// What has been seen.
 #[derive(Default)]
-struct Tally {
-    judged: usize,
+struct Summary {
+    checked: usize,
     invalid: usize,
     skipped: usize,
     unreadable: usize,
@@ -75,39 +75,39 @@ fn check(args: &Args) -> Result<ExitCode, String> {
         Some(path) => policy::read(path, &rulesets).map_err(|error| format!("{error:#}"))?,
         None => Policy::default(),
     };
-    let kinds = Kinds::new(rulesets, &args.crds)?;
+    let kinds = CrdLookup::new(rulesets, &args.crds)?;
     if args.jsonl {
-        return jsonl(&kinds, &policy, &args.files);
+        return check_batch(&kinds, &policy, &args.files);
     }
-    if args.show_stored && !args.output.shows_stored() {
+    if args.show_defaulted && !args.output.shows_defaulted() {
         return Err("--show-stored is for --output text, short and json".to_owned());
     }
-    let old = match &args.old {
-        Some(path) => Old::Given(read_one(path)?),
-        None if args.against_cluster => Old::Cluster(cluster::stored_objects()?),
-        None => Old::None,
+    let old = match &args.old_object {
+        Some(path) => OldObject::File(read_one(path)?),
+        None if args.against_cluster => OldObject::Cluster(cluster::object_source()?),
+        None => OldObject::None,
     };
-    let desk = Desk {
+    let desk = Checker {
         kinds,
         policy,
         old,
-        refuses_unknown_kinds: args.strict,
-        shows_stored: args.show_stored,
+        fails_on_unknown_kind: args.fail_on_unknown_kind,
+        shows_defaulted: args.show_defaulted,
     };
     let stdout = io::stdout();
     let colours = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let writer = Writer::new(args.output, colours, io::BufWriter::new(stdout.lock()));
     let sources = sources::find(&args.files);
-    let mut tally = Tally::default();
-    match judge_all(&desk, &sources, writer, &mut tally) {
+    let mut tally = Summary::default();
+    match check_all(&desk, &sources, writer, &mut tally) {
         // Whoever read has seen enough; the verdict stands in the exit code.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             return Err(format!("cannot print: {error}"));
         }
         _ => {}
     }
-    let Tally {
-        judged,
+    let Summary {
+        checked: judged,
         invalid,
         skipped,
         unreadable,
@@ -118,9 +118,9 @@ fn check(args: &Args) -> Result<ExitCode, String> {
     Ok(tally.exit_code())
 }
 
-impl Tally {
+impl Summary {
     fn count(&mut self, report: &FileReport) {
-        self.judged += report.documents.len();
+        self.checked += report.documents.len();
         self.invalid += report
             .documents
             .iter()
@@ -149,11 +149,11 @@ const WAITING: usize = 64;
 
 /// Judges every source, on as many threads as there are processors, and writes the reports in the order
 /// of the sources.
-fn judge_all(
-    desk: &Desk,
+fn check_all(
+    desk: &Checker,
     sources: &[Source],
     mut writer: Writer<impl Write>,
-    tally: &mut Tally,
+    tally: &mut Summary,
 ) -> io::Result<()> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(sources.len()));
     let mut printing = Ok(());
@@ -166,7 +166,7 @@ fn judge_all(
             let started = thread.spawn_scoped(scope, move || {
                 for source in sources.iter().skip(first).step_by(threads) {
                     // Nobody waits any more once printing has failed.
-                    if send.send(desk.judge(source)).is_err() {
+                    if send.send(desk.check(source)).is_err() {
                         return;
                     }
                 }
@@ -209,7 +209,7 @@ fn read_one(path: &Path) -> Result<Value, String> {
 }
 
 /// Judges the lines of one file, or of standard input.
-fn jsonl(kinds: &Kinds, policy: &Policy, files: &[PathBuf]) -> Result<ExitCode, String> {
+fn check_batch(kinds: &CrdLookup, policy: &Policy, files: &[PathBuf]) -> Result<ExitCode, String> {
     let out = &mut io::BufWriter::new(io::stdout().lock());
     let count = match files {
         [file] if file.as_os_str() != "-" => {

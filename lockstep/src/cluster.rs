@@ -7,10 +7,10 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::desk::judge::Fetch;
+use crate::desk::judge::ObjectSource;
 
 /// Fetches the stored object that an object would replace, with the user's kubeconfig.
-pub(crate) fn stored_objects() -> Result<Fetch, String> {
+pub(crate) fn object_source() -> Result<ObjectSource, String> {
     // kube brings rustls, and the process decides for a provider; a second decision is no harm.
     drop(rustls::crypto::ring::default_provider().install_default());
     let runtime = Runtime::new().map_err(|error| format!("cannot start the runtime: {error}"))?;

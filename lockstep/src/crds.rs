@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use controller::{Lookout, LookoutMetrics};
+use controller::{CrdStatusReporter, CrdStatusMetrics};
 use jiff::Timestamp;
 use kube::Client;
 use prometheus_client::registry::Registry;
-use shared_validation::{ClusterCrd, Rulesets, Sightings};
-use webhook::CurrentCrds;
+use shared_validation::{CrdMatch, ValidatorRegistry, CrdStatusReport};
+use webhook::CrdStatusCache;
 
 use crate::serving;
 
@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Where it is left.
 #[derive(clap::Args)]
-pub(crate) struct CrdsArgs {
+pub(crate) struct CrdStatusArgs {
     /// The file by which the controller tells the gate beside it whether the cluster's CRDs are those of
     /// this release. While they are, the gate judges only what the API server has not; while it says
     /// nothing, all.
@@ -27,47 +27,47 @@ pub(crate) struct CrdsArgs {
         value_name = "FILE",
         default_value = "/run/lockstep/tls/crds.json"
     )]
-    crds_file: PathBuf,
+    crd_status_file: PathBuf,
 }
 
 /// How the controller looks at them.
 #[derive(clap::Args)]
-pub(crate) struct LookoutArgs {
+pub(crate) struct CrdStatusReporterArgs {
     #[command(flatten)]
-    crds: CrdsArgs,
+    crds: CrdStatusArgs,
     /// How long a CRD stays as it is before every API server is taken to know it.
     #[arg(long, default_value = "10m", value_parser = serving::duration)]
-    crd_settle: Duration,
+    crd_propagation_delay: Duration,
 }
 
-impl LookoutArgs {
-    pub(crate) fn lookout(
+impl CrdStatusReporterArgs {
+    pub(crate) fn reporter(
         &self,
         client: &Client,
-        rulesets: Rulesets,
+        rulesets: ValidatorRegistry,
         registry: &mut Registry,
-    ) -> Lookout {
-        Lookout {
+    ) -> CrdStatusReporter {
+        CrdStatusReporter {
             client: client.clone(),
             rulesets,
-            file: self.crds.crds_file.clone(),
-            settle: self.crd_settle,
-            metrics: LookoutMetrics::register(registry),
+            file: self.crds.crd_status_file.clone(),
+            propagation_delay: self.crd_propagation_delay,
+            metrics: CrdStatusMetrics::register(registry),
         }
     }
 }
 
-impl CrdsArgs {
+impl CrdStatusArgs {
     /// Keeps what is known fresh.
-    pub(crate) fn follow(self, rulesets: &Rulesets) -> CurrentCrds {
-        let current = CurrentCrds::new(rulesets);
+    pub(crate) fn watch(self, rulesets: &ValidatorRegistry) -> CrdStatusCache {
+        let current = CrdStatusCache::new(rulesets);
         let learning = current.clone();
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(LOOK_EVERY);
             let mut before = Vec::new();
             loop {
                 ticks.tick().await;
-                let known = learning.set(&self.read(), now());
+                let known = learning.update(&self.read(), now());
                 if known != before {
                     tracing::info!(known = describe(&known), "the cluster's CRDs");
                     before = known;
@@ -78,17 +78,17 @@ impl CrdsArgs {
     }
 
     /// What stands there now. A file that cannot be read says nothing.
-    fn read(&self) -> Sightings {
-        let text = std::fs::read(&self.crds_file).unwrap_or_default();
+    fn read(&self) -> CrdStatusReport {
+        let text = std::fs::read(&self.crd_status_file).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 }
 
-fn describe(known: &[ClusterCrd]) -> String {
+fn describe(known: &[CrdMatch]) -> String {
     let words = known.iter().map(|crd| match crd {
-        ClusterCrd::Unknown => "unknown",
-        ClusterCrd::Same => "same",
-        ClusterCrd::Different => "different",
+        CrdMatch::Unknown => "unknown",
+        CrdMatch::Same => "same",
+        CrdMatch::Different => "different",
     });
     words.collect::<Vec<_>>().join(", ")
 }

@@ -35,7 +35,7 @@ async fn show(args: &Args) -> anyhow::Result<()> {
         .examples
         .canonicalize()
         .with_context(|| format!("no examples in {}", args.examples.display()))?;
-    let stop = serving::stop_signal()?;
+    let stop = serving::shutdown_signal()?;
     let all = async {
         let cluster = step(
             "Started etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
-use certs::{Keeper, Metrics, Plan, Replicas, Source, Target, TargetKind};
+use certs::{CertificateManager, Metrics, RotationPolicy, ReplicaProbe, CertificateSource, InjectTarget, InjectTargetKind};
 use clap::ValueEnum;
 use kube::Client;
 
@@ -12,9 +12,9 @@ use crate::serving;
 
 /// Where the gate's serving pair comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum CertSource {
+enum CertSourceArg {
     /// Made here, and exchanged in time.
-    SelfManaged,
+    SelfSigned,
     /// Taken from a Secret that somebody else fills, such as cert-manager.
     Secret,
     /// The gate has files of its own.
@@ -24,13 +24,13 @@ enum CertSource {
 /// How the gate comes by its keys.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Keys")]
-pub(crate) struct KeyArgs {
+pub(crate) struct CertArgs {
     /// Where the gate's serving pair comes from.
-    #[arg(long, value_enum, default_value_t = CertSource::SelfManaged)]
-    cert_source: CertSource,
+    #[arg(long, value_enum, default_value_t = CertSourceArg::SelfSigned)]
+    cert_source: CertSourceArg,
     /// The directory in which the gate looks for tls.crt and tls.key.
     #[arg(long, default_value = "/run/lockstep/tls")]
-    tls_directory: PathBuf,
+    cert_dir: PathBuf,
     /// The Secret with the gate's keys.
     #[arg(long, default_value = manifests::names::TLS_SECRET)]
     tls_secret: String,
@@ -43,33 +43,33 @@ pub(crate) struct KeyArgs {
     webhook_service: String,
     /// One more DNS name that the serving certificate is valid for.
     #[arg(long, value_name = "NAME")]
-    extra_dns_name: Vec<String>,
+    cert_extra_dns_name: Vec<String>,
     /// The name of both webhook configurations.
     #[arg(long, default_value = manifests::names::WEBHOOK_CONFIGURATION)]
     webhook_configuration: String,
     /// A `CustomResourceDefinition` whose versions the gate converts.
     #[arg(long, value_name = "NAME")]
-    conversion_crd: Vec<String>,
+    inject_conversion_crd: Vec<String>,
     /// The life of a CA. After two thirds of it a new one takes over.
     #[arg(long, default_value = "8760h", value_parser = serving::duration)]
-    ca_lifetime: Duration,
+    ca_duration: Duration,
     /// The life of a serving certificate, at most a third of the CA's. After two thirds of it a new one is
     /// served.
     #[arg(long, default_value = "720h", value_parser = serving::duration)]
-    leaf_lifetime: Duration,
+    cert_duration: Duration,
     /// How long every configuration carries a new CA before anything that it signed is served: until
     /// then every API server must have heard of it.
     #[arg(long, default_value = "10m", value_parser = serving::duration)]
-    ca_settle: Duration,
+    ca_propagation_delay: Duration,
     /// How often everything is looked at, besides on every change.
     #[arg(long, default_value = "1m", value_parser = serving::duration)]
-    keys_look_every: Duration,
+    cert_check_interval: Duration,
 }
 
-impl KeyArgs {
+impl CertArgs {
     /// Whoever shows the gate's certificate.
-    pub(crate) fn replicas(&self, client: &Client, namespace: &str) -> Replicas {
-        Replicas {
+    pub(crate) fn replica_probe(&self, client: &Client, namespace: &str) -> ReplicaProbe {
+        ReplicaProbe {
             client: client.clone(),
             namespace: namespace.to_owned(),
             service: self.webhook_service.clone(),
@@ -83,31 +83,31 @@ impl KeyArgs {
         &self.webhook_configuration
     }
 
-    pub(crate) fn keeper(
+    pub(crate) fn manager(
         &self,
         client: &Client,
         namespace: &str,
         metrics: Metrics,
-    ) -> anyhow::Result<Keeper> {
-        let target = |kind, name: &String| Target {
+    ) -> anyhow::Result<CertificateManager> {
+        let target = |kind, name: &String| InjectTarget {
             kind,
             name: name.clone(),
         };
         let configuration = &self.webhook_configuration;
-        let conversions = self.conversion_crd.iter();
-        let targets = [TargetKind::Mutating, TargetKind::Validating]
+        let conversions = self.inject_conversion_crd.iter();
+        let targets = [InjectTargetKind::Mutating, InjectTargetKind::Validating]
             .map(|kind| target(kind, configuration))
             .into_iter()
-            .chain(conversions.map(|name| target(TargetKind::Conversion, name)));
-        Ok(Keeper {
+            .chain(conversions.map(|name| target(InjectTargetKind::Conversion, name)));
+        Ok(CertificateManager {
             client: client.clone(),
             namespace: namespace.to_owned(),
             secret: self.tls_secret.clone(),
             source: self.source(namespace)?,
-            directory: self.tls_directory.clone(),
+            directory: self.cert_dir.clone(),
             targets: targets.collect(),
-            replicas: self.replicas(client, namespace),
-            look_every: self.keys_look_every,
+            replica_probe: self.replica_probe(client, namespace),
+            sync_interval: self.cert_check_interval,
             metrics,
         })
     }
@@ -116,44 +116,44 @@ impl KeyArgs {
         format!("{}.{namespace}.svc", self.webhook_service)
     }
 
-    fn source(&self, namespace: &str) -> anyhow::Result<Source> {
-        if self.ca_bundle_file.is_some() && self.cert_source != CertSource::Files {
+    fn source(&self, namespace: &str) -> anyhow::Result<CertificateSource> {
+        if self.ca_bundle_file.is_some() && self.cert_source != CertSourceArg::Files {
             bail!(
                 "`--ca-bundle-file` goes with `--cert-source files` only; otherwise the Secret has the CA"
             );
         }
         Ok(match self.cert_source {
-            CertSource::SelfManaged => Source::SelfManaged(self.plan(namespace)?),
-            CertSource::Secret => Source::Provided {
-                settle: self.ca_settle,
+            CertSourceArg::SelfSigned => CertificateSource::SelfSigned(self.rotation_policy(namespace)?),
+            CertSourceArg::Secret => CertificateSource::Secret {
+                settle: self.ca_propagation_delay,
             },
-            CertSource::Files => Source::Files {
+            CertSourceArg::Files => CertificateSource::Files {
                 ca: self.ca_bundle_file.clone(),
             },
         })
     }
 
-    fn plan(&self, namespace: &str) -> anyhow::Result<Plan> {
-        let (ca, leaf) = (self.ca_lifetime, self.leaf_lifetime);
+    fn rotation_policy(&self, namespace: &str) -> anyhow::Result<RotationPolicy> {
+        let (ca, leaf) = (self.ca_duration, self.cert_duration);
         if leaf.is_zero() || leaf > ca / 3 {
             bail!(
                 "`--leaf-lifetime` is {leaf:?}: it must be more than nothing and at most a third of `--ca-lifetime`, which is {ca:?}"
             );
         }
-        if self.ca_settle > ca / 6 {
+        if self.ca_propagation_delay > ca / 6 {
             bail!(
                 "`--ca-settle` is {:?}: it must be at most a sixth of `--ca-lifetime`, which is {ca:?}",
-                self.ca_settle
+                self.ca_propagation_delay
             );
         }
         let service = self.service_name(namespace);
         let mut dns_names = vec![service.clone(), format!("{service}.cluster.local")];
-        dns_names.extend(self.extra_dns_name.iter().cloned());
-        Ok(Plan {
+        dns_names.extend(self.cert_extra_dns_name.iter().cloned());
+        Ok(RotationPolicy {
             dns_names,
-            ca_lifetime: ca,
-            leaf_lifetime: leaf,
-            settle: self.ca_settle,
+            ca_duration: ca,
+            cert_duration: leaf,
+            propagation_delay: self.ca_propagation_delay,
         })
     }
 }
@@ -167,10 +167,10 @@ mod tests {
     #[derive(Parser)]
     struct Options {
         #[command(flatten)]
-        keys: KeyArgs,
+        keys: CertArgs,
     }
 
-    fn source(options: &[&str]) -> Result<Source, String> {
+    fn source(options: &[&str]) -> Result<CertificateSource, String> {
         let options = [&["controller"], options].concat();
         let keys = Options::parse_from(options).keys;
         keys.source("system").map_err(|error| error.to_string())

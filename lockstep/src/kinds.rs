@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use cloud_database_reconciler::{CloudDatabaseReconciler, Instances, Timing};
+use cloud_database_reconciler::{CloudDatabaseReconciler, RdsClient, Config};
 use cloud_database_rules::CloudDatabase;
 use controller::{
-    ChildType, Directory, Loop, Metrics, Pace, Reconcile, Run, Stalls, Tenure, TokenBucket,
-    resource,
+    OwnedType, ControllerRegistry, Controller, Metrics, Config, Reconciler, Runnable, DeletionTimeouts, Leadership, RateLimiter,
+    api_resource,
 };
 use kube::Client;
 use serde_json::Value;
-use shared_validation::{CurrentPolicy, Judge, Kind, Ruleset, Rulesets};
-use vector_reconciler::Judging;
+use shared_validation::{PolicyHandle, Validator, ValidatedResource, Ruleset, ValidatorRegistry};
+use vector_reconciler::ValidateOnlyReconciler;
 use vector_rules::{
     ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
     VectorPipeline,
@@ -23,7 +23,7 @@ use vector_rules::{
 use crate::serving::duration;
 
 /// Every kind, a line each.
-fn kinds() -> Vec<Registered> {
+fn kinds() -> Vec<Registration> {
     vec![
         // Their CRDs may be another installation's, which is not to be replaced unasked.
         kind::<VectorPipeline>(Vec::new, Operators::pipelines::<VectorPipeline>).only_when_named(),
@@ -34,79 +34,79 @@ fn kinds() -> Vec<Registered> {
             .only_when_named(),
         kind::<ClusterVectorAggregator>(Vec::new, Operators::workloads::<ClusterVectorAggregator>)
             .only_when_named(),
-        kind::<CloudDatabase>(cloud_database_reconciler::access, Operators::databases),
+        kind::<CloudDatabase>(cloud_database_reconciler::rbac_rules, Operators::databases),
         pure(echo::operator).only_when_named(),
     ]
 }
 
 /// Makes an operator's loop.
-type Start = Arc<dyn Fn(&Operators, Arc<dyn Judge>, &Place<'_>) -> Box<dyn Run> + Send + Sync>;
+type StartFn = Arc<dyn Fn(&Operators, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync>;
 
 /// Where a loop is counted and listed.
-struct Place<'a> {
+struct Wiring<'a> {
     metrics: &'a Metrics,
-    directory: &'a Directory,
+    registry: &'a ControllerRegistry,
     /// The namespace that it keeps to, if it does.
-    within: Option<&'a str>,
+    namespace: Option<&'a str>,
 }
 
 /// A kind and its operator.
 #[derive(Clone)]
-struct Registered {
+struct Registration {
     kind: &'static str,
-    compile: fn() -> anyhow::Result<Arc<dyn Judge>>,
+    compile: fn() -> anyhow::Result<Arc<dyn Validator>>,
     /// What the operator may do beyond its own kind, as RBAC rules.
-    access: Vec<Value>,
-    start: Start,
+    rbac_rules: Vec<Value>,
+    start: StartFn,
     by_default: bool,
     /// Whether all that its operator makes lives in namespaces.
-    makes_namespaced: bool,
+    requires_cluster_scope: bool,
 }
 
 /// A kind whose operator asks other systems, and is told how.
-fn kind<K: Kind>(
+fn kind<K: ValidatedResource>(
     access: fn() -> Vec<Value>,
-    start: impl Fn(&Operators, Arc<dyn Judge>, &Place<'_>) -> Box<dyn Run> + Send + Sync + 'static,
-) -> Registered {
-    Registered {
+    start: impl Fn(&Operators, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync + 'static,
+) -> Registration {
+    Registration {
         kind: K::KIND,
         compile: compile::<K>,
-        access: access(),
+        rbac_rules: access(),
         start: Arc::new(start),
         by_default: true,
-        makes_namespaced: true,
+        requires_cluster_scope: true,
     }
 }
 
 /// A kind whose operator needs nothing but the cluster.
-fn pure<R: Reconcile>(operator: fn() -> R) -> Registered {
-    Registered {
+fn pure<R: Reconciler>(operator: fn() -> R) -> Registration {
+    Registration {
         kind: R::Kind::KIND,
         compile: compile::<R::Kind>,
-        access: operator().access(),
+        rbac_rules: operator().rbac_rules(),
         start: Arc::new(move |operators, ruleset, place| operators.run(operator(), ruleset, place)),
         by_default: true,
-        makes_namespaced: operator().children().iter().all(ChildType::is_namespaced),
+        requires_cluster_scope: operator().owns().iter().all(OwnedType::is_namespaced),
     }
 }
 
-impl Registered {
+impl Registration {
     fn only_when_named(mut self) -> Self {
         self.by_default = false;
         self
     }
 }
 
-fn compile<K: Kind>() -> anyhow::Result<Arc<dyn Judge>> {
+fn compile<K: ValidatedResource>() -> anyhow::Result<Arc<dyn Validator>> {
     let ruleset = Ruleset::<K>::compile().with_context(|| format!("the rules of {}", K::KIND))?;
     Ok(Arc::new(ruleset))
 }
 
 /// Compiles every kind's ruleset, installed or not: for who judges whatever comes.
-pub(crate) fn rulesets() -> anyhow::Result<Rulesets> {
-    let mut all = Rulesets::default();
+pub(crate) fn rulesets() -> anyhow::Result<ValidatorRegistry> {
+    let mut all = ValidatorRegistry::default();
     for registered in kinds() {
-        all = all.with((registered.compile)()?);
+        all = all.register((registered.compile)()?);
     }
     Ok(all)
 }
@@ -126,7 +126,7 @@ pub(crate) struct KindArgs {
 }
 
 impl KindArgs {
-    pub(crate) fn choose(&self) -> anyhow::Result<Kinds> {
+    pub(crate) fn choose(&self) -> anyhow::Result<SelectedKinds> {
         let kinds = kinds();
         for given in &self.kinds {
             let name = given.strip_prefix('-').unwrap_or(given);
@@ -147,10 +147,10 @@ impl KindArgs {
                 Some((registered, Arc::clone(ruleset)))
             })
             .collect();
-        Ok(Kinds { all, chosen })
+        Ok(SelectedKinds { all, chosen })
     }
 
-    fn has(&self, registered: &Registered) -> bool {
+    fn has(&self, registered: &Registration) -> bool {
         let is_given = |name: &str| self.kinds.iter().any(|given| given == name);
         let is_wanted = is_given(registered.kind) || is_given("*") && registered.by_default;
         is_wanted && !is_given(&format!("-{}", registered.kind))
@@ -163,30 +163,30 @@ impl KindArgs {
 }
 
 /// The kinds that are installed, compiled.
-pub(crate) struct Kinds {
+pub(crate) struct SelectedKinds {
     /// Also of those that are not installed.
-    pub(crate) all: Rulesets,
-    chosen: Vec<(Registered, Arc<dyn Judge>)>,
+    pub(crate) all: ValidatorRegistry,
+    chosen: Vec<(Registration, Arc<dyn Validator>)>,
 }
 
-impl Kinds {
-    pub(crate) fn rulesets(&self) -> Rulesets {
+impl SelectedKinds {
+    pub(crate) fn rulesets(&self) -> ValidatorRegistry {
         let rulesets = self.chosen.iter().map(|(_, ruleset)| Arc::clone(ruleset));
-        rulesets.fold(Rulesets::default(), Rulesets::with)
+        rulesets.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
     }
 
     /// One that is, or makes, something that lives in no namespace.
-    pub(crate) fn beyond_namespaces(&self) -> Option<&'static str> {
+    pub(crate) fn cluster_scoped_kind(&self) -> Option<&'static str> {
         let mut chosen = self.chosen.iter();
         let beyond = chosen.find(|(registered, ruleset)| {
-            !registered.makes_namespaced || ruleset.crd()["spec"]["scope"] == "Cluster"
+            !registered.requires_cluster_scope || ruleset.crd()["spec"]["scope"] == "Cluster"
         });
         beyond.map(|(registered, _)| registered.kind)
     }
 
     /// What their operators may do beyond their own kinds, as RBAC rules.
-    pub(crate) fn access(&self) -> Vec<Value> {
-        let access = self.chosen.iter().map(|(registered, _)| &registered.access);
+    pub(crate) fn rbac_rules(&self) -> Vec<Value> {
+        let access = self.chosen.iter().map(|(registered, _)| &registered.rbac_rules);
         access.flatten().cloned().collect()
     }
 }
@@ -217,45 +217,45 @@ pub(crate) struct OperatorArgs {
     /// How many calls a second the API server gets for the objects that are reconciled. Without this, as many
     /// as its own flow control takes.
     #[arg(long)]
-    api_rate: Option<NonZeroU32>,
+    kube_api_qps: Option<NonZeroU32>,
     /// How many of them may come at once.
     #[arg(long, default_value = "100")]
-    api_burst: NonZeroU32,
+    kube_api_burst: NonZeroU32,
     /// How many objects of a kind are reconciled at once.
     #[arg(long, default_value = "8")]
-    concurrency: NonZeroUsize,
+    max_concurrent_reconciles: NonZeroUsize,
     /// How long a change waits for others of the same object, to be answered together.
     #[arg(long, default_value = "0s", value_parser = duration)]
     debounce: Duration,
     /// When a deletion that has not ended is told, by a condition and an Event.
     #[arg(long, default_value = "1h", value_parser = duration)]
-    deletion_stalled_after: Duration,
+    deletion_stalled_threshold: Duration,
     /// Let an object go this long after its deletion began, although its cleanup has not ended: what it stood
     /// for is left behind, and told by an Event `Orphaned`. Without this, never.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    let_go_after: Option<Duration>,
+    force_finalize_after: Option<Duration>,
 }
 
 impl OperatorArgs {
     /// That of the calls to the API server.
-    pub(crate) fn api_calls(&self) -> TokenBucket {
-        self.api_rate.map_or_else(TokenBucket::unlimited, |rate| {
-            TokenBucket::new(rate, self.api_burst)
+    pub(crate) fn api_calls(&self) -> RateLimiter {
+        self.kube_api_qps.map_or_else(RateLimiter::unlimited, |rate| {
+            RateLimiter::new(rate, self.kube_api_burst)
         })
     }
 
-    fn stalls(&self) -> anyhow::Result<Stalls> {
-        let told_after = self.deletion_stalled_after;
-        if let Some(let_go_after) = self.let_go_after
+    fn deletion_timeouts(&self) -> anyhow::Result<DeletionTimeouts> {
+        let told_after = self.deletion_stalled_threshold;
+        if let Some(let_go_after) = self.force_finalize_after
             && let_go_after <= told_after
         {
             bail!(
                 "`--let-go-after` is {let_go_after:?}: it must be more than `--deletion-stalled-after`, which is {told_after:?}"
             );
         }
-        Ok(Stalls {
-            told_after,
-            let_go_after: self.let_go_after,
+        Ok(DeletionTimeouts {
+            stalled_after: told_after,
+            force_after: self.force_finalize_after,
         })
     }
 }
@@ -263,12 +263,12 @@ impl OperatorArgs {
 /// The operators, ready to work for as many terms as this replica leads.
 pub(crate) struct Operators {
     client: Client,
-    instances: Instances,
-    timing: Timing,
-    stalls: Stalls,
-    pace: Pace,
-    kinds: Kinds,
-    policy: CurrentPolicy,
+    rds_client: RdsClient,
+    rds_config: Config,
+    deletion_timeouts: DeletionTimeouts,
+    config: Config,
+    kinds: SelectedKinds,
+    policy: PolicyHandle,
     /// Those that it keeps to; none stands for all.
     namespaces: Vec<String>,
 }
@@ -278,9 +278,9 @@ impl Operators {
     pub(crate) async fn new(
         client: &Client,
         args: &OperatorArgs,
-        kinds: Kinds,
-        policy: CurrentPolicy,
-        tenure: Tenure,
+        kinds: SelectedKinds,
+        policy: PolicyHandle,
+        tenure: Leadership,
         namespaces: &[String],
     ) -> anyhow::Result<Self> {
         Ok(Self {
@@ -288,33 +288,33 @@ impl Operators {
             client: client.clone(),
             kinds,
             policy,
-            instances: Instances::from_environment(
+            rds_client: RdsClient::from_environment(
                 tenure,
-                TokenBucket::new(args.rds_rate, args.rds_burst),
+                RateLimiter::new(args.rds_rate, args.rds_burst),
                 args.cluster_name.clone(),
             )
             .await,
-            stalls: args.stalls()?,
-            pace: Pace {
-                concurrency: args.concurrency,
+            deletion_timeouts: args.deletion_timeouts()?,
+            config: Config {
+                max_concurrent_reconciles: args.max_concurrent_reconciles,
                 debounce: args.debounce,
             },
-            timing: Timing {
-                poll: args.poll,
-                resync: args.resync,
-                settle: args.settle,
+            rds_config: Config {
+                poll_interval: args.poll,
+                resync_period: args.resync,
+                not_found_grace_period: args.settle,
             },
         })
     }
 
     /// Every kind's loop, for one term; in each of the namespaces, if there are any.
-    pub(crate) fn loops(&self, metrics: &Metrics, directory: &Directory) -> Vec<Box<dyn Run>> {
+    pub(crate) fn controllers(&self, metrics: &Metrics, directory: &ControllerRegistry) -> Vec<Box<dyn Runnable>> {
         let named = self.namespaces.iter().map(|name| Some(name.as_str()));
         let everywhere = self.namespaces.is_empty().then_some(None);
-        let places = named.chain(everywhere).map(|within| Place {
+        let places = named.chain(everywhere).map(|within| Wiring {
             metrics,
-            directory,
-            within,
+            registry: directory,
+            namespace: within,
         });
         let loops = places.flat_map(|place| {
             let chosen = self.kinds.chosen.iter();
@@ -325,40 +325,40 @@ impl Operators {
         loops.collect()
     }
 
-    fn databases(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
-        let instances = self.instances.clone();
-        let operator = CloudDatabaseReconciler::new(self.client.clone(), instances, self.timing);
+    fn databases(&self, ruleset: Arc<dyn Validator>, place: &Wiring<'_>) -> Box<dyn Runnable> {
+        let instances = self.rds_client.clone();
+        let operator = CloudDatabaseReconciler::new(self.client.clone(), instances, self.rds_config);
         self.run(operator, ruleset, place)
     }
 
-    fn pipelines<K: Pipeline>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
+    fn pipelines<K: Pipeline>(&self, ruleset: Arc<dyn Validator>, place: &Wiring<'_>) -> Box<dyn Runnable> {
         let chosen = self.kinds.chosen.iter();
-        let installed: Vec<_> = chosen.map(|(_, ruleset)| resource(&**ruleset)).collect();
-        let judging = Judging::<K>::pipelines(&installed);
+        let installed: Vec<_> = chosen.map(|(_, ruleset)| api_resource(&**ruleset)).collect();
+        let judging = ValidateOnlyReconciler::<K>::pipelines(&installed);
         self.run(judging, ruleset, place)
     }
 
-    fn workloads<K: Kind>(&self, ruleset: Arc<dyn Judge>, place: &Place<'_>) -> Box<dyn Run> {
-        self.run(Judging::<K>::workloads(), ruleset, place)
+    fn workloads<K: ValidatedResource>(&self, ruleset: Arc<dyn Validator>, place: &Wiring<'_>) -> Box<dyn Runnable> {
+        self.run(ValidateOnlyReconciler::<K>::workloads(), ruleset, place)
     }
 
     fn run(
         &self,
-        operator: impl Reconcile,
-        ruleset: Arc<dyn Judge>,
-        place: &Place<'_>,
-    ) -> Box<dyn Run> {
-        let run = Loop::new(
+        operator: impl Reconciler,
+        ruleset: Arc<dyn Validator>,
+        place: &Wiring<'_>,
+    ) -> Box<dyn Runnable> {
+        let run = Controller::new(
             self.client.clone(),
             ruleset,
             operator,
             place.metrics.clone(),
             self.policy.clone(),
         );
-        let run = run.stalls(self.stalls).pace(self.pace);
-        let run = run.listed_in(place.directory);
-        Box::new(match place.within {
-            Some(namespace) => run.within(namespace),
+        let run = run.with_deletion_timeouts(self.deletion_timeouts).with_config(self.config);
+        let run = run.register_in(place.registry);
+        Box::new(match place.namespace {
+            Some(namespace) => run.namespaced(namespace),
             None => run,
         })
     }
@@ -384,7 +384,7 @@ mod tests {
             let options = Options::parse_from([&["lockstep"], arguments].concat());
             options
                 .operators
-                .stalls()
+                .deletion_timeouts()
                 .map_err(|error| error.to_string())
         };
         assert!(stalls(&["--let-go-after=24h"]).is_ok());

@@ -10,13 +10,13 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use controller::{Directory, Metrics};
+use controller::{ControllerRegistry, Metrics};
 use serde_json::json;
 use subtle::ConstantTimeEq;
 
 /// Who may look at queues and set off rounds.
 #[derive(clap::Args)]
-pub(crate) struct KnockingArgs {
+pub(crate) struct AdminArgs {
     /// A file with a token. Whoever shows it, as `Authorization: Bearer`, may `GET /debug`, which lists queues
     /// and watches, and `POST /enqueue/CONTROLLER/NAMESPACE/NAME`, which has an object looked at. The file is
     /// read each time. Without it, neither is there.
@@ -24,9 +24,9 @@ pub(crate) struct KnockingArgs {
     admin_token_file: Option<PathBuf>,
 }
 
-impl KnockingArgs {
+impl AdminArgs {
     /// The routes, if they are wanted.
-    pub(crate) fn routes(&self, directory: &Directory, metrics: &Metrics) -> Router {
+    pub(crate) fn routes(&self, directory: &ControllerRegistry, metrics: &Metrics) -> Router {
         let Some(file) = self.admin_token_file.clone() else {
             return Router::new();
         };
@@ -34,7 +34,7 @@ impl KnockingArgs {
         let authenticate = move |request: Request, next: Next| {
             let file = Arc::clone(&file);
             async move {
-                match refusal(&file, &request) {
+                match error_response(&file, &request) {
                     Some(refusal) => refusal,
                     None => next.run(request).await,
                 }
@@ -43,17 +43,17 @@ impl KnockingArgs {
         let (looked_at, metrics) = (directory.clone(), metrics.clone());
         let debug = move || async move {
             let listing =
-                json!({"queues": looked_at.queues(), "watches_down": metrics.what_is_down()});
+                json!({"queues": looked_at.queues(), "watches_down": metrics.disconnected_watches()});
             let json = [(header::CONTENT_TYPE, "application/json")];
             (json, format!("{listing:#}\n"))
         };
         let (namespaced, plain) = (directory.clone(), directory.clone());
         let in_namespace =
             move |Path((controller, namespace, name)): Path<(String, String, String)>| async move {
-                knock(&namespaced, &controller, Some(&namespace), &name)
+                enqueue(&namespaced, &controller, Some(&namespace), &name)
             };
         let in_none = move |Path((controller, name)): Path<(String, String)>| async move {
-            knock(&plain, &controller, None, &name)
+            enqueue(&plain, &controller, None, &name)
         };
         Router::new()
             .route("/debug", get(debug))
@@ -66,8 +66,8 @@ impl KnockingArgs {
     }
 }
 
-fn knock(
-    directory: &Directory,
+fn enqueue(
+    directory: &ControllerRegistry,
     controller: &str,
     namespace: Option<&str>,
     name: &str,
@@ -79,7 +79,7 @@ fn knock(
 }
 
 /// Why a request is not served, if it is not.
-fn refusal(file: &PathBuf, request: &Request) -> Option<Response> {
+fn error_response(file: &PathBuf, request: &Request) -> Option<Response> {
     let token = match fs::read_to_string(file) {
         Ok(token) if !token.trim().is_empty() => token,
         Ok(_) => return Some(unavailable("the token file is empty")),

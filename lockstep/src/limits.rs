@@ -15,7 +15,7 @@ pub(crate) struct LimitArgs {
     handshake_timeout: Duration,
     /// How long a header may take to arrive once it has begun.
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
-    header_timeout: Duration,
+    read_header_timeout: Duration,
     /// How long a connection may stand idle; API servers keep theirs for 90 s, and closing first would
     /// race with their next request.
     #[arg(long, default_value = "2m", value_parser = serving::duration)]
@@ -28,21 +28,21 @@ pub(crate) struct LimitArgs {
     request_timeout: Duration,
     /// How many connections stand at once; beyond, the one that has been idle for longest makes room, or
     /// else the one whose request has been arriving for longest.
-    #[arg(long, default_value_t = Limits::default().connections)]
+    #[arg(long, default_value_t = Limits::default().max_connections)]
     max_connections: usize,
     /// How many reviews are judged at once; what comes beyond is answered with 429, and the API server
     /// tries it again.
-    #[arg(long, default_value_t = Limits::default().reviews)]
-    max_reviews: usize,
+    #[arg(long, default_value_t = Limits::default().max_requests_inflight)]
+    max_requests_inflight: usize,
     /// The largest review taken, in bytes.
-    #[arg(long, default_value_t = Limits::default().body_bytes)]
-    body_limit_bytes: usize,
+    #[arg(long, default_value_t = Limits::default().max_request_bytes)]
+    max_request_bytes: usize,
     /// The largest list of objects taken to be converted, in bytes.
-    #[arg(long, default_value_t = Limits::default().conversion_bytes)]
-    conversion_limit_bytes: usize,
+    #[arg(long, default_value_t = Limits::default().max_conversion_bytes)]
+    max_conversion_bytes: usize,
     /// How much all reviews may take that are held at once, in bytes; beyond, 429.
-    #[arg(long, default_value_t = Limits::default().bodies_bytes)]
-    bodies_limit_bytes: usize,
+    #[arg(long, default_value_t = Limits::default().max_inflight_bytes)]
+    max_inflight_bytes: usize,
 }
 
 /// How many files the process needs beside its connections.
@@ -67,16 +67,16 @@ impl LimitArgs {
             );
         }
         Limits {
-            handshake: self.handshake_timeout,
-            header: self.header_timeout,
-            idle: self.idle_timeout,
-            body: self.body_timeout,
-            request: self.request_timeout,
-            connections,
-            reviews: self.max_reviews,
-            body_bytes: self.body_limit_bytes,
-            conversion_bytes: self.conversion_limit_bytes,
-            bodies_bytes: self.bodies_limit_bytes,
+            handshake_timeout: self.handshake_timeout,
+            read_header_timeout: self.read_header_timeout,
+            idle_timeout: self.idle_timeout,
+            body_timeout: self.body_timeout,
+            request_timeout: self.request_timeout,
+            max_connections: connections,
+            max_requests_inflight: self.max_requests_inflight,
+            max_request_bytes: self.max_request_bytes,
+            max_conversion_bytes: self.max_conversion_bytes,
+            max_inflight_bytes: self.max_inflight_bytes,
         }
     }
 }
@@ -96,13 +96,13 @@ mod tests {
     #[test]
     fn the_options_say_what_the_gate_does_without_them() {
         let said = Options::parse_from(["webhook"]).limits.limits();
-        let connections = said.connections;
+        let connections = said.max_connections;
         let unsaid = Limits {
             // What the system allows may be less.
-            connections,
+            max_connections: connections,
             ..Limits::default()
         };
         assert_eq!(said, unsaid);
-        assert!(connections <= Limits::default().connections);
+        assert!(connections <= Limits::default().max_connections);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn start(traces: Option<&Traces>) {
         .with_writer(std::io::stderr)
         // The gate's spans are made for traces alone; those of the loop say whose round a line belongs to.
         .with_filter(filter.and(filter_fn(|metadata| {
-            metadata.is_event() || !metadata.target().starts_with(traces::TOLD)
+            metadata.is_event() || !metadata.target().starts_with(traces::SPAN_TARGET)
         })));
     tracing_subscriber::registry()
         .with(traces.map(Traces::layer))

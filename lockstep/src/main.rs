@@ -71,9 +71,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    vector_rules::compile_by(match command {
+    vector_rules::set_compiler(match command {
         // Whoever asks for a review waits for it.
-        Command::Webhook(_) => vector::workers::compiler_in_a_hurry,
+        Command::Webhook(_) => vector::workers::compiler_with_deadline,
         _ => vector::workers::compiler,
     });
     let result = match command {

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use manifests::{Install, render};
+use manifests::{InstallOptions, render};
 
 use crate::kinds::KindArgs;
-use crate::scope::ScopeArgs;
+use crate::scope::InstallScopeArgs;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     kinds: KindArgs,
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: InstallScopeArgs,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -62,17 +62,17 @@ fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
 }
 
 /// All files as they are to be, for the whole cluster or a part of it.
-fn files(kinds: &KindArgs, scope: Option<&ScopeArgs>) -> anyhow::Result<Vec<manifests::File>> {
+fn files(kinds: &KindArgs, scope: Option<&InstallScopeArgs>) -> anyhow::Result<Vec<manifests::Manifest>> {
     let chosen = kinds.choose()?;
     let rulesets = chosen.rulesets();
-    let namespaces = scope.map(|scope| scope.namespaces(chosen.beyond_namespaces()));
+    let namespaces = scope.map(|scope| scope.namespaces(chosen.cluster_scoped_kind()));
     let namespaces = namespaces.transpose()?;
-    let gate_only = scope.and_then(ScopeArgs::argument);
-    Ok(render(&Install {
+    let gate_only = scope.and_then(InstallScopeArgs::argument);
+    Ok(render(&InstallOptions {
         rulesets: &rulesets,
-        access: chosen.access(),
+        rbac_rules: chosen.rbac_rules(),
         controller_args: kinds.argument().into_iter().chain(gate_only).collect(),
-        gate_only: scope.is_some_and(ScopeArgs::is_gate_only),
+        webhook_only: scope.is_some_and(InstallScopeArgs::is_webhook_only),
         namespaces: namespaces.unwrap_or_default().to_vec(),
     }))
 }

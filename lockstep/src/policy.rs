@@ -7,7 +7,7 @@ use anyhow::Context;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
-use shared_validation::{CurrentPolicy, Policy, Rulesets};
+use shared_validation::{PolicyHandle, Policy, ValidatorRegistry};
 
 /// How often the file is looked at. The kubelet takes about a minute to bring a changed `ConfigMap`.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -21,12 +21,12 @@ pub(crate) struct PolicyArgs {
 }
 
 /// Reads a policy that must be there.
-pub(crate) fn read(path: &Path, rulesets: &Rulesets) -> anyhow::Result<Policy> {
+pub(crate) fn read(path: &Path, rulesets: &ValidatorRegistry) -> anyhow::Result<Policy> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     parse(&text, rulesets).with_context(|| path.display().to_string())
 }
 
-fn parse(text: &str, rulesets: &Rulesets) -> anyhow::Result<Policy> {
+fn parse(text: &str, rulesets: &ValidatorRegistry) -> anyhow::Result<Policy> {
     let file: Value = serde_saphyr::from_str(text).context("not YAML")?;
     Ok(Policy::read(&file, rulesets)?)
 }
@@ -34,13 +34,13 @@ fn parse(text: &str, rulesets: &Rulesets) -> anyhow::Result<Policy> {
 impl PolicyArgs {
     /// Puts the policy in force and keeps it fresh. One that cannot be taken leaves the last good one in
     /// force: a typing error must neither stop the gate nor open it. Tells whenever another one is in force.
-    pub(crate) fn follow(
+    pub(crate) fn watch(
         &self,
-        rulesets: &Rulesets,
+        rulesets: &ValidatorRegistry,
         registry: &mut Registry,
         tell: impl Fn() + Send + 'static,
-    ) -> CurrentPolicy {
-        let current = CurrentPolicy::default();
+    ) -> PolicyHandle {
+        let current = PolicyHandle::default();
         let Some(path) = self.file.clone() else {
             return current;
         };
@@ -56,7 +56,7 @@ impl PolicyArgs {
             "How many rules the policy in force sets",
             rules.clone(),
         );
-        let mut follower = Follower {
+        let mut follower = PolicyWatcher {
             path,
             rulesets: rulesets.clone(),
             current: current.clone(),
@@ -64,12 +64,12 @@ impl PolicyArgs {
             rules,
             seen: None,
         };
-        follower.look();
+        follower.reload();
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(LOOK_EVERY);
             loop {
                 ticks.tick().await;
-                if follower.look() {
+                if follower.reload() {
                     tell();
                 }
             }
@@ -78,19 +78,19 @@ impl PolicyArgs {
     }
 }
 
-struct Follower {
+struct PolicyWatcher {
     path: PathBuf,
-    rulesets: Rulesets,
-    current: CurrentPolicy,
+    rulesets: ValidatorRegistry,
+    current: PolicyHandle,
     valid: Gauge,
     rules: Gauge,
     /// What was read last.
     seen: Option<String>,
 }
 
-impl Follower {
+impl PolicyWatcher {
     /// Whether another policy has come into force.
-    fn look(&mut self) -> bool {
+    fn reload(&mut self) -> bool {
         let text = match std::fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),

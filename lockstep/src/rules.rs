@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use shared_validation::{Judge, Layer, RuleEntry, Severity};
+use shared_validation::{Validator, Layer, RuleInfo, Severity};
 
 use crate::{kinds, stdout};
 
@@ -18,16 +18,16 @@ pub(crate) struct Args {
     kind: Option<String>,
     /// Writes the page that explains every rule of every kind to this file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "kind"])]
-    write: Option<PathBuf>,
+    output_file: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let rulesets = kinds::rulesets()?;
-    let mut chosen: Vec<&dyn Judge> = rulesets
+    let mut chosen: Vec<&dyn Validator> = rulesets
         .iter()
-        .map(|ruleset| ruleset.as_ref() as &dyn Judge)
+        .map(|ruleset| ruleset.as_ref() as &dyn Validator)
         .collect();
-    if let Some(path) = &args.write {
+    if let Some(path) = &args.output_file {
         return fs::write(path, page(&chosen)).with_context(|| path.display().to_string());
     }
     if let Some(kind) = &args.kind {
@@ -41,16 +41,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     match &args.id {
-        Some(id) => stdout::print(&explained(&chosen, id)?)?,
-        None => stdout::print(&listed(&chosen))?,
+        Some(id) => stdout::print(&explain(&chosen, id)?)?,
+        None => stdout::print(&list(&chosen))?,
     }
     Ok(())
 }
 
-fn listed(rulesets: &[&dyn Judge]) -> String {
+fn list(rulesets: &[&dyn Validator]) -> String {
     let mut out = String::new();
     for ruleset in rulesets {
-        let catalogue = ruleset.catalogue();
+        let catalogue = ruleset.rules();
         let width = catalogue
             .iter()
             .map(|entry| entry.id.len())
@@ -64,11 +64,11 @@ fn listed(rulesets: &[&dyn Judge]) -> String {
             ruleset.version()
         );
         for entry in catalogue {
-            let RuleEntry {
+            let RuleInfo {
                 id,
                 layer,
                 severity,
-                sentence,
+                description: sentence,
                 ..
             } = &entry;
             let warns = if *severity == Severity::Warning {
@@ -86,12 +86,12 @@ fn listed(rulesets: &[&dyn Judge]) -> String {
     out
 }
 
-fn explained(rulesets: &[&dyn Judge], id: &str) -> anyhow::Result<String> {
+fn explain(rulesets: &[&dyn Validator], id: &str) -> anyhow::Result<String> {
     let mut out = String::new();
     for ruleset in rulesets {
-        for entry in ruleset.catalogue().iter().filter(|entry| entry.id == id) {
+        for entry in ruleset.rules().iter().filter(|entry| entry.id == id) {
             let _ = writeln!(out, "{} ({})\n", entry.id, ruleset.kind());
-            let _ = writeln!(out, "  {}\n", entry.sentence);
+            let _ = writeln!(out, "  {}\n", entry.description);
             let _ = writeln!(
                 out,
                 "  layer     {}, enforced by {}",
@@ -103,7 +103,7 @@ fn explained(rulesets: &[&dyn Judge], id: &str) -> anyhow::Result<String> {
             if let Some(expression) = &entry.expression {
                 let _ = writeln!(out, "  written   {expression}");
             }
-            let _ = writeln!(out, "  source    {}", entry.source);
+            let _ = writeln!(out, "  source    {}", entry.reference);
         }
     }
     if out.is_empty() {
@@ -121,13 +121,13 @@ fn severity(severity: Severity) -> &'static str {
 
 fn enforcers(layer: Layer) -> &'static str {
     match layer {
-        Layer::Structural | Layer::Cel => "the API server, the gate and the loop",
+        Layer::Schema | Layer::Cel => "the API server, the gate and the loop",
         Layer::Rust => "the gate and the loop; a policy can make it warn or only count",
     }
 }
 
 /// The page for the documentation.
-fn page(rulesets: &[&dyn Judge]) -> String {
+fn page(rulesets: &[&dyn Validator]) -> String {
     let mut out = String::from(
         "# Every rule\n\nWritten by `lockstep rules --write docs/rules.md`. The id of a rule ends the messages of CEL and Rust\n\
          rules in brackets; the desk prints it behind every error, and metrics and audit annotations name it.\n",
@@ -140,10 +140,10 @@ fn page(rulesets: &[&dyn Judge]) -> String {
             ruleset.group(),
             ruleset.version()
         );
-        let catalogue = ruleset.catalogue();
-        for layer in [Layer::Rust, Layer::Cel, Layer::Structural] {
+        let catalogue = ruleset.rules();
+        for layer in [Layer::Rust, Layer::Cel, Layer::Schema] {
             let title = match layer {
-                Layer::Structural => "The schema",
+                Layer::Schema => "The schema",
                 Layer::Cel => "CEL",
                 Layer::Rust => "Rust",
             };
@@ -153,11 +153,11 @@ fn page(rulesets: &[&dyn Judge]) -> String {
                 "| rule | severity | demands | source |\n|---|---|---|---|"
             );
             for entry in catalogue.iter().filter(|entry| entry.layer == layer) {
-                let RuleEntry {
+                let RuleInfo {
                     id,
                     severity: own,
-                    sentence,
-                    source,
+                    description: sentence,
+                    reference: source,
                     ..
                 } = entry;
                 let source = if source.starts_with("http") {

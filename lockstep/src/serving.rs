@@ -12,7 +12,7 @@ use tokio::sync::watch;
 pub(crate) const MOST_WAITING_THREADS: usize = 128;
 
 /// How long threads that have something to end are waited for, once the server has ended.
-const FAREWELL: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Runs a server to its end.
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -24,12 +24,12 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
         .context("cannot start the runtime")?;
     let ended = runtime.block_on(server);
     // What waits for another process then does so for nobody.
-    runtime.shutdown_timeout(FAREWELL);
+    runtime.shutdown_timeout(SHUTDOWN_GRACE_PERIOD);
     ended
 }
 
 /// Tells when the process is asked to end, by SIGTERM or Ctrl-C. A second signal ends it at once.
-pub(crate) fn stop_signal() -> anyhow::Result<watch::Receiver<bool>> {
+pub(crate) fn shutdown_signal() -> anyhow::Result<watch::Receiver<bool>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let (tell, told) = watch::channel(false);

@@ -24,7 +24,7 @@ use tracing_subscriber::registry::LookupSpan;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is told of, besides the gate's own spans.
-pub(crate) const TOLD: &str = "webhook";
+pub(crate) const SPAN_TARGET: &str = "webhook";
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Traces")]
@@ -35,7 +35,7 @@ pub(crate) struct TraceArgs {
     otlp_endpoint: Option<String>,
     /// Which share of reviews to trace, from 0 to 1, where the API server has not decided that already.
     #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
-    otlp_share: f64,
+    otlp_sampling_ratio: f64,
 }
 
 /// What makes and sends them.
@@ -51,11 +51,11 @@ impl TraceArgs {
             "`--otlp-endpoint` is `{endpoint}`: only http:// is spoken; send to a collector beside the gate"
         );
         ensure!(
-            (0.0..=1.0).contains(&self.otlp_share),
+            (0.0..=1.0).contains(&self.otlp_sampling_ratio),
             "`--otlp-share` is {}: it must be from 0 to 1",
-            self.otlp_share
+            self.otlp_sampling_ratio
         );
-        let client = OnRuntime {
+        let client = TokioHttpClient {
             runtime: Handle::current(),
             client: Arc::new(HyperClient::with_default_connector(TIMEOUT, None)),
         };
@@ -66,7 +66,7 @@ impl TraceArgs {
             .with_timeout(TIMEOUT)
             .build()
             .map_err(|error| anyhow!("cannot send traces to `{endpoint}`: {error}"))?;
-        let sampler = Sampler::TraceIdRatioBased(self.otlp_share);
+        let sampler = Sampler::TraceIdRatioBased(self.otlp_sampling_ratio);
         let provider = SdkTracerProvider::builder()
             .with_sampler(Sampler::ParentBased(Box::new(sampler)))
             .with_resource(
@@ -91,7 +91,7 @@ impl Traces {
             .with_location(false)
             .with_threads(false)
             .with_filter(filter_fn(|metadata| {
-                metadata.is_span() && metadata.target().starts_with(TOLD)
+                metadata.is_span() && metadata.target().starts_with(SPAN_TARGET)
             }))
     }
 
@@ -115,13 +115,13 @@ impl Traces {
 
 /// Sends from a thread that is none of the runtime's, as the exporter's is.
 #[derive(Debug)]
-struct OnRuntime {
+struct TokioHttpClient {
     runtime: Handle,
     client: Arc<HyperClient>,
 }
 
 #[async_trait::async_trait]
-impl HttpClient for OnRuntime {
+impl HttpClient for TokioHttpClient {
     async fn send_bytes(
         &self,
         request: opentelemetry_http::Request<Bytes>,

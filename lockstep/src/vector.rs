@@ -26,12 +26,12 @@ enum Command {
     Validate(validate::Args),
     /// Compiles programs for another process.
     #[command(hide = true)]
-    Compile,
+    VrlWorker,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(args) => validate::run(args),
-        Command::Compile => worker::run(),
+        Command::VrlWorker => worker::run(),
     }
 }

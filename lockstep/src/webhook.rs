@@ -9,9 +9,9 @@ use anyhow::Context;
 use axum::Router;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use webhook::{Gate, Metrics, Server, ServingKeys, Tls};
+use webhook::{Webhook, Metrics, Server, CertWatcher, ServerTls};
 
-use crate::crds::CrdsArgs;
+use crate::crds::CrdStatusArgs;
 use crate::limits::LimitArgs;
 use crate::traces::{TraceArgs, Traces};
 use crate::{admin, kinds, logging, policy, serving};
@@ -20,17 +20,17 @@ use crate::{admin, kinds, logging, policy, serving};
 pub(crate) struct Args {
     /// Where admission reviews are taken, over HTTPS.
     #[arg(long, default_value = "0.0.0.0:9443")]
-    listen: SocketAddr,
+    webhook_bind_address: SocketAddr,
     /// Where /healthz, /readyz and /metrics are served, over HTTP.
     #[arg(long, default_value = "0.0.0.0:8080")]
-    health_listen: SocketAddr,
+    health_probe_bind_address: SocketAddr,
     /// The directory with tls.crt and tls.key; it may be filled later, and is read again on a change.
     #[arg(long, default_value = "/run/lockstep/tls")]
-    tls_directory: PathBuf,
+    cert_dir: PathBuf,
     /// Serves only clients that show a certificate of a CA in this PEM file; it is read again on a
     /// change.
     #[arg(long, value_name = "FILE")]
-    client_ca: Option<PathBuf>,
+    client_ca_file: Option<PathBuf>,
     #[command(flatten)]
     limits: LimitArgs,
     /// How long to serve on after SIGTERM, until nobody is sent here any more.
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     policy: policy::PolicyArgs,
     #[command(flatten)]
-    crds: CrdsArgs,
+    crd_status: CrdStatusArgs,
     #[command(flatten)]
     traces: TraceArgs,
 }
@@ -51,24 +51,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 async fn serve(args: Args) -> anyhow::Result<()> {
     let traces = args.traces.traces()?;
     logging::start(traces.as_ref());
-    let stop = serving::stop_signal()?;
+    let stop = serving::shutdown_signal()?;
     let mut registry = Registry::default();
     let rulesets = kinds::rulesets()?;
-    let policy = args.policy.follow(&rulesets, &mut registry, || {});
+    let policy = args.policy.watch(&rulesets, &mut registry, || {});
     let metrics = Metrics::register(&mut registry);
     let limits = args.limits.limits();
-    let crds = args.crds.follow(&rulesets);
-    let gate = Gate::new(rulesets, metrics.clone(), limits.clone())
-        .under(policy)
-        .beside(crds);
-    let keys = ServingKeys::in_directory(&args.tls_directory);
-    tokio::spawn(Arc::clone(&keys).keep_fresh(metrics.clone()));
-    let tls = match args.client_ca {
-        Some(client_ca) => Tls::for_clients_of(keys, client_ca),
-        None => Tls::new(keys).context("cannot set up TLS")?,
+    let crds = args.crd_status.watch(&rulesets);
+    let gate = Webhook::new(rulesets, metrics.clone(), limits.clone())
+        .with_policy(policy)
+        .with_crd_status(crds);
+    let keys = CertWatcher::new(&args.cert_dir);
+    tokio::spawn(Arc::clone(&keys).run(metrics.clone()));
+    let tls = match args.client_ca_file {
+        Some(client_ca) => ServerTls::with_client_ca(keys, client_ca),
+        None => ServerTls::new(keys).context("cannot set up TLS")?,
     };
     let tls = Arc::new(tls);
-    tokio::spawn(Arc::clone(&tls).keep_fresh(metrics.clone()));
+    tokio::spawn(Arc::clone(&tls).watch_client_ca(metrics.clone()));
     let (ready_tls, draining) = (Arc::clone(&tls), stop.clone());
     let ready = move || {
         if *draining.borrow() {
@@ -79,13 +79,13 @@ async fn serve(args: Args) -> anyhow::Result<()> {
             Ok(())
         }
     };
-    admin::serve(args.health_listen, registry, ready, Router::new()).await?;
-    let listener = TcpListener::bind(args.listen)
+    admin::serve(args.health_probe_bind_address, registry, ready, Router::new()).await?;
+    let listener = TcpListener::bind(args.webhook_bind_address)
         .await
-        .with_context(|| format!("cannot listen on {}", args.listen))?;
-    tracing::info!(address = %args.listen, "taking admission reviews");
+        .with_context(|| format!("cannot listen on {}", args.webhook_bind_address))?;
+    tracing::info!(address = %args.webhook_bind_address, "taking admission reviews");
     // Readiness fails first; reviews are still sent here until every API server has heard of it.
-    let mut routes = gate.router();
+    let mut routes = gate.into_router();
     if traces.is_some() {
         routes = Traces::continued(routes);
     }

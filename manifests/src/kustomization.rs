@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::File;
+use crate::Manifest;
 
-pub(crate) fn kustomization(files: &[File]) -> Value {
+pub(crate) fn kustomization(files: &[Manifest]) -> Value {
     let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
     json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",

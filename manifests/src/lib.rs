@@ -11,26 +11,26 @@ mod webhooks;
 mod workload;
 
 use serde_json::Value;
-use shared_validation::{Judge, Rulesets};
+use shared_validation::{Validator, ValidatorRegistry};
 
 /// A kind as the manifests see it.
-pub struct Install<'a> {
+pub struct InstallOptions<'a> {
     /// The kinds to install.
-    pub rulesets: &'a Rulesets,
+    pub rulesets: &'a ValidatorRegistry,
     /// RBAC rules that the operators need beyond their own kinds, as `PolicyRule`s.
-    pub access: Vec<Value>,
+    pub rbac_rules: Vec<Value>,
     /// More arguments of the controller.
     pub controller_args: Vec<String>,
     /// The namespaces that it keeps to, of which it runs in the first; without any, the whole cluster.
     pub namespaces: Vec<String>,
     /// Whether there is a gate and no loop: the kinds are another installation's, whose CRDs, objects and statuses
     /// are left alone.
-    pub gate_only: bool,
+    pub webhook_only: bool,
 }
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct Manifest {
     /// The name in the folder `manifests/`.
     pub name: String,
     /// The content.
@@ -39,62 +39,62 @@ pub struct File {
 
 /// Writes all files, in the order in which they are applied.
 #[must_use]
-pub fn render(install: &Install<'_>) -> Vec<File> {
+pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     if let [home, ..] = install.namespaces.as_slice() {
         return namespaced::render(install, home);
     }
     // Applied first, they are ignored until the gate has been seen to work; deleted first, no cluster is
     // left with a webhook that nobody serves.
     let mut files = Vec::new();
-    if !install.gate_only {
+    if !install.webhook_only {
         let mutating = webhooks::mutating(install.rulesets);
-        files.push(file("mutating-webhook.yaml", &[mutating]));
+        files.push(manifest("mutating-webhook.yaml", &[mutating]));
     }
     let validating = webhooks::validating(install.rulesets);
-    files.push(file("validating-webhook.yaml", &[validating]));
-    files.push(file("namespace.yaml", &[workload::namespace()]));
-    let rulesets = install.rulesets.iter().filter(|_| !install.gate_only);
+    files.push(manifest("validating-webhook.yaml", &[validating]));
+    files.push(manifest("namespace.yaml", &[workload::namespace()]));
+    let rulesets = install.rulesets.iter().filter(|_| !install.webhook_only);
     files.extend(rulesets.map(|ruleset| crd_file(ruleset.as_ref(), &crds::crd(ruleset.as_ref()))));
-    files.push(file("rbac.yaml", &rbac::all(install)));
-    files.push(file("service.yaml", &[workload::service()]));
-    files.push(file(
+    files.push(manifest("rbac.yaml", &rbac::all(install)));
+    files.push(manifest("service.yaml", &[workload::service()]));
+    files.push(manifest(
         "disruption-budget.yaml",
         &[workload::disruption_budget()],
     ));
-    files.push(file("deployment.yaml", &[workload::deployment(install)]));
+    files.push(manifest("deployment.yaml", &[workload::deployment(install)]));
     let kustomization = kustomization::kustomization(&files);
-    files.push(file("kustomization.yaml", &[kustomization]));
-    files.push(file("split/controller.yaml", &[split::controller(install)]));
-    files.push(file("split/kustomization.yaml", &[split::kustomization()]));
+    files.push(manifest("kustomization.yaml", &[kustomization]));
+    files.push(manifest("split/controller.yaml", &[split::controller(install)]));
+    files.push(manifest("split/kustomization.yaml", &[split::kustomization()]));
     files.extend(schemas(install));
     files
 }
 
 /// The JSON Schemas of all kinds, for editors.
-fn schemas(install: &Install<'_>) -> impl Iterator<Item = File> {
+fn schemas(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
     let rulesets = install.rulesets.iter();
     rulesets.map(|ruleset| schema(ruleset.as_ref()))
 }
 
 /// The file of a kind's CRD.
-fn crd_file(ruleset: &dyn Judge, crd: &Value) -> File {
+fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
     let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
     let name = format!("crd-{}.yaml", plural.unwrap_or_default());
-    file(&name, std::slice::from_ref(crd))
+    manifest(&name, std::slice::from_ref(crd))
 }
 
 /// The JSON Schema of a kind.
-fn schema(ruleset: &dyn Judge) -> File {
+fn schema(ruleset: &dyn Validator) -> Manifest {
     let (group, version, kind) = (ruleset.group(), ruleset.version(), ruleset.kind());
     let schema = editor::json_schema(ruleset.crd(), group, version, kind);
-    File {
+    Manifest {
         name: format!("schemas/{}_{version}.json", kind.to_lowercase()),
         content: format!("{schema:#}\n"),
     }
 }
 
 /// The JSON objects of a file.
-fn file(name: &str, objects: &[Value]) -> File {
+fn manifest(name: &str, objects: &[Value]) -> Manifest {
     let documents: Vec<_> = objects
         .iter()
         .map(|object| serde_saphyr::to_string(object).expect("a JSON object is YAML"))
@@ -103,7 +103,7 @@ fn file(name: &str, objects: &[Value]) -> File {
         "# Written by `lockstep manifests`; do not edit.\n{}",
         documents.join("---\n")
     );
-    File {
+    Manifest {
         name: name.to_owned(),
         content,
     }

@@ -3,37 +3,37 @@
 
 use serde_json::Value;
 
-use crate::{File, Install, crd_file, crds, file, kustomization, rbac, schemas, workload};
+use crate::{Manifest, InstallOptions, crd_file, crds, manifest, kustomization, rbac, schemas, workload};
 
 /// Everything in the namespaces; apart from it what is the cluster's, for whoever may apply that.
-pub(crate) fn render(install: &Install<'_>, home: &str) -> Vec<File> {
+pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> {
     let roles: Vec<Value> = install
         .namespaces
         .iter()
         .flat_map(|namespace| rbac::within(install, namespace, home))
         .collect();
     let mut files = vec![
-        file(
+        manifest(
             "rbac.yaml",
             &[vec![rbac::service_account(home)], roles].concat(),
         ),
-        file("deployment.yaml", &[workload::loop_alone(install, home)]),
+        manifest("deployment.yaml", &[workload::standalone_controller(install, home)]),
     ];
     let base = kustomization::kustomization(&files);
-    files.push(file("kustomization.yaml", &[base]));
+    files.push(manifest("kustomization.yaml", &[base]));
     let rulesets = install.rulesets.iter();
     let mut of_cluster: Vec<_> = rulesets
         .map(|ruleset| {
             crd_file(
                 ruleset.as_ref(),
-                &crds::stored_version_alone(ruleset.as_ref()),
+                &crds::stored_version_only(ruleset.as_ref()),
             )
         })
         .collect();
-    of_cluster.push(file("roles.yaml", &rbac::for_tenants(install)));
+    of_cluster.push(manifest("roles.yaml", &rbac::tenant_roles(install)));
     let base = kustomization::kustomization(&of_cluster);
-    of_cluster.push(file("kustomization.yaml", &[base]));
-    files.extend(of_cluster.into_iter().map(|file| File {
+    of_cluster.push(manifest("kustomization.yaml", &[base]));
+    files.extend(of_cluster.into_iter().map(|file| Manifest {
         name: format!("cluster/{}", file.name),
         ..file
     }));

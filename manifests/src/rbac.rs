@@ -1,11 +1,11 @@
 //! What the controller may do, and what users get.
 
 use serde_json::{Value, json};
-use shared_validation::Judge;
+use shared_validation::Validator;
 
-use crate::{Install, crds, names};
+use crate::{InstallOptions, crds, names};
 
-pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
+pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut all = vec![
         service_account(names::NAMESPACE),
         controller_cluster_role(install),
@@ -13,13 +13,13 @@ pub(crate) fn all(install: &Install<'_>) -> Vec<Value> {
         controller_role(install),
         binding("RoleBinding", Some(names::NAMESPACE), names::NAMESPACE),
     ];
-    if !install.gate_only {
+    if !install.webhook_only {
         all.extend(user_roles(install));
     }
     all
 }
 
-fn user_roles(install: &Install<'_>) -> Vec<Value> {
+fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     vec![
         user_role(
             install,
@@ -32,8 +32,8 @@ fn user_roles(install: &Install<'_>) -> Vec<Value> {
 
 /// What those get who administer, edit and view a namespace. Nobody can give a loop a right that he does not have
 /// himself: an administrator of a namespace therefore has all of those that a loop needs in it.
-pub(crate) fn for_tenants(install: &Install<'_>) -> Vec<Value> {
-    let mut rules = of_objects(install);
+pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
+    let mut rules = object_rules(install);
     rules.push(json!({
         "apiGroups": ["coordination.k8s.io"],
         "resources": ["leases"],
@@ -49,10 +49,10 @@ pub(crate) fn for_tenants(install: &Install<'_>) -> Vec<Value> {
 }
 
 /// What a loop needs that keeps to some namespaces, in one of them. It runs in the one that is its home.
-pub(crate) fn within(install: &Install<'_>, namespace: &str, home: &str) -> Vec<Value> {
-    let mut rules = of_objects(install);
+pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) -> Vec<Value> {
+    let mut rules = object_rules(install);
     if namespace == home {
-        rules.extend(of_leases());
+        rules.extend(lease_rules());
     }
     vec![
         role("Role", Some(namespace), &rules),
@@ -71,7 +71,7 @@ pub(crate) fn service_account(namespace: &str) -> Value {
 }
 
 /// What the loop does with the objects of every kind, and what operators do for them.
-fn of_objects(install: &Install<'_>) -> Vec<Value> {
+fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for (group, plural) in kinds(install) {
         rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
@@ -83,12 +83,12 @@ fn of_objects(install: &Install<'_>) -> Vec<Value> {
         // What goes on is counted in the same Event.
         json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}),
     );
-    rules.extend(install.access.iter().cloned());
+    rules.extend(install.rbac_rules.iter().cloned());
     rules
 }
 
 /// The election of a leader.
-fn of_leases() -> [Value; 2] {
+fn lease_rules() -> [Value; 2] {
     let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]});
     let (mut make, mut keep) = (leases.clone(), leases);
     // RBAC cannot bind `create` to a name.
@@ -98,11 +98,11 @@ fn of_leases() -> [Value; 2] {
     [make, keep]
 }
 
-fn controller_cluster_role(install: &Install<'_>) -> Value {
-    let mut rules = if install.gate_only {
+fn controller_cluster_role(install: &InstallOptions<'_>) -> Value {
+    let mut rules = if install.webhook_only {
         Vec::new()
     } else {
-        of_objects(install)
+        object_rules(install)
     };
     rules.push(json!({
         "apiGroups": ["admissionregistration.k8s.io"],
@@ -120,17 +120,17 @@ fn controller_cluster_role(install: &Install<'_>) -> Value {
     };
     // Whether the cluster judges by the same CRD.
     rules.push(on_crds(
-        judges(install).map(crds::name).collect(),
+        validators(install).map(crds::name).collect(),
         &["get", "list", "watch"],
     ));
-    let converted: Vec<_> = judges(install)
+    let converted: Vec<_> = validators(install)
         .filter(|ruleset| crds::converts(*ruleset))
         .map(crds::name)
         .collect();
     if !converted.is_empty() {
         rules.push(on_crds(converted, &["patch"]));
     }
-    rules.extend(canaries(install, false));
+    rules.extend(admission_probe_rules(install, false));
     role("ClusterRole", None, &rules)
 }
 
@@ -144,7 +144,7 @@ fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
 }
 
 /// In its own namespace: the gate's keys, the Lease, and canaries.
-fn controller_role(install: &Install<'_>) -> Value {
+fn controller_role(install: &InstallOptions<'_>) -> Value {
     let mut rules = vec![
         // RBAC cannot bind `create` to a name.
         json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}),
@@ -154,17 +154,17 @@ fn controller_role(install: &Install<'_>) -> Value {
         // The replicas of the gate, to see which certificate each of them shows.
         json!({"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]}),
     ];
-    if !install.gate_only {
-        rules.extend(of_leases());
+    if !install.webhook_only {
+        rules.extend(lease_rules());
     }
-    rules.extend(canaries(install, true));
+    rules.extend(admission_probe_rules(install, true));
     role("Role", Some(names::NAMESPACE), &rules)
 }
 
 /// A dry run, refused or not, is asked for like any other creation: in the own namespace, or for kinds that
 /// are in none, in the cluster.
-fn canaries(install: &Install<'_>, namespaced: bool) -> Vec<Value> {
-    let judges = judges(install)
+fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<Value> {
+    let judges = validators(install)
         .filter(|ruleset| (ruleset.crd()["spec"]["scope"] != "Cluster") == namespaced);
     judges
         .map(|ruleset| {
@@ -175,7 +175,7 @@ fn canaries(install: &Install<'_>, namespaced: bool) -> Vec<Value> {
 }
 
 /// What the cluster's own `edit` and `view` gain. Neither may write a status.
-fn user_role(install: &Install<'_>, role: &str, verbs: &[&str]) -> Value {
+fn user_role(install: &InstallOptions<'_>, role: &str, verbs: &[&str]) -> Value {
     let rules: Vec<_> = kinds(install)
         .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
         .collect();
@@ -203,12 +203,12 @@ fn binding(kind: &str, namespace: Option<&str>, home: &str) -> Value {
     })
 }
 
-fn judges<'a>(install: &'a Install<'_>) -> impl Iterator<Item = &'a dyn Judge> {
+fn validators<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = &'a dyn Validator> {
     install.rulesets.iter().map(|ruleset| ruleset.as_ref() as _)
 }
 
-fn kinds<'a>(install: &'a Install<'_>) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    judges(install).map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
+fn kinds<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    validators(install).map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
 }
 
 fn metadata(name: &str, namespace: Option<&str>) -> Value {

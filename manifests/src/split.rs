@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Install, names, workload};
+use crate::{InstallOptions, names, workload};
 
 /// The controller's own Deployment, and its label.
 const CONTROLLER: &str = "lockstep-controller";
@@ -15,7 +15,7 @@ pub(crate) fn kustomization() -> Value {
         {"op": "test", "path": "/spec/template/spec/volumes/2/name", "value": "cluster-credentials"},
         {"op": "remove", "path": "/spec/template/spec/volumes/2"},
         {"op": "test", "path": "/spec/template/spec/volumes/0/name", "value": "tls"},
-        {"op": "replace", "path": "/spec/template/spec/volumes/0", "value": serving_pair()},
+        {"op": "replace", "path": "/spec/template/spec/volumes/0", "value": serving_cert_volume()},
     ]);
     json!({
         "apiVersion": "kustomize.config.k8s.io/v1alpha1",
@@ -30,7 +30,7 @@ pub(crate) fn kustomization() -> Value {
 
 /// The pair alone: never the CA's key, which is in the same Secret. The kubelet brings a change within a
 /// minute or two, well within the time that a new CA is carried beforehand.
-fn serving_pair() -> Value {
+fn serving_cert_volume() -> Value {
     json!({"name": "tls", "secret": {
         "secretName": names::TLS_SECRET,
         "optional": true,
@@ -42,7 +42,7 @@ fn serving_pair() -> Value {
     }})
 }
 
-pub(crate) fn controller(install: &Install<'_>) -> Value {
+pub(crate) fn controller(install: &InstallOptions<'_>) -> Value {
     let container = workload::controller_container(install);
     workload::controllers(CONTROLLER, names::NAMESPACE, &container)
 }

@@ -1,7 +1,7 @@
 //! Both webhook configurations. Only registered kinds match, so nothing needs to be excluded.
 
 use serde_json::{Value, json};
-use shared_validation::Rulesets;
+use shared_validation::ValidatorRegistry;
 
 use crate::names;
 
@@ -10,13 +10,13 @@ use crate::names;
 const NOT_ONLY_FINALIZING: &str = "!(request.operation == 'UPDATE' && has(object.metadata.deletionTimestamp) \
      && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec))";
 
-pub(crate) fn validating(rulesets: &Rulesets) -> Value {
+pub(crate) fn validating(rulesets: &ValidatorRegistry) -> Value {
     // Until the controller has seen the gate refuse: then it becomes `Fail`.
     let webhook = webhook(names::VALIDATING_WEBHOOK, "/validate", "Ignore", rulesets);
     configuration("ValidatingWebhookConfiguration", &webhook)
 }
 
-pub(crate) fn mutating(rulesets: &Rulesets) -> Value {
+pub(crate) fn mutating(rulesets: &ValidatorRegistry) -> Value {
     // Whatever it would have added, the loop adds, and the final state is judged anyway.
     let mut webhook = webhook(names::MUTATING_WEBHOOK, "/mutate", "Ignore", rulesets);
     webhook["reinvocationPolicy"] = json!("Never");
@@ -35,7 +35,7 @@ fn configuration(kind: &str, webhook: &Value) -> Value {
     })
 }
 
-fn webhook(name: &str, path: &str, failure_policy: &str, rulesets: &Rulesets) -> Value {
+fn webhook(name: &str, path: &str, failure_policy: &str, rulesets: &ValidatorRegistry) -> Value {
     let rules: Vec<_> = rulesets
         .iter()
         .map(|ruleset| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Install, crds, names};
+use crate::{InstallOptions, crds, names};
 
 /// Where the controller leaves the serving pair for the gate, and what it has seen of the CRDs.
 const KEYS: &str = "/run/lockstep/tls";
@@ -46,7 +46,7 @@ pub(crate) fn service() -> Value {
     })
 }
 
-pub(crate) fn deployment(install: &Install<'_>) -> Value {
+pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
     let labels = json!({"app.kubernetes.io/name": names::APP});
     json!({
         "apiVersion": "apps/v1",
@@ -108,7 +108,7 @@ fn webhook_container() -> Value {
 }
 
 /// The loop, where there is no gate.
-pub(crate) fn loop_alone(install: &Install<'_>, namespace: &str) -> Value {
+pub(crate) fn standalone_controller(install: &InstallOptions<'_>, namespace: &str) -> Value {
     let args = [format!("--namespaces={}", install.namespaces.join(","))];
     let mut container = container(install, args.into());
     container["readinessProbe"] =
@@ -141,7 +141,7 @@ pub(crate) fn controllers(name: &str, namespace: &str, container: &Value) -> Val
 }
 
 /// No readiness probe: the sidecar must not take the gate down with it.
-pub(crate) fn controller_container(install: &Install<'_>) -> Value {
+pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
     let mut args = vec![
         format!("--tls-directory={KEYS}"),
         format!("--crds-file={KEYS}/crds.json"),
@@ -160,7 +160,7 @@ pub(crate) fn controller_container(install: &Install<'_>) -> Value {
 }
 
 /// A controller with these arguments besides those that every one has.
-fn container(install: &Install<'_>, more: Vec<String>) -> Value {
+fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
     let mut args = vec![
         "controller".to_owned(),
         format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),

@@ -17,7 +17,7 @@ use crate::verdict::Violation;
 /// Bounded: one scalar for each field of the ruleset's transition fields. Never a secret: a kind
 /// names no secret field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Accepted {
+pub struct LastValidated {
     /// The `metadata.generation` that was accepted.
     pub generation: i64,
     /// The values by dotted field name; a field that was absent is absent here.
@@ -25,13 +25,13 @@ pub struct Accepted {
     pub values: BTreeMap<String, Value>,
     /// The errors in spite of which it was accepted: a stricter rule came later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inherited: Vec<Inherited>,
+    pub ratcheted: Vec<RatchetedViolation>,
 }
 
 /// An error that an object had when it was accepted. It stays a warning as long as nothing that it
 /// depends on changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Inherited {
+pub struct RatchetedViolation {
     /// The rule's id.
     pub rule: String,
     /// Where it is broken.
@@ -40,7 +40,7 @@ pub struct Inherited {
     pub inputs: String,
 }
 
-impl Inherited {
+impl RatchetedViolation {
     pub(crate) fn of(violation: &Violation) -> Option<Self> {
         Some(Self {
             rule: violation.rule.clone(),
@@ -63,10 +63,10 @@ pub(crate) fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u6
     hasher.finish()
 }
 
-impl Accepted {
+impl LastValidated {
     /// What is to be remembered of an object that has just been found valid.
     #[must_use]
-    pub fn of(object: &Value, fields: &BTreeSet<String>) -> Self {
+    pub fn from_object(object: &Value, fields: &BTreeSet<String>) -> Self {
         let generation = object
             .pointer("/metadata/generation")
             .and_then(Value::as_i64)
@@ -78,15 +78,15 @@ impl Accepted {
         Self {
             generation,
             values,
-            inherited: Vec::new(),
+            ratcheted: Vec::new(),
         }
     }
 
     /// The same, in spite of errors that were there before.
     #[must_use]
-    pub fn in_spite_of(self, inherited: &[Inherited]) -> Self {
+    pub fn with_ratcheted(self, inherited: &[RatchetedViolation]) -> Self {
         let inherited = inherited.iter().take(MAX_INHERITED).cloned().collect();
-        Self { inherited, ..self }
+        Self { ratcheted: inherited, ..self }
     }
 
     /// What an object's status remembers.
@@ -95,12 +95,12 @@ impl Accepted {
     /// compared with: what comes back is empty, and its correction is judged as new. Nothing comes
     /// back where the loop has said nothing yet.
     #[must_use]
-    pub fn read(object: &Value) -> Option<Self> {
-        Self::of_status(object.get("status")?)
+    pub fn from_status_of(object: &Value) -> Option<Self> {
+        Self::from_status(object.get("status")?)
     }
 
     /// The same, of the status alone.
-    pub(crate) fn of_status(status: &Value) -> Option<Self> {
+    pub(crate) fn from_status(status: &Value) -> Option<Self> {
         let remembered = status
             .get("accepted")
             .and_then(|accepted| Self::deserialize(accepted).ok());
@@ -109,7 +109,7 @@ impl Accepted {
 
     /// The accepted value of a field.
     #[must_use]
-    pub fn value(&self, field: &str) -> Option<&Value> {
+    pub fn get(&self, field: &str) -> Option<&Value> {
         self.values.get(field)
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let fields = ["spec.engine", "spec.storage.sizeGib", "spec.name"]
             .map(String::from)
             .into();
-        let accepted = Accepted::of(
+        let accepted = LastValidated::from_object(
             &json!({"metadata": {"generation": 3}, "spec": {"engine": "postgres", "storage": {"sizeGib": 100}}}),
             &fields,
         );

@@ -6,7 +6,7 @@ use crate::schema::{ListType, Schema};
 use crate::written::Tree;
 
 /// Tells which parts of an object are to be looked at, compiled once.
-pub(crate) struct Brief {
+pub(crate) struct Projection {
     closed: Vec<Closed>,
 }
 
@@ -19,7 +19,7 @@ struct Closed {
     drops_nulls: bool,
 }
 
-impl Brief {
+impl Projection {
     /// For the object that is written.
     pub(crate) fn of_object(schema: &Schema, has_own_status: bool) -> Self {
         Self::new(schema, has_own_status, |node| {
@@ -108,7 +108,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::written::Written;
+    use crate::written::RawObject;
 
     #[test]
     fn of_what_is_closed_only_what_is_open_is_copied() {
@@ -117,11 +117,11 @@ mod tests {
             open: vec!["b".to_owned()],
             drops_nulls: name == "spec",
         });
-        let brief = Brief {
+        let brief = Projection {
             closed: closed.into(),
         };
         let copy = |text: &str| {
-            let written: Written<'_> = serde_json::from_str(text).expect("JSON");
+            let written: RawObject<'_> = serde_json::from_str(text).expect("JSON");
             brief.copy(written.tree())
         };
         assert_eq!(

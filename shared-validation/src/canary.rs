@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::catalogue::RuleEntry;
+use crate::catalogue::RuleInfo;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::rule::{Layer, Severity};
@@ -22,7 +22,7 @@ pub fn field() -> String {
 }
 
 /// Makes a canary of an object that nothing else is wrong with.
-pub(crate) fn of(mut object: Value, name: &str, namespace: Option<&str>) -> Value {
+pub(crate) fn probe_object(mut object: Value, name: &str, namespace: Option<&str>) -> Value {
     object["metadata"] = json!({"name": name, "annotations": {ANNOTATION: "refused"}});
     if let Some(namespace) = namespace {
         object["metadata"]["namespace"] = json!(namespace);
@@ -30,22 +30,22 @@ pub(crate) fn of(mut object: Value, name: &str, namespace: Option<&str>) -> Valu
     object
 }
 
-pub(crate) fn entry() -> RuleEntry {
-    RuleEntry {
+pub(crate) fn rule_info() -> RuleInfo {
+    RuleInfo {
         id: RULE.to_owned(),
         layer: Layer::Rust,
         severity: Severity::Error,
-        sentence: format!(
+        description: format!(
             "The annotation `{ANNOTATION}` is not there: it marks what is sent only to see it refused."
         ),
-        source: "Lockstep's own: how the gate is seen to work before it is relied on".to_owned(),
+        reference: "Lockstep's own: how the gate is seen to work before it is relied on".to_owned(),
         fields: vec!["metadata.annotations".to_owned()],
         expression: None,
     }
 }
 
 /// Refuses a canary, also one that has come to be stored.
-pub(crate) fn judge(object: &Value, report: &mut Report<'_>) {
+pub(crate) fn validate(object: &Value, report: &mut Report<'_>) {
     if object["metadata"]["annotations"].get(ANNOTATION).is_none() {
         return;
     }
@@ -56,9 +56,9 @@ pub(crate) fn judge(object: &Value, report: &mut Report<'_>) {
         at: path(),
         error: FieldError::forbidden(path(), detail),
         inputs: None,
-        is_of_others: false,
+        is_of_related: false,
     };
-    report.add(violation, false);
+    report.deny_or_ratchet(violation, false);
 }
 
 fn path() -> FieldPath {

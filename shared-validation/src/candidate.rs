@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::accepted::Accepted;
+use crate::accepted::LastValidated;
 use crate::field_path::FieldPath;
 use crate::policy::Policy;
-use crate::sighting::ClusterCrd;
+use crate::sighting::CrdMatch;
 
 /// What is being done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub enum UnknownFields {
     /// Nothing: the API server has pruned the object.
     Ignore,
     /// An error, as under `fieldValidation=Strict`.
-    Refuse,
+    Deny,
 }
 
 /// What is judged: an object, what it was, and what is being done to it.
 #[derive(Clone, Copy, Debug)]
-pub struct Candidate<'a> {
+pub struct ValidationRequest<'a> {
     /// What is being done.
     pub operation: Operation,
     /// The object as written.
@@ -36,20 +36,20 @@ pub struct Candidate<'a> {
     pub old: Option<&'a Value>,
     /// The last values known to be accepted; transitions are judged against them rather than
     /// against `old`, so that an unguarded bad edit can be repaired.
-    pub accepted: Option<&'a Accepted>,
+    pub last_validated: Option<&'a LastValidated>,
     /// What an unknown field is.
     pub unknown_fields: UnknownFields,
     /// Fields that stand more than once in the text that the object was read from.
-    pub duplicates: &'a [FieldPath],
+    pub duplicate_keys: &'a [FieldPath],
     /// What violations of Rust rules do; without one, what the rules say themselves.
     pub policy: Option<&'a Policy>,
     /// What rules may know of other objects; without it, they judge the object by itself.
-    pub others: Option<&'a Value>,
+    pub related: Option<&'a Value>,
     /// What the API server judges by.
-    pub crd: ClusterCrd,
+    pub crd_match: CrdMatch,
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> ValidationRequest<'a> {
     /// A new object.
     #[must_use]
     pub fn create(object: &'a Value) -> Self {
@@ -57,12 +57,12 @@ impl<'a> Candidate<'a> {
             operation: Operation::Create,
             object,
             old: None,
-            accepted: None,
+            last_validated: None,
             unknown_fields: UnknownFields::Ignore,
-            duplicates: &[],
+            duplicate_keys: &[],
             policy: None,
-            others: None,
-            crd: ClusterCrd::Unknown,
+            related: None,
+            crd_match: CrdMatch::Unknown,
         }
     }
 
@@ -79,35 +79,35 @@ impl<'a> Candidate<'a> {
     /// An object that replaces `old`, if there is one, judged for transitions against what was last
     /// accepted of it.
     #[must_use]
-    pub fn replacing(
+    pub fn for_update(
         object: &'a Value,
         old: Option<&'a Value>,
-        accepted: Option<&'a Accepted>,
+        accepted: Option<&'a LastValidated>,
     ) -> Self {
         match old {
-            Some(old) => Self::update(object, old).since(accepted),
+            Some(old) => Self::update(object, old).with_last_validated(accepted),
             None => Self::create(object),
         }
     }
 
     /// The same, judged for transitions against what was last accepted.
     #[must_use]
-    pub fn since(self, accepted: Option<&'a Accepted>) -> Self {
-        Self { accepted, ..self }
+    pub fn with_last_validated(self, accepted: Option<&'a LastValidated>) -> Self {
+        Self { last_validated: accepted, ..self }
     }
 
     /// The same, with unknown fields refused.
     #[must_use]
-    pub fn strict(self) -> Self {
+    pub fn deny_unknown_fields(self) -> Self {
         Self {
-            unknown_fields: UnknownFields::Refuse,
+            unknown_fields: UnknownFields::Deny,
             ..self
         }
     }
 
     /// The same, under a policy.
     #[must_use]
-    pub fn under(self, policy: &'a Policy) -> Self {
+    pub fn with_policy(self, policy: &'a Policy) -> Self {
         Self {
             policy: Some(policy),
             ..self
@@ -116,23 +116,23 @@ impl<'a> Candidate<'a> {
 
     /// The same, among others of which rules may know this. Null tells nothing.
     #[must_use]
-    pub fn among(self, others: &'a Value) -> Self {
+    pub fn with_related(self, others: &'a Value) -> Self {
         Self {
-            others: Some(others).filter(|others| !others.is_null()),
+            related: Some(others).filter(|others| !others.is_null()),
             ..self
         }
     }
 
     /// The same, where the cluster has this CRD.
     #[must_use]
-    pub fn beside(self, crd: ClusterCrd) -> Self {
-        Self { crd, ..self }
+    pub fn with_crd_match(self, crd: CrdMatch) -> Self {
+        Self { crd_match: crd, ..self }
     }
 
     /// The same, with fields that stand more than once refused.
     #[must_use]
-    pub fn repeating(self, duplicates: &'a [FieldPath]) -> Self {
-        Self { duplicates, ..self }
+    pub fn with_duplicate_keys(self, duplicates: &'a [FieldPath]) -> Self {
+        Self { duplicate_keys: duplicates, ..self }
     }
 
     /// Whether this only changes the metadata of an object that is being deleted. Such a change is

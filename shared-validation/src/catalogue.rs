@@ -9,7 +9,7 @@ use crate::structural::Scale;
 
 /// One rule, explained.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RuleEntry {
+pub struct RuleInfo {
     /// Stable; what errors, metrics and policies name.
     pub id: String,
     /// The layer that it is written in.
@@ -17,9 +17,9 @@ pub struct RuleEntry {
     /// What a violation does, unless a policy says otherwise.
     pub severity: Severity,
     /// What it demands, in one sentence.
-    pub sentence: String,
+    pub description: String,
     /// Where it comes from.
-    pub source: String,
+    pub reference: String,
     /// The fields that it is about, as `spec.sinks[].inputs`.
     pub fields: Vec<String>,
     /// What is written, for a rule in CEL.
@@ -35,7 +35,7 @@ pub(crate) fn of_version(
     schema: &Schema,
     scale: Option<&Scale>,
     sources: Sources,
-) -> Vec<RuleEntry> {
+) -> Vec<RuleInfo> {
     let mut collector = Collector {
         sources,
         entries: Vec::new(),
@@ -47,10 +47,10 @@ pub(crate) fn of_version(
         }
     }
     for name in &schema.required {
-        collector.structural(name, "required", format!("`{name}` is there."));
+        collector.schema_rule(name, "required", format!("`{name}` is there."));
     }
     for (field, demand) in scale.iter().flat_map(|scale| scale.demands()) {
-        collector.structural(field, "scale", format!("`{field}` is {demand}."));
+        collector.schema_rule(field, "scale", format!("`{field}` is {demand}."));
     }
     collector
         .entries
@@ -60,7 +60,7 @@ pub(crate) fn of_version(
 
 struct Collector {
     sources: Sources,
-    entries: Vec<RuleEntry>,
+    entries: Vec<RuleInfo>,
 }
 
 impl Collector {
@@ -77,14 +77,14 @@ impl Collector {
         )
     }
 
-    fn structural(&mut self, field: &str, keyword: &str, sentence: String) {
+    fn schema_rule(&mut self, field: &str, keyword: &str, sentence: String) {
         let id = format!("{field}/{keyword}");
-        self.entries.push(RuleEntry {
-            source: self.source(&id, field),
+        self.entries.push(RuleInfo {
+            reference: self.source(&id, field),
             id,
-            layer: Layer::Structural,
+            layer: Layer::Schema,
             severity: Severity::Error,
-            sentence,
+            description: sentence,
             fields: vec![field.to_owned()],
             expression: None,
         });
@@ -101,12 +101,12 @@ impl Collector {
                 Some(below) => format!("{at}.{below}"),
                 None => at.to_owned(),
             };
-            self.entries.push(RuleEntry {
-                source: self.source(&rule.id, at),
+            self.entries.push(RuleInfo {
+                reference: self.source(&rule.id, at),
                 id: rule.id.clone(),
                 layer: Layer::Cel,
                 severity: Severity::Error,
-                sentence: format!("`{field}` {sentence}."),
+                description: format!("`{field}` {sentence}."),
                 fields: vec![field],
                 expression: Some(rule.source.clone()),
             });
@@ -116,7 +116,7 @@ impl Collector {
         }
         for name in &schema.required {
             let field = format!("{at}.{name}");
-            self.structural(&field, "required", format!("`{field}` is there."));
+            self.schema_rule(&field, "required", format!("`{field}` is there."));
         }
         if let Some(child) = &schema.items {
             self.node(child, &format!("{at}[]"));
@@ -138,7 +138,7 @@ impl Collector {
 
     fn type_and_options(&mut self, schema: &Schema, at: &str) {
         if schema.int_or_string {
-            self.structural(at, "type", format!("`{at}` is an integer or a string."));
+            self.schema_rule(at, "type", format!("`{at}` is an integer or a string."));
         } else if let Some(json_type) = schema.json_type {
             let name = json_type.as_str();
             let article = if name.starts_with(['a', 'i', 'o']) {
@@ -146,7 +146,7 @@ impl Collector {
             } else {
                 "a"
             };
-            self.structural(at, "type", format!("`{at}` is {article} {name}."));
+            self.schema_rule(at, "type", format!("`{at}` is {article} {name}."));
         }
         if !schema.options.is_empty() {
             let text = |option: &Value| {
@@ -159,7 +159,7 @@ impl Collector {
                 .iter()
                 .map(|option| format!("`{}`", text(option)))
                 .collect();
-            self.structural(
+            self.schema_rule(
                 at,
                 "enum",
                 format!("`{at}` is one of {}.", options.join(", ")),
@@ -176,11 +176,11 @@ impl Collector {
             if let Some(bound) = bound {
                 let relation = if bound.exclusive { strictly } else { inclusive };
                 let limit = go::plain_number(&bound.value);
-                self.structural(at, keyword, format!("`{at}` is {relation} {limit}."));
+                self.schema_rule(at, keyword, format!("`{at}` is {relation} {limit}."));
             }
         }
         if let Some(factor) = schema.multiple_of {
-            self.structural(
+            self.schema_rule(
                 at,
                 "multipleOf",
                 format!("`{at}` is a multiple of {factor}."),
@@ -204,7 +204,7 @@ impl Collector {
         ];
         for (keyword, limit, relation, unit) in counts {
             if let Some(limit) = limit {
-                self.structural(
+                self.schema_rule(
                     at,
                     keyword,
                     format!("`{at}` has {relation} {limit} {unit}."),
@@ -215,7 +215,7 @@ impl Collector {
 
     fn text(&mut self, schema: &Schema, at: &str) {
         if let Some(pattern) = &schema.pattern {
-            self.structural(
+            self.schema_rule(
                 at,
                 "pattern",
                 format!("`{at}` matches `{}`.", pattern.source),
@@ -227,7 +227,7 @@ impl Collector {
                 Some(NumberFormat::Int32 | NumberFormat::Float)
             )
         {
-            self.structural(
+            self.schema_rule(
                 at,
                 "format",
                 format!("`{at}` has the format `{}`.", schema.format_name),
@@ -237,12 +237,12 @@ impl Collector {
 
     fn items(&mut self, schema: &Schema, at: &str) {
         if schema.unique_items {
-            self.structural(at, "uniqueItems", format!("`{at}` repeats no item."));
+            self.schema_rule(at, "uniqueItems", format!("`{at}` repeats no item."));
         }
         match &schema.list_type {
             ListType::Atomic => {}
             ListType::Set => {
-                self.structural(
+                self.schema_rule(
                     &format!("{at}[]"),
                     "x-kubernetes-list-type",
                     format!("`{at}` repeats no item."),
@@ -251,7 +251,7 @@ impl Collector {
             ListType::Map(keys) => {
                 let keys = keys.join("`, `");
                 let sentence = format!("No two items of `{at}` have the same `{keys}`.");
-                self.structural(&format!("{at}[]"), "x-kubernetes-list-type", sentence);
+                self.schema_rule(&format!("{at}[]"), "x-kubernetes-list-type", sentence);
             }
         }
     }
@@ -265,7 +265,7 @@ impl Collector {
         ];
         for (keyword, absent, how_many) in alternatives {
             if !absent {
-                self.structural(
+                self.schema_rule(
                     at,
                     keyword,
                     format!("`{at}` fits {how_many} of its `{keyword}` schemas."),

@@ -38,7 +38,7 @@ use crate::cel::question::Question;
 use crate::cel::rule::Answer;
 use crate::field_path::Cursor;
 use crate::rule::Layer;
-use crate::ruleset::{Case, LayerJudge, Report};
+use crate::ruleset::{LayerContext, ValidationLayer, Report};
 use crate::schema::Schema;
 use crate::transition::{Correlation, Counterparts, Ratchet};
 use crate::verdict::Violation;
@@ -50,8 +50,8 @@ pub(crate) use rule::CelRule;
 /// Judges by the CEL rules that the schema carries.
 pub(crate) struct Cel;
 
-impl LayerJudge for Cel {
-    fn judge(&self, case: &Case<'_>, report: &mut Report<'_>) {
+impl ValidationLayer for Cel {
+    fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>) {
         let root = case
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));
@@ -72,7 +72,7 @@ impl LayerJudge for Cel {
 }
 
 struct Walk<'a, 'r, 'k> {
-    case: &'a Case<'a>,
+    case: &'a LayerContext<'a>,
     report: &'r mut Report<'k>,
     budget: Budget,
     exhausted: bool,
@@ -174,10 +174,10 @@ impl<'a> Walk<'a, '_, '_> {
                 error,
                 inputs: may_be_inherited
                     .then(|| *inputs.get_or_init(|| fingerprint([place.value]))),
-                is_of_others: false,
+                is_of_related: false,
             };
             let inherited = may_be_inherited && place.ratchet.is_unchanged();
-            self.report.add(violation, inherited);
+            self.report.deny_or_ratchet(violation, inherited);
             if self.exhausted {
                 return;
             }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 ///
 /// A kind's [`crd`](crate::Kind::crd) returns what its generator gives, completed.
 #[must_use]
-pub fn completed(mut crd: Value) -> Value {
+pub fn with_standard_fields(mut crd: Value) -> Value {
     tidy(&mut crd);
     let versions = crd
         .pointer_mut("/spec/versions")
@@ -162,7 +162,7 @@ mod tests {
             "required": ["phase"],
             "nullable": true,
         });
-        let crd = completed(json!({"spec": {"versions": [
+        let crd = with_standard_fields(json!({"spec": {"versions": [
             version(json!({"status": {}}), own.clone()),
             version(json!({"status": {}}), Value::Null),
             version(json!({}), own),

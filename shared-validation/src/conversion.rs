@@ -11,15 +11,15 @@ use crate::pointer;
 
 /// A version of a kind beside the one that is judged.
 #[derive(Clone, Copy, Debug)]
-pub struct OtherVersion {
+pub struct VersionMapping {
     /// The version, such as `v1beta1`.
     pub name: &'static str,
     /// Where fields of the judged version stand in this one, as dotted names.
     pub moves: &'static [(&'static str, &'static str)],
     /// What the judged version has and this one has not, once fields have moved.
-    pub only_judged: &'static [&'static str],
+    pub only_in_storage: &'static [&'static str],
     /// What this version has and the judged one has not, with what it is.
-    pub only_here: &'static [(&'static str, &'static str)],
+    pub only_in_version: &'static [(&'static str, &'static str)],
 }
 
 /// Why an object cannot be had in a version.
@@ -47,9 +47,9 @@ pub enum ConversionError {
     },
 }
 
-impl OtherVersion {
+impl VersionMapping {
     /// An object of the judged version as one of this version.
-    fn of_judged(&self, object: &Value, judged: &str) -> Value {
+    fn from_storage(&self, object: &Value, judged: &str) -> Value {
         let there = restored(
             self.moved_there(object),
             self.name,
@@ -60,7 +60,7 @@ impl OtherVersion {
     }
 
     /// An object of this version as one of the judged version.
-    fn judged_of(&self, object: &Value, judged: &str) -> Value {
+    fn to_storage(&self, object: &Value, judged: &str) -> Value {
         let back = restored(
             self.moved_back(object),
             judged,
@@ -75,7 +75,7 @@ impl OtherVersion {
         for (judged, here) in self.moves {
             relocate(&mut object, judged, here);
         }
-        for name in self.only_judged {
+        for name in self.only_in_storage {
             pointer::remove(&mut object, name);
         }
         object
@@ -86,7 +86,7 @@ impl OtherVersion {
         for (judged, here) in self.moves {
             relocate(&mut object, here, judged);
         }
-        for (name, _) in self.only_here {
+        for (name, _) in self.only_in_version {
             pointer::remove(&mut object, name);
         }
         object
@@ -101,16 +101,16 @@ impl OtherVersion {
 
 /// One of the versions of a kind.
 enum Version<'a> {
-    Judged,
-    Other(&'a OtherVersion),
+    Storage,
+    Other(&'a VersionMapping),
 }
 
 /// The versions of one kind.
 pub(crate) struct Versions<'a> {
     pub(crate) group: &'a str,
     pub(crate) kind: &'a str,
-    pub(crate) judged: &'a str,
-    pub(crate) others: Vec<OtherVersion>,
+    pub(crate) storage_version: &'a str,
+    pub(crate) others: Vec<VersionMapping>,
 }
 
 impl Versions<'_> {
@@ -131,12 +131,12 @@ impl Versions<'_> {
             return Ok(object.clone());
         }
         let judged = match source {
-            Version::Judged => object.clone(),
-            Version::Other(source) => source.judged_of(object, self.judged),
+            Version::Storage => object.clone(),
+            Version::Other(source) => source.to_storage(object, self.storage_version),
         };
         let mut converted = match target {
-            Version::Judged => judged,
-            Version::Other(target) => target.of_judged(&judged, self.judged),
+            Version::Storage => judged,
+            Version::Other(target) => target.from_storage(&judged, self.storage_version),
         };
         converted["apiVersion"] = to.into();
         Ok(converted)
@@ -147,8 +147,8 @@ impl Versions<'_> {
         if group != self.group {
             return None;
         }
-        if version == self.judged {
-            return Some(Version::Judged);
+        if version == self.storage_version {
+            return Some(Version::Storage);
         }
         self.others
             .iter()
@@ -158,7 +158,7 @@ impl Versions<'_> {
 
     fn known(&self) -> String {
         let others = self.others.iter().map(|other| other.name);
-        let all = std::iter::once(self.judged).chain(others);
+        let all = std::iter::once(self.storage_version).chain(others);
         let all: Vec<_> = all.map(|name| format!("`{}/{name}`", self.group)).collect();
         all.join(", ")
     }
@@ -258,22 +258,22 @@ mod tests {
 
     use super::*;
 
-    const BETA: OtherVersion = OtherVersion {
+    const BETA: VersionMapping = VersionMapping {
         name: "v1beta1",
         moves: &[
             ("spec.instanceClass", "spec.class"),
             ("spec.login.secret", "spec.login.ref.name"),
             ("spec.login.keys.user", "spec.login.ref.userKey"),
         ],
-        only_judged: &["spec.login.keys"],
-        only_here: &[("spec.login.ref", "Where the password is.")],
+        only_in_storage: &["spec.login.keys"],
+        only_in_version: &[("spec.login.ref", "Where the password is.")],
     };
 
     fn versions() -> Versions<'static> {
         Versions {
             group: "example.com",
             kind: "Database",
-            judged: "v1",
+            storage_version: "v1",
             others: vec![BETA],
         }
     }

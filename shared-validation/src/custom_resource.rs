@@ -6,26 +6,26 @@ use std::collections::BTreeSet;
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::brief::Brief;
-use crate::candidate::{Candidate, Operation, UnknownFields};
-use crate::catalogue::{self, RuleEntry};
+use crate::brief::Projection;
+use crate::candidate::{ValidationRequest, Operation, UnknownFields};
+use crate::catalogue::{self, RuleInfo};
 use crate::cel::Cel;
 use crate::defaults::{self, DynamicDefault};
 use crate::field_error::{BadValue, FieldError};
 use crate::field_path::Cursor;
 use crate::metadata;
-use crate::ruleset::{Case, CompileError, Judge, LayerJudge, Report};
+use crate::ruleset::{LayerContext, CompileError, Validator, ValidationLayer, Report};
 use crate::schema::Schema;
-use crate::sighting::ClusterCrd;
+use crate::sighting::CrdMatch;
 use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
-use crate::verdict::Verdict;
+use crate::verdict::ValidationResult;
 use crate::written::Tree;
 
 /// One version of a kind, judged by what its CRD alone says: the structural schema and the CEL rules.
 ///
 /// Kinds with Rust rules are a [`Ruleset`](crate::Ruleset); any other CRD is this.
-pub struct CustomResource {
+pub struct CrdValidator {
     crd: Value,
     group: String,
     version: String,
@@ -35,20 +35,20 @@ pub struct CustomResource {
     pub(crate) scale: Option<Scale>,
     no_fields: BTreeSet<String>,
     /// How much of an object is judged by what the CRD says.
-    brief: Brief,
+    brief: Projection,
     /// The same for the object that it replaces.
-    brief_before: Brief,
+    brief_before: Projection,
     pub(crate) schema: Schema,
 }
 
 /// What a kind may have beyond its CRD.
-pub(crate) struct Beyond<'a> {
+pub(crate) struct ExtraLayers<'a> {
     pub(crate) dynamic_defaults: &'a [DynamicDefault],
     pub(crate) transition_fields: &'a BTreeSet<String>,
-    pub(crate) typed: Option<&'a dyn LayerJudge>,
+    pub(crate) rust_rules: Option<&'a dyn ValidationLayer>,
 }
 
-impl CustomResource {
+impl CrdValidator {
     /// Compiles one version out of a CRD.
     ///
     /// # Errors
@@ -80,8 +80,8 @@ impl CustomResource {
             has_status_subresource,
             scale,
             no_fields: BTreeSet::new(),
-            brief: Brief::of_object(&schema, has_own_status),
-            brief_before: Brief::of_replaced(&schema, has_own_status),
+            brief: Projection::of_object(&schema, has_own_status),
+            brief_before: Projection::of_replaced(&schema, has_own_status),
             schema,
         })
     }
@@ -117,7 +117,7 @@ impl CustomResource {
     }
 
     /// An object as the API server has it once it has read it from its store.
-    fn filled(&self, object: &Value, beyond: &Beyond<'_>) -> Value {
+    fn with_defaults(&self, object: &Value, beyond: &ExtraLayers<'_>) -> Value {
         let mut filled = object.clone();
         unknown_fields::prune(&mut filled, &self.schema);
         let mut operations =
@@ -127,7 +127,7 @@ impl CustomResource {
     }
 
     /// As much of an object as the CRD speaks of, if it has every default that stands there.
-    fn filled_already(&self, object: &Tree<'_>, brief: &Brief) -> Option<Value> {
+    fn unchanged_by_defaults(&self, object: &Tree<'_>, brief: &Projection) -> Option<Value> {
         let mut object = brief.copy(object)?;
         let operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
@@ -135,19 +135,19 @@ impl CustomResource {
     }
 
     /// Whether an object has every default that stands in the CRD.
-    pub(crate) fn is_filled(&self, object: &Tree<'_>) -> bool {
-        self.filled_already(object, &self.brief).is_some()
+    pub(crate) fn has_all_defaults(&self, object: &Tree<'_>) -> bool {
+        self.unchanged_by_defaults(object, &self.brief).is_some()
     }
 
     /// Whether the CRD has nothing to say of an object that replaces another one, and nothing would be
     /// added to either. `false` says only that this is for [`judge`](Self::judge) to tell.
-    pub(crate) fn is_silent(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
-        let Some(object) = self.filled_already(object, &self.brief) else {
+    pub(crate) fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
+        let Some(object) = self.unchanged_by_defaults(object, &self.brief) else {
             return false;
         };
         let mut stored = None;
         if let Some(old) = old {
-            let Some(mut old) = self.filled_already(old, &self.brief_before) else {
+            let Some(mut old) = self.unchanged_by_defaults(old, &self.brief_before) else {
                 return false;
             };
             if unknown_fields::prune(&mut old, &self.schema) {
@@ -156,7 +156,7 @@ impl CustomResource {
             stored = Some(old);
         }
         let old = stored.as_ref();
-        let case = Case {
+        let case = LayerContext {
             operation: match old {
                 Some(_) => Operation::Update,
                 None => Operation::Create,
@@ -169,19 +169,19 @@ impl CustomResource {
             old: old.filter(|_| self.scale.is_some()),
             before: old,
             policy: None,
-            others: None,
+            related: None,
             is_enough_to_know: true,
         };
         let mut report = Report::default();
-        Structural.judge(&case, &mut report);
+        Structural.validate(&case, &mut report);
         if report.is_empty() {
-            Cel.judge(&case, &mut report);
+            Cel.validate(&case, &mut report);
         }
         report.is_empty()
     }
 
     /// What [`judge`](Self::judge) would add to the object, without a judgement.
-    pub(crate) fn additions(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Patch {
+    pub(crate) fn default_patch(&self, candidate: &ValidationRequest<'_>, beyond: &ExtraLayers<'_>) -> Patch {
         if candidate.only_finalizes() {
             return Patch::default();
         }
@@ -189,8 +189,8 @@ impl CustomResource {
         let mut operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
         if defaults::lacks_dynamic(&object, beyond.dynamic_defaults) {
-            let old = candidate.old.map(|old| self.filled(old, beyond));
-            let before = before(candidate, &object, old.as_ref(), beyond);
+            let old = candidate.old.map(|old| self.with_defaults(old, beyond));
+            let before = old_object(candidate, &object, old.as_ref(), beyond);
             defaults::fill_dynamic(
                 &mut object,
                 before.as_deref(),
@@ -202,19 +202,19 @@ impl CustomResource {
     }
 
     /// Judges a candidate by every layer that the kind has.
-    pub(crate) fn judge(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Verdict {
+    pub(crate) fn validate_with(&self, candidate: &ValidationRequest<'_>, beyond: &ExtraLayers<'_>) -> ValidationResult {
         let mut object = candidate.object.clone();
         if candidate.only_finalizes() {
             let mut report = Report::default();
-            if candidate.unknown_fields == UnknownFields::Refuse {
-                self.metadata_as_written(candidate, &mut report);
+            if candidate.unknown_fields == UnknownFields::Deny {
+                self.validate_raw_metadata(candidate, &mut report);
             }
-            return report.into_verdict(object, vec![]);
+            return report.into_result(object, vec![]);
         }
-        let old = candidate.old.map(|old| self.filled(old, beyond));
+        let old = candidate.old.map(|old| self.with_defaults(old, beyond));
         let mut operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
-        let before = before(candidate, &object, old.as_ref(), beyond);
+        let before = old_object(candidate, &object, old.as_ref(), beyond);
         let fills = defaults::fill_dynamic(
             &mut object,
             before.as_deref(),
@@ -226,7 +226,7 @@ impl CustomResource {
         } else {
             Cow::Borrowed(&object)
         };
-        let case = Case {
+        let case = LayerContext {
             operation: candidate.operation,
             schema: &self.schema,
             has_status_subresource: self.has_status_subresource,
@@ -235,14 +235,14 @@ impl CustomResource {
             old: old.as_ref(),
             before: before.as_deref(),
             policy: candidate.policy,
-            others: candidate.others,
+            related: candidate.related,
             is_enough_to_know: false,
         };
         let known = candidate
-            .accepted
-            .map_or(&[][..], |accepted| &accepted.inherited);
+            .last_validated
+            .map_or(&[][..], |accepted| &accepted.ratcheted);
         let mut report = Report::new(known);
-        for path in candidate.duplicates {
+        for path in candidate.duplicate_keys {
             let error = FieldError {
                 bad_value: BadValue::Omitted,
                 detail: "the field stands more than once; keep one".to_owned(),
@@ -255,28 +255,28 @@ impl CustomResource {
                 error,
             );
         }
-        if candidate.unknown_fields == UnknownFields::Refuse {
-            self.as_written(candidate, &mut report);
+        if candidate.unknown_fields == UnknownFields::Deny {
+            self.validate_raw(candidate, &mut report);
         }
         // What has only now been filled, nobody has judged.
-        if fills || !is_judged(candidate, old.as_ref(), beyond) {
-            Structural.judge(&case, &mut report);
+        if fills || !must_be_validated(candidate, old.as_ref(), beyond) {
+            Structural.validate(&case, &mut report);
             if !report.blocks_cel() {
-                Cel.judge(&case, &mut report);
+                Cel.validate(&case, &mut report);
             }
         }
-        if candidate.crd == ClusterCrd::Different {
-            report.advise();
+        if candidate.crd_match == CrdMatch::Different {
+            report.downgrade_errors_to_warnings();
         }
-        if let Some(typed) = beyond.typed {
-            typed.judge(&case, &mut report);
+        if let Some(typed) = beyond.rust_rules {
+            typed.validate(&case, &mut report);
         }
-        report.into_verdict(object, operations)
+        report.into_result(object, operations)
     }
 
     /// Judges what the API server looks at before it asks the schema: what an author writes and no
     /// controller ever sees.
-    fn as_written(&self, candidate: &Candidate<'_>, report: &mut Report<'_>) {
+    fn validate_raw(&self, candidate: &ValidationRequest<'_>, report: &mut Report<'_>) {
         let object = candidate.object;
         unknown_fields::report(object, &self.schema, report);
         let api_version = if self.group.is_empty() {
@@ -293,10 +293,10 @@ impl CustomResource {
                 metadata::report(report, "type", at, error);
             }
         }
-        self.metadata_as_written(candidate, report);
+        self.validate_raw_metadata(candidate, report);
     }
 
-    fn metadata_as_written(&self, candidate: &Candidate<'_>, report: &mut Report<'_>) {
+    fn validate_raw_metadata(&self, candidate: &ValidationRequest<'_>, report: &mut Report<'_>) {
         metadata::judge(candidate.object, self.is_namespaced, report);
         if let Some(old) = candidate.old {
             metadata::judge_change(candidate.object, old, report);
@@ -305,21 +305,21 @@ impl CustomResource {
 }
 
 /// Whether the API server has just judged all that the CRD says, transitions against the same as here.
-fn is_judged(candidate: &Candidate<'_>, old: Option<&Value>, beyond: &Beyond<'_>) -> bool {
-    let is_as_accepted = candidate.accepted.is_none_or(|accepted| {
+fn must_be_validated(candidate: &ValidationRequest<'_>, old: Option<&Value>, beyond: &ExtraLayers<'_>) -> bool {
+    let is_as_accepted = candidate.last_validated.is_none_or(|accepted| {
         old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields))
     });
-    candidate.crd == ClusterCrd::Same && is_as_accepted
+    candidate.crd_match == CrdMatch::Same && is_as_accepted
 }
 
 /// What transitions are judged against, for an object and the one that it replaces, both filled.
-fn before<'a>(
-    candidate: &Candidate<'_>,
+fn old_object<'a>(
+    candidate: &ValidationRequest<'_>,
     object: &Value,
     old: Option<&'a Value>,
-    beyond: &Beyond<'_>,
+    beyond: &ExtraLayers<'_>,
 ) -> Option<Cow<'a, Value>> {
-    match candidate.accepted {
+    match candidate.last_validated {
         // Most often it is what is stored.
         Some(accepted) if old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields)) => {
             old.map(Cow::Borrowed)
@@ -332,7 +332,7 @@ fn before<'a>(
     }
 }
 
-impl Judge for CustomResource {
+impl Validator for CrdValidator {
     fn group(&self) -> &str {
         &self.group
     }
@@ -349,7 +349,7 @@ impl Judge for CustomResource {
         &self.crd
     }
 
-    fn catalogue(&self) -> Vec<RuleEntry> {
+    fn rules(&self) -> Vec<RuleInfo> {
         catalogue::of_version(&self.schema, self.scale.as_ref(), &[])
     }
 
@@ -357,13 +357,13 @@ impl Judge for CustomResource {
         &self.no_fields
     }
 
-    fn check(&self, candidate: &Candidate<'_>) -> Verdict {
-        self.judge(
+    fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult {
+        self.validate_with(
             candidate,
-            &Beyond {
+            &ExtraLayers {
                 dynamic_defaults: &[],
                 transition_fields: &self.no_fields,
-                typed: None,
+                rust_rules: None,
             },
         )
     }

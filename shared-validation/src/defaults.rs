@@ -29,7 +29,7 @@ pub(crate) fn fill_static(
     schema: &Schema,
     has_status_subresource: bool,
 ) -> Vec<PatchOperation> {
-    let mut filling = Filling {
+    let mut filling = Defaulting {
         operations: Vec::new(),
         // The API server defaults neither metadata nor a status that is not the author's.
         left_out: if has_status_subresource {
@@ -162,12 +162,12 @@ impl Place<'_> {
     }
 }
 
-struct Filling {
+struct Defaulting {
     operations: Vec<PatchOperation>,
     left_out: &'static [&'static str],
 }
 
-impl Filling {
+impl Defaulting {
     /// Drops the nulls that the schema does not allow and has no default for.
     fn drop_nulls(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>) {
         match value {

@@ -105,7 +105,7 @@ pub struct FieldError {
     pub detail: String,
     /// Which bytes of the value it is about, where that is a text of several parts: a program. Where it is in the
     /// program, the detail tells; this is for who shows the text.
-    pub within: Option<Range<usize>>,
+    pub span: Option<Range<usize>>,
 }
 
 impl FieldError {
@@ -120,15 +120,15 @@ impl FieldError {
             path,
             bad_value,
             detail: detail.into(),
-            within: None,
+            span: None,
         }
     }
 
     /// The same, about some bytes of the value only.
     #[must_use]
-    pub fn within(self, bytes: Option<Range<usize>>) -> Self {
+    pub fn with_span(self, bytes: Option<Range<usize>>) -> Self {
         Self {
-            within: bytes,
+            span: bytes,
             ..self
         }
     }

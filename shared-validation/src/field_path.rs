@@ -45,7 +45,7 @@ impl FieldPath {
 
     /// Whether this path is `ancestor` or lies below it; all lie below the root, the empty one.
     #[must_use]
-    pub fn is_within(&self, ancestor: &str) -> bool {
+    pub fn is_descendant_of(&self, ancestor: &str) -> bool {
         self.0.strip_prefix(ancestor).is_some_and(|rest| {
             ancestor.is_empty() || rest.is_empty() || rest.starts_with(['.', '['])
         })
@@ -161,10 +161,10 @@ mod tests {
     #[test]
     fn a_path_lies_within_itself_and_its_ancestors_only() {
         let path = FieldPath::new("spec.storage.sizeGib");
-        assert!(path.is_within("spec.storage"));
-        assert!(path.is_within("spec.storage.sizeGib"));
-        assert!(!path.is_within("spec.stor"));
-        assert!(FieldPath::new("spec.tags[a]").is_within("spec.tags"));
-        assert!(path.is_within(FieldPath::root().as_str()));
+        assert!(path.is_descendant_of("spec.storage"));
+        assert!(path.is_descendant_of("spec.storage.sizeGib"));
+        assert!(!path.is_descendant_of("spec.stor"));
+        assert!(FieldPath::new("spec.tags[a]").is_descendant_of("spec.tags"));
+        assert!(path.is_descendant_of(FieldPath::root().as_str()));
     }
 }

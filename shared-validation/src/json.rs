@@ -10,20 +10,20 @@ use crate::field_path::{Cursor, FieldPath};
 
 /// A JSON text, read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReadJson {
+pub struct ParsedJson {
     /// What it says; of a field that stands more than once, the last one.
     pub value: Value,
     /// The fields that stand more than once.
-    pub duplicates: Vec<FieldPath>,
+    pub duplicate_keys: Vec<FieldPath>,
 }
 
-impl ReadJson {
+impl ParsedJson {
     /// Reads a text.
     ///
     /// # Errors
     ///
     /// When it is not JSON, or nested deeper than the reader goes.
-    pub fn new(text: &str) -> Result<Self, serde_json::Error> {
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let duplicates = RefCell::default();
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let seed = Seed {
@@ -34,7 +34,7 @@ impl ReadJson {
         deserializer.end()?;
         Ok(Self {
             value,
-            duplicates: duplicates.into_inner(),
+            duplicate_keys: duplicates.into_inner(),
         })
     }
 }
@@ -123,12 +123,12 @@ mod tests {
 
     #[test]
     fn fields_that_stand_twice_are_named() {
-        let read = ReadJson::new(r#"{"a": {"b": [1, {"c": 1, "c": 2}]}, "a": null, "f": 1.0}"#);
+        let read = ParsedJson::parse(r#"{"a": {"b": [1, {"c": 1, "c": 2}]}, "a": null, "f": 1.0}"#);
         let read = read.expect("valid JSON");
         assert_eq!(read.value, json!({"a": null, "f": 1.0}));
-        let duplicates: Vec<_> = read.duplicates.iter().map(FieldPath::as_str).collect();
+        let duplicates: Vec<_> = read.duplicate_keys.iter().map(FieldPath::as_str).collect();
         assert_eq!(duplicates, ["a.b[1].c", "a"]);
-        assert!(ReadJson::new("{} {}").is_err());
-        assert!(ReadJson::new("{\"a\": 1").is_err());
+        assert!(ParsedJson::parse("{} {}").is_err());
+        assert!(ParsedJson::parse("{\"a\": 1").is_err());
     }
 }

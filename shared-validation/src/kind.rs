@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::conversion::OtherVersion;
+use crate::conversion::VersionMapping;
 use crate::defaults::DynamicDefault;
 use crate::rule::Rule;
 use crate::settings::Settings;
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 ///
 /// The CRD carries what a schema or CEL can say, [`rules`](Kind::rules) what neither can.
 /// [`Ruleset::compile`](crate::Ruleset::compile) makes one judge of both.
-pub trait Kind: DeserializeOwned + Send + Sync + 'static {
+pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
     /// The API group, such as `database.example.com`.
     const GROUP: &'static str;
     /// The API version that is judged, such as `v1alpha1`.
@@ -44,13 +44,13 @@ pub trait Kind: DeserializeOwned + Send + Sync + 'static {
     }
 
     /// The versions beside the one that is judged. The CRD has them too.
-    fn other_versions() -> Vec<OtherVersion> {
+    fn served_versions() -> Vec<VersionMapping> {
         Vec::new()
     }
 
     /// Where the rules of the CRD come from: a page by the id of a CEL rule, or by the beginning of a
     /// field's path, of which the longest that fits counts. Rust rules name their own.
-    fn sources() -> &'static [(&'static str, &'static str)] {
+    fn rule_references() -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
@@ -58,7 +58,7 @@ pub trait Kind: DeserializeOwned + Send + Sync + 'static {
     /// `oldSelf` (a scalar that has the rule, or one that the rule of its object points to with `fieldPath`):
     /// what Rust rules about transitions read, and what decides over destruction. Dotted names of scalars; never a
     /// secret.
-    fn remembered_fields() -> &'static [&'static str] {
+    fn transition_fields() -> &'static [&'static str] {
         &[]
     }
 }

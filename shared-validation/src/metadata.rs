@@ -221,13 +221,13 @@ pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>)
 pub(crate) fn report(report: &mut Report<'_>, keyword: &str, at: Cursor<'_>, error: FieldError) {
     let violation = Violation {
         rule: format!("{}/{keyword}", at.to_pattern()),
-        layer: Layer::Structural,
+        layer: Layer::Schema,
         at: at.to_path(),
         error,
         inputs: None,
-        is_of_others: false,
+        is_of_related: false,
     };
-    report.add(violation, false);
+    report.deny_or_ratchet(violation, false);
 }
 
 fn report_hidden(report: &mut Report<'_>, at: Cursor<'_>, detail: &str) {
@@ -348,7 +348,7 @@ mod tests {
         let mut report = Report::default();
         judge(&json!({"metadata": metadata}), true, &mut report);
         report
-            .into_verdict(Value::Null, vec![])
+            .into_result(Value::Null, vec![])
             .errors
             .into_iter()
             .map(|v| v.error.path.to_string())

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::accepted::Accepted;
+use crate::accepted::LastValidated;
 use crate::canary;
 use crate::defaults::DynamicDefault;
 use crate::written::Tree;
@@ -26,10 +26,10 @@ pub(crate) fn is_as_accepted(
     if !has_all(old, defaults) {
         return false;
     }
-    match old.get(["status", "accepted"]).map(Accepted::deserialize) {
+    match old.get(["status", "accepted"]).map(LastValidated::deserialize) {
         Some(Ok(accepted)) => {
             let mut names = transition_fields.iter();
-            accepted.inherited.is_empty()
+            accepted.ratcheted.is_empty()
                 && names.all(|name| {
                     let value = old.get(name.split('.')).map(Tree::to_value);
                     accepted.values.get(name) == value.as_ref()
@@ -39,7 +39,7 @@ pub(crate) fn is_as_accepted(
         Some(Err(_)) => false,
         None => {
             let conditions = old.get(["status", "conditions"]).map(Tree::to_value);
-            Accepted::of_status(&json!({ "conditions": conditions })).is_none()
+            LastValidated::from_status(&json!({ "conditions": conditions })).is_none()
         }
     }
 }
@@ -52,14 +52,14 @@ fn has_all(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::written::Written;
+    use crate::written::RawObject;
 
     #[test]
     fn only_what_was_accepted_as_it_stands_is_taken_for_it() {
         let fields = ["spec.size".to_owned()].into();
         let stands = |status: &str| {
             let text = format!(r#"{{"spec": {{"size": 100}}, "status": {status}}}"#);
-            let old: Written<'_> = serde_json::from_str(&text).expect("JSON");
+            let old: RawObject<'_> = serde_json::from_str(&text).expect("JSON");
             is_as_accepted(old.tree(), &[], &fields)
         };
         let invalid = r#"{"conditions": [{"type": "Valid", "status": "False"}]}"#;

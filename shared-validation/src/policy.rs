@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::canary;
-use crate::registry::Rulesets;
+use crate::registry::ValidatorRegistry;
 use crate::rule::Layer;
 
 /// What a violation does.
@@ -80,7 +80,7 @@ pub enum PolicyError {
     #[error(
         "rules.{kind}.{id}: always refuses; by it the gate is seen to work, and no policy sets it"
     )]
-    Canary {
+    AdmissionProbe {
         /// The kind.
         kind: String,
         /// The rule.
@@ -127,7 +127,7 @@ impl Policy {
     /// # Errors
     ///
     /// When the shape is another one, or a kind, rule or action is unknown.
-    pub fn read(file: &Value, rulesets: &Rulesets) -> Result<Self, PolicyError> {
+    pub fn read(file: &Value, rulesets: &ValidatorRegistry) -> Result<Self, PolicyError> {
         if file.is_null() {
             return Ok(Self::default());
         }
@@ -143,13 +143,13 @@ impl Policy {
                 let known = known.join(", ");
                 return Err(PolicyError::Kind { kind, known });
             };
-            let catalogue = ruleset.catalogue();
+            let catalogue = ruleset.rules();
             for id in rules.iter().flat_map(BTreeMap::keys) {
                 let entry = catalogue.iter().find(|entry| entry.id == *id);
                 match entry.map(|entry| entry.layer) {
                     Some(Layer::Rust) if *id == canary::RULE => {
                         let id = id.clone();
-                        return Err(PolicyError::Canary { kind, id });
+                        return Err(PolicyError::AdmissionProbe { kind, id });
                     }
                     Some(Layer::Rust) => {}
                     Some(layer) => {
@@ -178,7 +178,7 @@ impl Policy {
             if value.is_null() {
                 continue;
             }
-            if let Err(problem) = (settings.check)(&value) {
+            if let Err(problem) = (settings.validate)(&value) {
                 return Err(PolicyError::Settings { section, problem });
             }
             policy.settings.insert(section, value);
@@ -194,7 +194,7 @@ impl Policy {
 
     /// All that it says of a kind, whose rules read a section: another text says something else.
     #[must_use]
-    pub fn told_of(&self, kind: &str, section: Option<&str>) -> String {
+    pub fn settings_fingerprint(&self, kind: &str, section: Option<&str>) -> String {
         let settings = section.and_then(|section| self.settings.get(section));
         format!("{:?} {settings:?}", self.rules.get(kind))
     }
@@ -208,9 +208,9 @@ impl Policy {
 
 /// The policy that is in force, shared by all who judge and replaced while they do.
 #[derive(Clone, Default)]
-pub struct CurrentPolicy(Arc<RwLock<Arc<Policy>>>);
+pub struct PolicyHandle(Arc<RwLock<Arc<Policy>>>);
 
-impl CurrentPolicy {
+impl PolicyHandle {
     /// The policy as it is now.
     #[must_use]
     pub fn get(&self) -> Arc<Policy> {

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ruleset::Judge;
+use crate::ruleset::Validator;
 
 /// The rulesets of all registered kinds.
 #[derive(Clone, Default)]
-pub struct Rulesets {
-    by_kind: BTreeMap<(String, String), Arc<dyn Judge>>,
+pub struct ValidatorRegistry {
+    by_kind: BTreeMap<(String, String), Arc<dyn Validator>>,
 }
 
-impl Rulesets {
+impl ValidatorRegistry {
     /// Adds a kind. The last one registered for a group and kind stands.
     #[must_use]
-    pub fn with(mut self, ruleset: Arc<dyn Judge>) -> Self {
+    pub fn register(mut self, ruleset: Arc<dyn Validator>) -> Self {
         self.by_kind.insert(
             (ruleset.group().to_owned(), ruleset.kind().to_owned()),
             ruleset,
@@ -24,12 +24,12 @@ impl Rulesets {
 
     /// The ruleset of a group and kind.
     #[must_use]
-    pub fn get(&self, group: &str, kind: &str) -> Option<&Arc<dyn Judge>> {
+    pub fn get(&self, group: &str, kind: &str) -> Option<&Arc<dyn Validator>> {
         self.by_kind.get(&(group.to_owned(), kind.to_owned()))
     }
 
     /// All rulesets, by group and kind.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Judge>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Validator>> {
         self.by_kind.values()
     }
 }

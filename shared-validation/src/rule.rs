@@ -13,7 +13,7 @@ use crate::field_path::FieldPath;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     /// The CRD's `OpenAPI` schema.
-    Structural,
+    Schema,
     /// `x-kubernetes-validations` in the CRD.
     Cel,
     /// Rust, for what neither can say.
@@ -25,7 +25,7 @@ impl Layer {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Structural => "structural",
+            Self::Schema => "structural",
             Self::Cel => "cel",
             Self::Rust => "rust",
         }
@@ -46,20 +46,20 @@ pub struct Rule<K> {
     /// Stable and kebab-case; ends every message of the rule in brackets.
     pub id: &'static str,
     /// What the rule demands, in one sentence.
-    pub sentence: &'static str,
+    pub description: &'static str,
     /// What a violation does.
     pub severity: Severity,
     /// The page that the rule comes from.
-    pub source: &'static str,
+    pub reference: &'static str,
     /// The fields that the check reads, as printed paths. An error stays a warning on an update
     /// that leaves all of them as they were.
-    pub reads: &'static [&'static str],
+    pub fields: &'static [&'static str],
     /// The check itself.
-    pub check: fn(&Subject<'_, K>, &mut Findings),
+    pub validate: fn(&RuleContext<'_, K>, &mut Diagnostics),
 }
 
 /// What a Rust rule judges.
-pub struct Subject<'a, K> {
+pub struct RuleContext<'a, K> {
     /// What is being done to the object.
     pub operation: Operation,
     /// The object, defaults filled.
@@ -74,7 +74,7 @@ pub struct Subject<'a, K> {
     prepared: OnceCell<Box<dyn Any>>,
 }
 
-impl<'a, K> Subject<'a, K> {
+impl<'a, K> RuleContext<'a, K> {
     pub(crate) fn new(
         operation: Operation,
         object: &'a K,
@@ -93,19 +93,19 @@ impl<'a, K> Subject<'a, K> {
     }
 
     /// The same, among others.
-    pub(crate) fn among(self, others: Option<&'a Value>) -> Self {
+    pub(crate) fn with_related(self, others: Option<&'a Value>) -> Self {
         Self { others, ..self }
     }
 
     /// What is known of other objects, in the form that the kind's operator tells it. Only the loop knows of them:
     /// a rule that asks finds nothing at the gate and at the desk.
-    pub fn others(&self) -> Option<&'a Value> {
+    pub fn related(&self) -> Option<&'a Value> {
         self.is_asked_for_others.set(true);
         self.others
     }
 
     /// Whether anybody has been told of others since this was last asked.
-    pub(crate) fn has_told_of_others(&self) -> bool {
+    pub(crate) fn has_read_related(&self) -> bool {
         self.is_asked_for_others.take() && self.others.is_some()
     }
 
@@ -114,7 +114,7 @@ impl<'a, K> Subject<'a, K> {
     /// # Panics
     ///
     /// When another rule of the kind has prepared something of another type.
-    pub fn prepared<T: 'static>(&self, make: impl FnOnce() -> T) -> &T {
+    pub fn get_or_compute<T: 'static>(&self, make: impl FnOnce() -> T) -> &T {
         let prepared = self.prepared.get_or_init(|| Box::new(make()));
         prepared
             .downcast_ref()
@@ -127,13 +127,13 @@ const MOST_TOLD: usize = 200;
 
 /// What a Rust rule found.
 #[derive(Default)]
-pub struct Findings {
+pub struct Diagnostics {
     errors: Vec<FieldError>,
     /// How much more there was than is told.
     left_out: usize,
 }
 
-impl Findings {
+impl Diagnostics {
     /// Reports a malformed or out-of-range value, at a dotted path.
     pub fn invalid(&mut self, path: &str, value: impl Into<Value>, detail: impl Into<String>) {
         self.push(FieldError::invalid(FieldPath::new(path), value, detail));

@@ -6,25 +6,25 @@ use std::collections::BTreeSet;
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use crate::accepted::Inherited;
+use crate::accepted::RatchetedViolation;
 use crate::canary;
-use crate::candidate::{Candidate, Operation};
-use crate::catalogue::{self, RuleEntry};
+use crate::candidate::{ValidationRequest, Operation};
+use crate::catalogue::{self, RuleInfo};
 use crate::conversion::{ConversionError, Versions};
-use crate::custom_resource::{Beyond, CustomResource};
+use crate::custom_resource::{ExtraLayers, CrdValidator};
 use crate::defaults::DynamicDefault;
 use crate::field_error::ErrorType;
-use crate::kind::Kind;
+use crate::kind::ValidatedResource;
 use crate::passing;
 use crate::policy::Policy;
 use crate::rule::Layer;
 use crate::schema::{Schema, join};
 use crate::settings::Settings;
-use crate::sighting::ClusterCrd;
+use crate::sighting::CrdMatch;
 use crate::structural::Scale;
-use crate::typed::Typed;
-use crate::verdict::{Verdict, Violation};
-use crate::written::Written;
+use crate::typed::RustRules;
+use crate::verdict::{ValidationResult, Violation};
+use crate::written::RawObject;
 
 /// Why a ruleset does not compile. It stops the start, never a request.
 #[derive(Debug, thiserror::Error)]
@@ -56,13 +56,13 @@ pub enum CompileError {
 }
 
 /// One layer of the judgement.
-pub(crate) trait LayerJudge: Send + Sync {
+pub(crate) trait ValidationLayer: Send + Sync {
     /// Adds what is wrong with the object to the report.
-    fn judge(&self, case: &Case<'_>, report: &mut Report<'_>);
+    fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>);
 }
 
 /// What a layer sees of a candidate.
-pub(crate) struct Case<'a> {
+pub(crate) struct LayerContext<'a> {
     pub(crate) operation: Operation,
     pub(crate) schema: &'a Schema,
     /// Whether the status is changed through a subresource of its own, and not with the object.
@@ -78,7 +78,7 @@ pub(crate) struct Case<'a> {
     /// What violations of Rust rules do.
     pub(crate) policy: Option<&'a Policy>,
     /// What rules may know of other objects.
-    pub(crate) others: Option<&'a Value>,
+    pub(crate) related: Option<&'a Value>,
     /// Whether it is enough to know that something is wrong.
     pub(crate) is_enough_to_know: bool,
 }
@@ -89,13 +89,13 @@ pub(crate) struct Report<'a> {
     errors: Vec<Violation>,
     warnings: Vec<Violation>,
     audited: Vec<Violation>,
-    inherited: Vec<Inherited>,
+    inherited: Vec<RatchetedViolation>,
     /// Errors in spite of which the object was accepted before.
-    known: &'a [Inherited],
+    known: &'a [RatchetedViolation],
 }
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(known: &'a [Inherited]) -> Self {
+    pub(crate) fn new(known: &'a [RatchetedViolation]) -> Self {
         Self {
             known,
             ..Self::default()
@@ -103,11 +103,11 @@ impl<'a> Report<'a> {
     }
 
     /// Adds an error; one that was there before is only a warning.
-    pub(crate) fn add(&mut self, violation: Violation, inherited: bool) {
+    pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
         let known = !self.known.is_empty()
-            && Inherited::of(&violation).is_some_and(|identity| self.known.contains(&identity));
+            && RatchetedViolation::of(&violation).is_some_and(|identity| self.known.contains(&identity));
         if inherited || known {
-            self.remember(&violation);
+            self.record_ratcheted(&violation);
             self.warn(violation);
         } else {
             self.errors.push(violation);
@@ -115,8 +115,8 @@ impl<'a> Report<'a> {
     }
 
     /// Notes that the object is accepted in spite of an error.
-    pub(crate) fn remember(&mut self, violation: &Violation) {
-        self.inherited.extend(Inherited::of(violation));
+    pub(crate) fn record_ratcheted(&mut self, violation: &Violation) {
+        self.inherited.extend(RatchetedViolation::of(violation));
     }
 
     pub(crate) fn warn(&mut self, violation: Violation) {
@@ -124,7 +124,7 @@ impl<'a> Report<'a> {
     }
 
     /// Turns every error so far into advice: another CRD than this one is what the API server judges by.
-    pub(crate) fn advise(&mut self) {
+    pub(crate) fn downgrade_errors_to_warnings(&mut self) {
         self.warnings.append(&mut self.errors);
     }
 
@@ -143,23 +143,23 @@ impl<'a> Report<'a> {
     }
 
     /// The verdict, for an object that is as it is now and came to be so by these operations.
-    pub(crate) fn into_verdict(
+    pub(crate) fn into_result(
         mut self,
         object: Value,
         operations: Vec<PatchOperation>,
-    ) -> Verdict {
+    ) -> ValidationResult {
         self.errors.sort_by(order);
         self.warnings.sort_by(order);
         self.audited.sort_by(order);
         self.inherited.sort();
         self.inherited.dedup();
-        Verdict {
+        ValidationResult {
             object,
-            additions: json_patch::Patch(operations),
+            defaults: json_patch::Patch(operations),
             errors: self.errors,
             warnings: self.warnings,
-            audited: self.audited,
-            inherited: self.inherited,
+            audit_violations: self.audited,
+            ratcheted: self.inherited,
         }
     }
 
@@ -184,7 +184,7 @@ fn order(a: &Violation, b: &Violation) -> Ordering {
 }
 
 /// What can judge objects of one kind, whatever its Rust type.
-pub trait Judge: Send + Sync {
+pub trait Validator: Send + Sync {
     /// The API group.
     fn group(&self) -> &str;
     /// The API version that is judged.
@@ -194,7 +194,7 @@ pub trait Judge: Send + Sync {
     /// The `CustomResourceDefinition`.
     fn crd(&self) -> &Value;
     /// Every rule, sorted by layer and id.
-    fn catalogue(&self) -> Vec<RuleEntry>;
+    fn rules(&self) -> Vec<RuleInfo>;
     /// What a policy may tell its rules.
     fn settings(&self) -> Option<Settings> {
         None
@@ -202,21 +202,21 @@ pub trait Judge: Send + Sync {
     /// The fields to remember of an accepted object.
     fn transition_fields(&self) -> &BTreeSet<String>;
     /// Judges a candidate.
-    fn check(&self, candidate: &Candidate<'_>) -> Verdict;
+    fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult;
     /// What is added to a candidate before it is judged.
-    fn additions(&self, candidate: &Candidate<'_>) -> Patch {
-        self.check(candidate).additions
+    fn default_patch(&self, candidate: &ValidationRequest<'_>) -> Patch {
+        self.validate(candidate).defaults
     }
     /// Whether an object passes with nothing to add to it and nothing to say: by every layer, or by the
     /// Rust rules alone where the API server has just judged the rest by this very CRD.
     ///
     /// `false` says only that it is not that simple: a judgement tells what.
-    fn passes(&self, _object: &Written<'_>, _old: Option<&Written<'_>>, _crd: ClusterCrd) -> bool {
+    fn is_trivially_valid(&self, _object: &RawObject<'_>, _old: Option<&RawObject<'_>>, _crd: CrdMatch) -> bool {
         false
     }
     /// Whether there is nothing to add to an object; where the API server goes by this very CRD, it has
     /// filled what it can.
-    fn is_complete(&self, _object: &Written<'_>, _crd: ClusterCrd) -> bool {
+    fn has_all_defaults(&self, _object: &RawObject<'_>, _crd: CrdMatch) -> bool {
         false
     }
     /// An object of this kind in another version, named as in `apiVersion`.
@@ -228,28 +228,28 @@ pub trait Judge: Send + Sync {
         let only = Versions {
             group: self.group(),
             kind: self.kind(),
-            judged: self.version(),
+            storage_version: self.version(),
             others: Vec::new(),
         };
         only.convert(object, to)
     }
     /// An object that nothing is wrong with but that it is a [canary](crate::canary), if the kind can
     /// make one.
-    fn canary(&self, _name: &str, _namespace: &str) -> Option<Value> {
+    fn probe_object(&self, _name: &str, _namespace: &str) -> Option<Value> {
         None
     }
 }
 
 /// Everything compiled for one kind: structural schema, CEL rules, Rust rules, defaults.
-pub struct Ruleset<K: Kind> {
-    resource: CustomResource,
+pub struct Ruleset<K: ValidatedResource> {
+    resource: CrdValidator,
     dynamic_defaults: Vec<DynamicDefault>,
     transition_fields: BTreeSet<String>,
-    typed: Typed<K>,
-    catalogue: Vec<RuleEntry>,
+    typed: RustRules<K>,
+    catalogue: Vec<RuleInfo>,
 }
 
-impl<K: Kind> Ruleset<K> {
+impl<K: ValidatedResource> Ruleset<K> {
     /// Compiles the ruleset of a kind, once, at start.
     ///
     /// # Errors
@@ -257,7 +257,7 @@ impl<K: Kind> Ruleset<K> {
     /// When the schema or a CEL rule uses something that would be judged differently here than by
     /// the API server.
     pub fn compile() -> Result<Self, CompileError> {
-        let resource = CustomResource::compile(&K::crd(), K::VERSION)?;
+        let resource = CrdValidator::compile(&K::crd(), K::VERSION)?;
         if !resource.schema.rules.is_empty() {
             // A metadata change alone would bring such a rule back to life and block the removal of
             // a finalizer.
@@ -266,7 +266,7 @@ impl<K: Kind> Ruleset<K> {
                 problem: "a CEL rule must not sit at the root of an object".to_owned(),
             });
         }
-        let mut transition_fields: BTreeSet<String> = K::remembered_fields()
+        let mut transition_fields: BTreeSet<String> = K::transition_fields()
             .iter()
             .map(|s| (*s).to_owned())
             .collect();
@@ -291,39 +291,39 @@ impl<K: Kind> Ruleset<K> {
             }
         });
         let mut catalogue =
-            catalogue::of_version(&resource.schema, resource.scale.as_ref(), K::sources());
+            catalogue::of_version(&resource.schema, resource.scale.as_ref(), K::rule_references());
         let rules = K::rules();
-        catalogue.push(canary::entry());
-        catalogue.extend(rules.iter().map(|rule| RuleEntry {
+        catalogue.push(canary::rule_info());
+        catalogue.extend(rules.iter().map(|rule| RuleInfo {
             id: rule.id.to_owned(),
             layer: Layer::Rust,
             severity: rule.severity,
-            sentence: rule.sentence.to_owned(),
-            source: rule.source.to_owned(),
-            fields: rule.reads.iter().map(|field| (*field).to_owned()).collect(),
+            description: rule.description.to_owned(),
+            reference: rule.reference.to_owned(),
+            fields: rule.fields.iter().map(|field| (*field).to_owned()).collect(),
             expression: None,
         }));
         Ok(Self {
             resource,
             dynamic_defaults,
             transition_fields,
-            typed: Typed { rules },
+            typed: RustRules { rules },
             catalogue,
         })
     }
 }
 
-impl<K: Kind> Ruleset<K> {
-    fn beyond(&self) -> Beyond<'_> {
-        Beyond {
+impl<K: ValidatedResource> Ruleset<K> {
+    fn extra_layers(&self) -> ExtraLayers<'_> {
+        ExtraLayers {
             dynamic_defaults: &self.dynamic_defaults,
             transition_fields: &self.transition_fields,
-            typed: Some(&self.typed),
+            rust_rules: Some(&self.typed),
         }
     }
 }
 
-impl<K: Kind> Judge for Ruleset<K> {
+impl<K: ValidatedResource> Validator for Ruleset<K> {
     fn group(&self) -> &str {
         K::GROUP
     }
@@ -340,7 +340,7 @@ impl<K: Kind> Judge for Ruleset<K> {
         self.resource.crd()
     }
 
-    fn catalogue(&self) -> Vec<RuleEntry> {
+    fn rules(&self) -> Vec<RuleInfo> {
         self.catalogue.clone()
     }
 
@@ -356,40 +356,40 @@ impl<K: Kind> Judge for Ruleset<K> {
         let versions = Versions {
             group: K::GROUP,
             kind: K::KIND,
-            judged: K::VERSION,
-            others: K::other_versions(),
+            storage_version: K::VERSION,
+            others: K::served_versions(),
         };
         versions.convert(object, to)
     }
 
-    fn canary(&self, name: &str, namespace: &str) -> Option<Value> {
+    fn probe_object(&self, name: &str, namespace: &str) -> Option<Value> {
         let mut example = K::example();
         example["apiVersion"] = format!("{}/{}", K::GROUP, K::VERSION).into();
         example["kind"] = K::KIND.into();
         let namespace = self.resource.is_namespaced().then_some(namespace);
-        Some(canary::of(example, name, namespace))
+        Some(canary::probe_object(example, name, namespace))
     }
 
-    fn additions(&self, candidate: &Candidate<'_>) -> Patch {
-        self.resource.additions(candidate, &self.beyond())
+    fn default_patch(&self, candidate: &ValidationRequest<'_>) -> Patch {
+        self.resource.default_patch(candidate, &self.extra_layers())
     }
 
-    fn passes(&self, object: &Written<'_>, old: Option<&Written<'_>>, crd: ClusterCrd) -> bool {
-        let (object, old) = (object.tree(), old.map(Written::tree));
+    fn is_trivially_valid(&self, object: &RawObject<'_>, old: Option<&RawObject<'_>>, crd: CrdMatch) -> bool {
+        let (object, old) = (object.tree(), old.map(RawObject::tree));
         passing::is_complete(object, &self.dynamic_defaults)
             && old.is_none_or(|old| {
                 passing::is_as_accepted(old, &self.dynamic_defaults, &self.transition_fields)
             })
-            && (crd == ClusterCrd::Same || self.resource.is_silent(object, old))
-            && self.typed.is_silent(object, old)
+            && (crd == CrdMatch::Same || self.resource.is_trivially_valid(object, old))
+            && self.typed.is_trivially_valid(object, old)
     }
 
-    fn is_complete(&self, object: &Written<'_>, crd: ClusterCrd) -> bool {
+    fn has_all_defaults(&self, object: &RawObject<'_>, crd: CrdMatch) -> bool {
         passing::is_complete(object.tree(), &self.dynamic_defaults)
-            && (crd == ClusterCrd::Same || self.resource.is_filled(object.tree()))
+            && (crd == CrdMatch::Same || self.resource.has_all_defaults(object.tree()))
     }
 
-    fn check(&self, candidate: &Candidate<'_>) -> Verdict {
-        self.resource.judge(candidate, &self.beyond())
+    fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult {
+        self.resource.validate_with(candidate, &self.extra_layers())
     }
 }

@@ -8,5 +8,5 @@ pub struct Settings {
     /// Its name below `settings`. Kinds may share one.
     pub section: &'static str,
     /// Whether it can be read; what is wrong with it, if not.
-    pub check: fn(&Value) -> Result<(), String>,
+    pub validate: fn(&Value) -> Result<(), String>,
 }

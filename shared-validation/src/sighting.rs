@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::go;
-use crate::ruleset::Judge;
+use crate::ruleset::Validator;
 
 /// What is known of the CRD that the API server judges by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ClusterCrd {
+pub enum CrdMatch {
     /// Nothing: every layer judges, and refuses.
     #[default]
     Unknown,
@@ -26,14 +26,14 @@ pub enum ClusterCrd {
 
 /// One CRD as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sighting {
+pub struct CrdStatus {
     /// The fingerprint of what it judges by.
     pub crd: String,
     /// Whether it has been like that for long enough that every API server knows.
-    pub settled: bool,
+    pub propagated: bool,
 }
 
-impl Sighting {
+impl CrdStatus {
     /// What a CRD is told by: all that a version of it judges by.
     #[must_use]
     pub fn fingerprint(crd: &Value, version: &str) -> String {
@@ -57,30 +57,30 @@ impl Sighting {
 
 /// The CRDs of all kinds as they were seen, for as long as that is worth anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sightings {
+pub struct CrdStatusReport {
     /// Until when, in seconds since 1970.
     pub until: u64,
     /// Each by kind and group, such as `Widget.example.com`.
-    pub kinds: BTreeMap<String, Sighting>,
+    pub kinds: BTreeMap<String, CrdStatus>,
 }
 
-impl Sightings {
+impl CrdStatusReport {
     /// The longest time for which anybody is believed.
     pub const LIFE: Duration = Duration::from_secs(30);
 
     /// What a kind is called in it.
     #[must_use]
-    pub fn name(ruleset: &dyn Judge) -> String {
+    pub fn name(ruleset: &dyn Validator) -> String {
         format!("{}.{}", ruleset.kind(), ruleset.group())
     }
 
     /// How the CRD of that kind compares with ours, by its fingerprint.
     #[must_use]
-    pub fn of(&self, name: &str, ours: &str) -> ClusterCrd {
+    pub fn of(&self, name: &str, ours: &str) -> CrdMatch {
         match self.kinds.get(name) {
-            Some(seen) if seen.crd != ours => ClusterCrd::Different,
-            Some(seen) if seen.settled => ClusterCrd::Same,
-            None | Some(_) => ClusterCrd::Unknown,
+            Some(seen) if seen.crd != ours => CrdMatch::Different,
+            Some(seen) if seen.propagated => CrdMatch::Same,
+            None | Some(_) => CrdMatch::Unknown,
         }
     }
 }

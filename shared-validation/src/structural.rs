@@ -13,14 +13,14 @@ use serde_json::{Number, Value};
 
 pub(crate) use scale::Scale;
 
-use crate::ruleset::{Case, LayerJudge, Report};
+use crate::ruleset::{LayerContext, ValidationLayer, Report};
 use crate::transition::Correlation;
 
 /// Judges by the structural schema.
 pub(crate) struct Structural;
 
-impl LayerJudge for Structural {
-    fn judge(&self, case: &Case<'_>, report: &mut Report<'_>) {
+impl ValidationLayer for Structural {
+    fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>) {
         let correlation = case
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));

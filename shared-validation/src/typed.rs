@@ -9,24 +9,24 @@ use crate::canary;
 use crate::candidate::Operation;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
-use crate::kind::Kind;
+use crate::kind::ValidatedResource;
 use crate::pointer;
 use crate::policy::Action;
-use crate::rule::{Findings, Layer, Rule, Severity, Subject};
-use crate::ruleset::{Case, LayerJudge, Report};
+use crate::rule::{Diagnostics, Layer, Rule, Severity, RuleContext};
+use crate::ruleset::{LayerContext, ValidationLayer, Report};
 use crate::structural;
 use crate::verdict::Violation;
 use crate::written::Tree;
 
 /// Judges by the Rust rules of a kind.
-pub(crate) struct Typed<K: Kind> {
+pub(crate) struct RustRules<K: ValidatedResource> {
     pub(crate) rules: Vec<Rule<K>>,
 }
 
-impl<K: Kind> Typed<K> {
+impl<K: ValidatedResource> RustRules<K> {
     /// Whether no rule has anything to say of an object that replaces another one, and both can be read. Not where
     /// a policy may tell the rules more than is known here.
-    pub(crate) fn is_silent(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
+    pub(crate) fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
         if K::settings().is_some() {
             return false;
         }
@@ -40,14 +40,14 @@ impl<K: Kind> Typed<K> {
             Some(_) => Operation::Update,
             None => Operation::Create,
         };
-        let subject = Subject::new(operation, &object, old.as_ref(), None);
+        let subject = RuleContext::new(operation, &object, old.as_ref(), None);
         self.rules.iter().all(|rule| run(rule, &subject).is_empty())
     }
 }
 
-impl<K: Kind> LayerJudge for Typed<K> {
-    fn judge(&self, case: &Case<'_>, report: &mut Report<'_>) {
-        canary::judge(case.object, report);
+impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
+    fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>) {
+        canary::validate(case.object, report);
         let object = match decode::<K>(case.object) {
             Ok(object) => object,
             // The structural layer has already said which field has the wrong type.
@@ -63,11 +63,11 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     at: error.path.clone(),
                     error,
                     inputs: None,
-                    is_of_others: false,
+                    is_of_related: false,
                 };
                 // An update that is refused for what it did not change would freeze a stored object.
                 let was_there = case.old.is_some_and(|old| decode::<K>(old).is_err());
-                return report.add(violation, was_there);
+                return report.deny_or_ratchet(violation, was_there);
             }
         };
         // What the object was may be unreadable; then there is nothing to compare with.
@@ -82,22 +82,22 @@ impl<K: Kind> LayerJudge for Typed<K> {
         let before = if is_stored { &old } else { &remembered };
         let settings = case.policy.zip(K::settings());
         let settings = settings.and_then(|(policy, own)| policy.settings(own.section));
-        let subject = Subject::new(case.operation, &object, before.as_ref(), settings);
-        let subject = subject.among(case.others);
+        let subject = RuleContext::new(case.operation, &object, before.as_ref(), settings);
+        let subject = subject.with_related(case.related);
         // The old object by itself: what it was before does not matter for what it had wrong, and what is wrong
         // among others is so today.
         let old = old.as_ref();
-        let old = old.map(|old| Subject::new(case.operation, old, None, settings));
+        let old = old.map(|old| RuleContext::new(case.operation, old, None, settings));
         let alone =
-            LazyCell::new(|| Subject::new(case.operation, &object, before.as_ref(), settings));
+            LazyCell::new(|| RuleContext::new(case.operation, &object, before.as_ref(), settings));
         for rule in &self.rules {
             let found = run(rule, &subject);
-            let is_among_others = subject.has_told_of_others();
+            let is_among_others = subject.has_read_related();
             if found.is_empty() {
                 continue;
             }
             let unchanged = case.old.is_some_and(|old| {
-                rule.reads
+                rule.fields
                     .iter()
                     .all(|field| pointer::get(old, field) == pointer::get(case.object, field))
             });
@@ -106,7 +106,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 _ => Vec::new(),
             };
             let read = rule
-                .reads
+                .fields
                 .iter()
                 .map(|field| pointer::get(case.object, field));
             let inputs = fingerprint(read.map(|value| value.unwrap_or(&Value::Null)));
@@ -130,7 +130,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
                     at: error.path.clone(),
                     error,
                     inputs: (!is_of_others).then_some(inputs),
-                    is_of_others,
+                    is_of_related: is_of_others,
                 };
                 let said = match rule.severity {
                     Severity::Error => Action::Deny,
@@ -142,10 +142,10 @@ impl<K: Kind> LayerJudge for Typed<K> {
                 let action = policy.unwrap_or(said);
                 if action != Action::Deny {
                     // Once a policy denies it, the object has been accepted with this.
-                    report.remember(&violation);
+                    report.record_ratcheted(&violation);
                 }
                 match action {
-                    Action::Deny => report.add(violation, was_there),
+                    Action::Deny => report.deny_or_ratchet(violation, was_there),
                     Action::Warn => report.warn(violation),
                     Action::Audit => report.audit(violation),
                 }
@@ -158,7 +158,7 @@ impl<K: Kind> LayerJudge for Typed<K> {
 ///
 /// More forgiving than the kind's own decoding where the API server is: a status that cannot be read
 /// is left out, since it is the controller's and not the user's, and `5432.0` is an integer.
-pub fn decode<K: Kind>(object: &Value) -> Result<K, serde_json::Error> {
+pub fn decode<K: ValidatedResource>(object: &Value) -> Result<K, serde_json::Error> {
     K::deserialize(object).or_else(|error| {
         let mut forgiving = object.clone();
         whole_floats_to_integers(&mut forgiving);
@@ -186,9 +186,9 @@ fn whole_floats_to_integers(value: &mut Value) {
     }
 }
 
-fn run<K>(rule: &Rule<K>, subject: &Subject<'_, K>) -> Vec<FieldError> {
-    let mut findings = Findings::default();
-    (rule.check)(subject, &mut findings);
+fn run<K>(rule: &Rule<K>, subject: &RuleContext<'_, K>) -> Vec<FieldError> {
+    let mut findings = Diagnostics::default();
+    (rule.validate)(subject, &mut findings);
     findings.into_errors()
 }
 
@@ -200,8 +200,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::candidate::Candidate;
-    use crate::ruleset::{Judge, Ruleset};
+    use crate::candidate::ValidationRequest;
+    use crate::ruleset::{Validator, Ruleset};
 
     thread_local! {
         /// How often each of the two rules has been asked.
@@ -215,7 +215,7 @@ mod tests {
     #[derive(Deserialize)]
     struct Neighbour {}
 
-    impl Kind for Neighbour {
+    impl ValidatedResource for Neighbour {
         const GROUP: &'static str = "example.com";
         const VERSION: &'static str = "v1";
         const KIND: &'static str = "Neighbour";
@@ -244,11 +244,11 @@ mod tests {
         fn rules() -> Vec<Rule<Self>> {
             let rule = |id, check| Rule {
                 id,
-                sentence: "Nothing is as it should be.",
+                description: "Nothing is as it should be.",
                 severity: Severity::Error,
-                source: "",
-                reads: &[],
-                check,
+                reference: "",
+                fields: &[],
+                validate: check,
             };
             vec![
                 rule("alone", |_, findings| {
@@ -257,7 +257,7 @@ mod tests {
                 }),
                 rule("among", |subject, findings| {
                     is_asked(1);
-                    if let Some(others) = subject.others() {
+                    if let Some(others) = subject.related() {
                         findings.invalid("", others.clone(), "is taken");
                     }
                 }),
@@ -272,14 +272,14 @@ mod tests {
         let object =
             json!({"apiVersion": "example.com/v1", "kind": "Neighbour", "metadata": metadata});
         let others = json!("it");
-        let asked = |candidate: &Candidate<'_>| {
+        let asked = |candidate: &ValidationRequest<'_>| {
             ASKED.with(|asked| asked.iter().for_each(|count| count.set(0)));
-            let errors = rules.check(candidate).errors.len();
+            let errors = rules.validate(candidate).errors.len();
             let asked = ASKED.with(|asked| [asked[0].get(), asked[1].get()]);
             (errors, asked)
         };
-        let candidate = || Candidate::create(&object);
+        let candidate = || ValidationRequest::create(&object);
         assert_eq!(asked(&candidate()), (1, [1, 1]));
-        assert_eq!(asked(&candidate().among(&others)), (2, [1, 2]));
+        assert_eq!(asked(&candidate().with_related(&others)), (2, [1, 2]));
     }
 }

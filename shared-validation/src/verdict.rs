@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::accepted::Inherited;
+use crate::accepted::RatchetedViolation;
 use crate::field_error::{ErrorType, FieldError, aggregate};
 use crate::field_path::FieldPath;
 use crate::rule::Layer;
@@ -23,28 +23,28 @@ pub struct Violation {
     /// Absent where an error is never inherited.
     pub inputs: Option<u64>,
     /// Whether the object would stand by itself, and does not among others.
-    pub is_of_others: bool,
+    pub is_of_related: bool,
 }
 
 /// What [`Judge::check`](crate::Judge::check) returns.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct ValidationResult {
     /// The object with its defaults filled.
     pub object: Value,
     /// The defaults that were filled, as RFC 6902 `add` operations on the object as written.
-    pub additions: json_patch::Patch,
+    pub defaults: json_patch::Patch,
     /// Everything wrong, sorted by path; empty for a valid object.
     pub errors: Vec<Violation>,
     /// Advice, and errors that an update inherited from the object it replaces.
     pub warnings: Vec<Violation>,
     /// Violations that a policy only counts.
-    pub audited: Vec<Violation>,
+    pub audit_violations: Vec<Violation>,
     /// Which warnings are errors that were there before: what to remember of an object that is
     /// accepted in spite of them.
-    pub inherited: Vec<Inherited>,
+    pub ratcheted: Vec<RatchetedViolation>,
 }
 
-impl Verdict {
+impl ValidationResult {
     /// Whether the object stands.
     #[must_use]
     pub fn is_valid(&self) -> bool {
@@ -53,8 +53,8 @@ impl Verdict {
 
     /// Whether all was judged that there is to judge: no error tells of a failure that is not the object's.
     #[must_use]
-    pub fn is_conclusive(&self) -> bool {
-        let of_any_weight = [&self.errors, &self.warnings, &self.audited];
+    pub fn is_complete(&self) -> bool {
+        let of_any_weight = [&self.errors, &self.warnings, &self.audit_violations];
         let mut violations = of_any_weight.into_iter().flatten();
         violations.all(|violation| violation.error.error_type != ErrorType::Internal)
     }

@@ -13,15 +13,15 @@ pub(crate) use tree::Tree;
 
 /// An object that has been read, for as long as its text is there.
 #[derive(Debug)]
-pub struct Written<'a>(Tree<'a>);
+pub struct RawObject<'a>(Tree<'a>);
 
-impl<'a> Written<'a> {
+impl<'a> RawObject<'a> {
     /// Reads all of it but who has written which of its fields.
     ///
     /// # Errors
     ///
     /// When it is nested deeper than the reader goes, or has a number beyond any type.
-    pub fn read(text: &'a RawValue) -> serde_json::Result<Self> {
+    pub fn parse(text: &'a RawValue) -> serde_json::Result<Self> {
         serde_json::from_str(text.get())
     }
 
@@ -37,13 +37,13 @@ impl<'a> Written<'a> {
 }
 
 /// In place of what was read.
-impl From<Written<'_>> for Value {
-    fn from(written: Written<'_>) -> Self {
+impl From<RawObject<'_>> for Value {
+    fn from(written: RawObject<'_>) -> Self {
         written.to_value()
     }
 }
 
-impl<'de> Deserialize<'de> for Written<'de> {
+impl<'de> Deserialize<'de> for RawObject<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Reader::Object.deserialize(deserializer).map(Self)
     }
@@ -58,7 +58,7 @@ mod tests {
 
     fn read(text: &str) -> serde_json::Result<Value> {
         let raw: &RawValue = serde_json::from_str(text)?;
-        Written::read(raw).map(|written| written.to_value())
+        RawObject::parse(raw).map(|written| written.to_value())
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         let text = r#"{"spec": {"b": {"c": [1, {"d": -2.5}], "e": "}"}, "a": null}, "more": [[]],
             "metadata": {"annotations": {"x.y/z": "th\u0065re"}}, "spec": {"twice": 18446744073709551615}}"#;
         let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-        let Written(tree) = Written::read(raw).expect("JSON");
+        let RawObject(tree) = RawObject::parse(raw).expect("JSON");
         let get = |names: &[&str]| tree.get(names.iter().copied()).map(Tree::to_value);
         assert_eq!(get(&["spec", "twice"]), Some(json!(u64::MAX)));
         assert_eq!(
@@ -146,7 +146,7 @@ mod tests {
         ];
         for (index, text) in texts.into_iter().enumerate() {
             let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-            let Written(tree) = Written::read(raw).expect("JSON");
+            let RawObject(tree) = RawObject::parse(raw).expect("JSON");
             let from_tree = All::deserialize(&tree).ok();
             assert_eq!(from_tree, serde_json::from_str(text).ok(), "{text}");
             assert_eq!(from_tree.is_some(), index == 0, "{text}");
@@ -157,7 +157,7 @@ mod tests {
     fn what_is_no_object_is_a_tree_as_well() {
         for text in ["null", "[1]", r#""a""#, "-0.5"] {
             let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-            let Written(tree) = Written::read(raw).expect("JSON");
+            let RawObject(tree) = RawObject::parse(raw).expect("JSON");
             let plain: Value = serde_json::from_str(text).expect("JSON");
             assert_eq!(tree.to_value(), plain);
             assert!(tree.get(["a"]).is_none());

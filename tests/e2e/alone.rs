@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use certs::{Ca, Pair};
+use certs::{CertificateAuthority, CertKeyPair};
 use control_plane::{Process, eventually, free_port};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Collected, Full};
@@ -34,7 +34,7 @@ pub const NAME: &str = "gate.example";
 pub struct Alone {
     process: Process,
     _directory: TempDir,
-    pub ca: Ca,
+    pub ca: CertificateAuthority,
     port: u16,
     health: String,
 }
@@ -49,7 +49,7 @@ impl Alone {
     }
 
     /// A gate with what is in a directory.
-    pub async fn start_with(directory: TempDir, ca: Ca, options: &[&str]) -> Self {
+    pub async fn start_with(directory: TempDir, ca: CertificateAuthority, options: &[&str]) -> Self {
         let gate = Self::start_unready(directory, ca, options);
         eventually("the gate being ready", async || {
             let readiness = gate.readiness().await;
@@ -61,7 +61,7 @@ impl Alone {
     }
 
     /// The same, without waiting for anything.
-    pub fn start_unready(directory: TempDir, ca: Ca, options: &[&str]) -> Self {
+    pub fn start_unready(directory: TempDir, ca: CertificateAuthority, options: &[&str]) -> Self {
         let (port, health_port) = (free_port(), free_port());
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
         command
@@ -199,20 +199,20 @@ impl Alone {
 }
 
 /// A CA that lives as long as CAs do.
-pub fn new_ca() -> Ca {
+pub fn new_ca() -> CertificateAuthority {
     let life = Duration::from_hours(365 * 24);
-    Ca::generate(life, OffsetDateTime::now_utc()).expect("a CA")
+    CertificateAuthority::generate(life, OffsetDateTime::now_utc()).expect("a CA")
 }
 
 /// A new serving pair.
-pub fn pair_of(ca: &Ca) -> Pair {
+pub fn pair_of(ca: &CertificateAuthority) -> CertKeyPair {
     let life = Duration::from_hours(30 * 24);
     let pair = ca.sign(&[NAME.to_owned()], life, OffsetDateTime::now_utc());
     pair.expect("a pair")
 }
 
 /// Writes a serving pair as two files.
-pub fn write_pair(directory: &Path, pair: &Pair) {
+pub fn write_pair(directory: &Path, pair: &CertKeyPair) {
     for (name, content) in [("tls.crt", &pair.certificate), ("tls.key", &pair.key)] {
         std::fs::write(directory.join(name), content).expect("a file");
     }

@@ -3,7 +3,7 @@
 use cloud_database_rules::CloudDatabase;
 use echo::Echo;
 use serde_json::Value;
-use shared_validation::{Accepted, Candidate, Judge, Kind, Layer, RuleEntry, Ruleset, Severity};
+use shared_validation::{LastValidated, ValidationRequest, Validator, ValidatedResource, Layer, RuleInfo, Ruleset, Severity};
 use vector_rules::{
     ClusterVectorAggregator, ClusterVectorPipeline, Vector, VectorAggregator, VectorPipeline,
 };
@@ -30,13 +30,13 @@ fn every_rule_has_a_case_that_breaks_it_and_one_beside_it_that_does_not() {
     assert!(lacking.is_empty(), "{lacking:#?}");
 }
 
-fn lacking_of<K: Kind>(cases: &[Case]) -> Vec<String> {
+fn lacking_of<K: ValidatedResource>(cases: &[Case]) -> Vec<String> {
     let ruleset = Ruleset::<K>::compile().expect("the rules");
-    let lacking = lacking(&ruleset.catalogue(), cases).into_iter();
+    let lacking = lacking(&ruleset.rules(), cases).into_iter();
     lacking.map(|what| format!("{}: {what}", K::KIND)).collect()
 }
 
-fn lacking(catalogue: &[RuleEntry], cases: &[Case]) -> Vec<String> {
+fn lacking(catalogue: &[RuleInfo], cases: &[Case]) -> Vec<String> {
     let mut lacking = Vec::new();
     for entry in catalogue {
         let breaks = |case: &&Case| match entry.severity {
@@ -55,7 +55,7 @@ fn lacking(catalogue: &[RuleEntry], cases: &[Case]) -> Vec<String> {
             let mut fields = entry.fields.iter();
             let is_another = |error: &Expected| !error.is_structural() && error.rule != entry.id;
             let stands = match entry.layer {
-                Layer::Structural => case.errors.iter().all(is_another),
+                Layer::Schema => case.errors.iter().all(is_another),
                 Layer::Cel | Layer::Rust => case.errors.is_empty(),
             };
             stands
@@ -77,10 +77,10 @@ fn what_is_added_does_not_depend_on_whether_it_is_judged() {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
     let mut adding = 0;
     for case in corpus() {
-        let accepted = case.old.as_ref().and_then(Accepted::read);
-        let candidate = Candidate::replacing(&case.object, case.old.as_ref(), accepted.as_ref());
-        let judged = ruleset.check(&candidate).additions;
-        assert_eq!(ruleset.additions(&candidate), judged, "{}", case.name);
+        let accepted = case.old.as_ref().and_then(LastValidated::from_status_of);
+        let candidate = ValidationRequest::for_update(&case.object, case.old.as_ref(), accepted.as_ref());
+        let judged = ruleset.validate(&candidate).defaults;
+        assert_eq!(ruleset.default_patch(&candidate), judged, "{}", case.name);
         adding += usize::from(!judged.0.is_empty());
     }
     assert!(adding > 100, "only {adding} objects lack anything");

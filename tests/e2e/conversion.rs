@@ -2,7 +2,7 @@
 
 use control_plane::eventually;
 use serde_json::{Value, json};
-use shared_validation::Judge;
+use shared_validation::Validator;
 
 use crate::corpus::corpus;
 use crate::world::{World, database};

@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use shared_validation::{Accepted, Candidate, ClusterCrd, Judge, Layer, Written};
+use shared_validation::{LastValidated, ValidationRequest, CrdMatch, Validator, Layer, RawObject};
 
 use crate::corpus::corpus;
 use crate::gate::Gate;
@@ -85,7 +85,7 @@ pub async fn is_known(world: &World, gate: &Gate) {
 /// As an object arrives at the gate: with every default.
 fn complete(mut object: Value) -> Value {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
-    object = ruleset.check(&Candidate::create(&object)).object;
+    object = ruleset.validate(&ValidationRequest::create(&object)).object;
     object
 }
 
@@ -204,8 +204,8 @@ fn raw(object: &Value) -> Box<RawValue> {
     RawValue::from_string(object.to_string()).expect("JSON")
 }
 
-fn read(object: &RawValue) -> Written<'_> {
-    Written::read(object).expect("JSON")
+fn read(object: &RawValue) -> RawObject<'_> {
+    RawObject::parse(object).expect("JSON")
 }
 
 #[test]
@@ -219,36 +219,36 @@ fn what_passes_has_nothing_said_of_it() {
     for (case, is_stored) in both.into_iter().flatten() {
         let old = case.old.clone();
         let old = old.map(|old| if is_stored { complete(old) } else { old });
-        let accepted = old.as_ref().and_then(Accepted::read);
-        let written = Candidate::replacing(&case.object, old.as_ref(), accepted.as_ref());
-        let object = ruleset.check(&written).object;
-        let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
-        let verdict = ruleset.check(&candidate);
-        let said = [&verdict.errors, &verdict.warnings, &verdict.audited];
+        let accepted = old.as_ref().and_then(LastValidated::from_status_of);
+        let written = ValidationRequest::for_update(&case.object, old.as_ref(), accepted.as_ref());
+        let object = ruleset.validate(&written).object;
+        let candidate = ValidationRequest::for_update(&object, old.as_ref(), accepted.as_ref());
+        let verdict = ruleset.validate(&candidate);
+        let said = [&verdict.errors, &verdict.warnings, &verdict.audit_violations];
         let said: Vec<_> = said.into_iter().flatten().collect();
         let by_rust = said.iter().any(|violation| violation.layer == Layer::Rust);
         let (object, old) = (raw(&object), old.as_ref().map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));
         let old = old.as_ref();
-        if ruleset.passes(&object, old, ClusterCrd::Same) {
+        if ruleset.is_trivially_valid(&object, old, CrdMatch::Same) {
             assert!(!by_rust, "{}", case.name);
             passed += 1;
         } else {
             stopped += 1;
         }
-        let nothing = said.is_empty() && verdict.additions.0.is_empty();
-        if ruleset.passes(&object, old, ClusterCrd::Unknown) {
+        let nothing = said.is_empty() && verdict.defaults.0.is_empty();
+        if ruleset.is_trivially_valid(&object, old, CrdMatch::Unknown) {
             assert!(nothing, "{}: {said:?}", case.name);
             whole += 1;
         }
         // What nothing is wrong with passes, unless there was an unguarded change before, or `100` is
         // written `100.0`.
         let is_plain = CloudDatabase::deserialize(&object.to_value()).is_ok();
-        let is_filled = old.is_none_or(|old| ruleset.is_complete(old, ClusterCrd::Unknown));
+        let is_filled = old.is_none_or(|old| ruleset.has_all_defaults(old, CrdMatch::Unknown));
         if nothing && is_plain && is_filled && accepted.is_none() {
-            for crd in [ClusterCrd::Same, ClusterCrd::Unknown, ClusterCrd::Different] {
+            for crd in [CrdMatch::Same, CrdMatch::Unknown, CrdMatch::Different] {
                 assert!(
-                    ruleset.passes(&object, old, crd),
+                    ruleset.is_trivially_valid(&object, old, crd),
                     "{} is stopped for nothing: {crd:?}",
                     case.name
                 );
@@ -268,8 +268,8 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     let passes = |object: &Value, old: Option<&Value>| {
         let (object, old) = (raw(object), old.map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));
-        let by_rules = ruleset.passes(&object, old.as_ref(), ClusterCrd::Same);
-        let by_all = ruleset.passes(&object, old.as_ref(), ClusterCrd::Unknown);
+        let by_rules = ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Same);
+        let by_all = ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Unknown);
         assert_eq!(by_rules, by_all);
         by_all
     };
@@ -284,7 +284,7 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     larger["spec"]["storage"]["sizeGib"] = json!(200);
     for (accepted, is_stored) in [(&stored, true), (&larger, false)] {
         let mut old = stored.clone();
-        let accepted = serde_json::to_value(Accepted::of(accepted, fields)).expect("JSON");
+        let accepted = serde_json::to_value(LastValidated::from_object(accepted, fields)).expect("JSON");
         old["status"] = json!({"accepted": accepted});
         assert_eq!(passes(&object, Some(&old)), is_stored, "{old}");
     }
@@ -292,7 +292,7 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     never_accepted["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
     assert!(!passes(&object, Some(&never_accepted)));
 
-    let canary = ruleset.canary("canary", "default").expect("a canary");
+    let canary = ruleset.probe_object("canary", "default").expect("a canary");
     assert!(!passes(&complete(canary), None));
     let mut lower = stored.clone();
     lower["spec"]["engineVersion"] = json!("13");
@@ -304,9 +304,9 @@ fn what_takes_a_whole_judgement_does_not_pass() {
         !passes(&lower, Some(&incomplete)),
         "the default would be lowered"
     );
-    for crd in [ClusterCrd::Same, ClusterCrd::Unknown] {
-        assert!(!ruleset.is_complete(&read(&raw(&incomplete)), crd));
-        assert!(ruleset.is_complete(&read(&raw(&stored)), crd));
+    for crd in [CrdMatch::Same, CrdMatch::Unknown] {
+        assert!(!ruleset.has_all_defaults(&read(&raw(&incomplete)), crd));
+        assert!(ruleset.has_all_defaults(&read(&raw(&stored)), crd));
     }
 
     // What the API server fills by its CRD, and what it says of it, matters where nobody has.
@@ -333,7 +333,7 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     ] {
         let (object, old) = (raw(object), old.map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));
-        assert!(ruleset.passes(&object, old.as_ref(), ClusterCrd::Same));
-        assert!(!ruleset.passes(&object, old.as_ref(), ClusterCrd::Unknown));
+        assert!(ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Same));
+        assert!(!ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Unknown));
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use certs::Pair;
+use certs::CertKeyPair;
 use control_plane::{eventually, eventually_within};
 use k8s_openapi::ByteString;
 use rcgen::{
@@ -96,7 +96,7 @@ async fn shown(gate: &Alone) -> CertificateDer<'static> {
     chain[0].clone().into_owned()
 }
 
-async fn becomes(gate: &Alone, pair: &Pair) {
+async fn becomes(gate: &Alone, pair: &CertKeyPair) {
     let expected = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).expect("PEM");
     eventually("the new certificate", async || {
         (shown(gate).await == expected).then_some(())
@@ -106,7 +106,7 @@ async fn becomes(gate: &Alone, pair: &Pair) {
 }
 
 /// The kubelet writes a Secret into a new folder and swaps a link to it.
-fn swap(directory: &Path, generation: usize, pair: &Pair) {
+fn swap(directory: &Path, generation: usize, pair: &CertKeyPair) {
     let folder = format!("..{generation}");
     std::fs::create_dir(directory.join(&folder)).expect("a folder");
     write_pair(&directory.join(&folder), pair);

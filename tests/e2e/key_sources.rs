@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use certs::{Ca, Pair};
+use certs::{CertificateAuthority, CertKeyPair};
 use control_plane::{Cluster, Installation, Moto, Options, eventually, stays, wait_until_armed};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -23,7 +23,7 @@ struct Site {
 }
 
 /// What an issuer makes for the gate's Service.
-fn pair_of(ca: &Ca) -> Pair {
+fn pair_of(ca: &CertificateAuthority) -> CertKeyPair {
     let names = ["lockstep-webhook.lockstep-system.svc".to_owned()];
     let life = Duration::from_hours(24);
     let pair = ca.sign(&names, life, OffsetDateTime::now_utc());
@@ -54,7 +54,7 @@ impl Site {
         self.installation.start_webhook().expect("it starts");
     }
 
-    async fn fill_secret(&self, ca: &Ca, pair: &Pair) {
+    async fn fill_secret(&self, ca: &CertificateAuthority, pair: &CertKeyPair) {
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         let secret = json!({
             "apiVersion": "v1",
@@ -84,7 +84,7 @@ impl Site {
         fs::read_to_string(self.cluster.directory().join("tls/tls.crt")).ok()
     }
 
-    async fn serves(&self, pair: &Pair) {
+    async fn serves(&self, pair: &CertKeyPair) {
         eventually("the pair", async || {
             (self.served().as_ref() == Some(&pair.certificate)).then_some(())
         })
@@ -144,7 +144,7 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
     site.judges("bills").await;
 
     // A key that does not fit: the pair before stays, and whoever looks at the Secret is told.
-    let unfit = Pair {
+    let unfit = CertKeyPair {
         key: pair.key.clone(),
         ..pair_of(&second)
     };

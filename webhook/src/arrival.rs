@@ -10,18 +10,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::connections::Connection;
 
 /// A stream that tells its connection of every read that brings something.
-pub(crate) struct Noticed<S> {
+pub(crate) struct ActivityTracker<S> {
     stream: S,
     connection: Arc<Connection>,
 }
 
-impl<S> Noticed<S> {
+impl<S> ActivityTracker<S> {
     pub(crate) fn new(stream: S, connection: Arc<Connection>) -> Self {
         Self { stream, connection }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Noticed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ActivityTracker<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -30,13 +30,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noticed<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.connection.arrived();
+            self.connection.record_activity();
         }
         read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noticed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ActivityTracker<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

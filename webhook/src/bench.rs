@@ -3,41 +3,41 @@
 use axum::http::StatusCode;
 use serde_json::Value;
 use shared_validation::{
-    Accepted, Candidate, ClusterCrd, CurrentPolicy, Rulesets, Verdict, Written,
+    LastValidated, ValidationRequest, CrdMatch, PolicyHandle, ValidatorRegistry, ValidationResult, RawObject,
 };
 
-use crate::crds::CurrentCrds;
+use crate::crds::CrdStatusCache;
 use crate::limits::Limit;
 use crate::metrics::{Metrics, ViolationLabels};
-use crate::refusal::Refusal;
-use crate::response::{self, Review};
-use crate::review::{Object, Request};
+use crate::refusal::RequestError;
+use crate::response::{self, AdmissionReview};
+use crate::review::{LazyObject, AdmissionRequest};
 
 /// What is judged by.
 #[derive(Clone)]
-pub(crate) struct Bench {
-    pub(crate) rulesets: Rulesets,
-    pub(crate) policy: CurrentPolicy,
-    pub(crate) crds: CurrentCrds,
+pub(crate) struct Handler {
+    pub(crate) rulesets: ValidatorRegistry,
+    pub(crate) policy: PolicyHandle,
+    pub(crate) crds: CrdStatusCache,
     pub(crate) metrics: Metrics,
 }
 
 /// What is asked of an object.
 #[derive(Clone, Copy)]
-pub(crate) enum Question {
+pub(crate) enum Mode {
     /// Whether it keeps its rules.
-    Stands,
+    Validate,
     /// Which defaults it lacks.
-    Lacks,
+    Mutate,
 }
 
-impl Bench {
+impl Handler {
     /// Answers one review.
-    pub(crate) fn review(
+    pub(crate) fn handle(
         &self,
-        question: Question,
-        request: &mut Request<Object<'_>>,
-    ) -> Result<Review, Refusal> {
+        question: Mode,
+        request: &mut AdmissionRequest<LazyObject<'_>>,
+    ) -> Result<AdmissionReview, RequestError> {
         let ruleset = self
             .rulesets
             .get(&request.kind.group, &request.kind.kind)
@@ -48,7 +48,7 @@ impl Bench {
                 "no rules here for {}/{} {}; the webhook configuration must match registered kinds only",
                 kind.group, kind.version, kind.kind
             );
-            return Ok(Review::refuse(
+            return Ok(AdmissionReview::deny(
                 &request.uid,
                 StatusCode::BAD_REQUEST.as_u16(),
                 "BadRequest",
@@ -59,7 +59,7 @@ impl Bench {
             "CREATE" | "UPDATE" => true,
             "DELETE" | "CONNECT" => false,
             other => {
-                return Err(Refusal::bad_request(format!(
+                return Err(RequestError::bad_request(format!(
                     "`request.operation` is no operation: `{other}`"
                 )));
             }
@@ -70,71 +70,71 @@ impl Bench {
                 .as_deref()
                 .is_some_and(|name| !name.is_empty())
         {
-            return Ok(Review::pass(&request.uid));
+            return Ok(AdmissionReview::allow(&request.uid));
         }
         let object = self
-            .read(request.object.take(), "object")?
-            .ok_or_else(|| Refusal::bad_request("`request.object` is missing: nothing to judge"))?;
-        let old = self.read(request.old_object.take(), "oldObject")?;
+            .parse(request.object.take(), "object")?
+            .ok_or_else(|| RequestError::bad_request("`request.object` is missing: nothing to judge"))?;
+        let old = self.parse(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
-            return Err(Refusal::bad_request(
+            return Err(RequestError::bad_request(
                 "`request.oldObject` is missing: a change cannot be judged",
             ));
         }
-        let crd = match self.crds.of(ruleset.as_ref()) {
+        let crd = match self.crds.get(ruleset.as_ref()) {
             // The API server judges what was written, by that version's schema.
-            ClusterCrd::Same if !request.is_as_written() => ClusterCrd::Unknown,
+            CrdMatch::Same if !request.is_stored_version() => CrdMatch::Unknown,
             crd => crd,
         };
         // Most have nothing to be said of, and this is the quicker way to tell.
         let passes = match question {
-            Question::Stands => ruleset.passes(&object, old.as_ref(), crd),
-            Question::Lacks => ruleset.is_complete(&object, crd),
+            Mode::Validate => ruleset.is_trivially_valid(&object, old.as_ref(), crd),
+            Mode::Mutate => ruleset.has_all_defaults(&object, crd),
         };
         if passes {
-            if crd == ClusterCrd::Same {
-                self.metrics.rust_only.inc();
+            if crd == CrdMatch::Same {
+                self.metrics.crd_validation_skipped.inc();
             }
-            return Ok(Review::pass(&request.uid));
+            return Ok(AdmissionReview::allow(&request.uid));
         }
         let (object, old) = (Value::from(object), old.map(Value::from));
-        let accepted = old.as_ref().and_then(Accepted::read);
-        let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
+        let accepted = old.as_ref().and_then(LastValidated::from_status_of);
+        let candidate = ValidationRequest::for_update(&object, old.as_ref(), accepted.as_ref());
         let policy = self.policy.get();
-        let candidate = candidate.under(&policy).beside(crd);
+        let candidate = candidate.with_policy(&policy).with_crd_match(crd);
         Ok(match question {
-            Question::Lacks => Review::additions(&request.uid, &ruleset.additions(&candidate)),
-            Question::Stands => {
-                let verdict = ruleset.check(&candidate);
-                let review = Review::verdict(request, &verdict);
-                self.record(request, &verdict, &review);
+            Mode::Mutate => AdmissionReview::patch(&request.uid, &ruleset.default_patch(&candidate)),
+            Mode::Validate => {
+                let verdict = ruleset.validate(&candidate);
+                let review = AdmissionReview::from_result(request, &verdict);
+                self.record_metrics(request, &verdict, &review);
                 review
             }
         })
     }
 
-    fn read<'a>(
+    fn parse<'a>(
         &self,
-        object: Option<Object<'a>>,
+        object: Option<LazyObject<'a>>,
         name: &str,
-    ) -> Result<Option<Written<'a>>, Refusal> {
-        let read = object.map(Object::read).transpose();
+    ) -> Result<Option<RawObject<'a>>, RequestError> {
+        let read = object.map(LazyObject::parse).transpose();
         read.map_err(|error| {
             let problem = error.to_string();
             if problem.starts_with("recursion limit exceeded") {
-                self.metrics.limited(Limit::Depth);
+                self.metrics.rejected(Limit::Depth);
             }
-            Refusal::bad_request(format!("`request.{name}` cannot be read: {problem}"))
+            RequestError::bad_request(format!("`request.{name}` cannot be read: {problem}"))
         })
     }
 
     /// Counts what fired and logs a refusal: who, what kind, which rules; never the object.
-    fn record(&self, request: &Request<Object<'_>>, verdict: &Verdict, review: &Review) {
-        for violation in verdict.errors.iter().chain(&verdict.audited) {
+    fn record_metrics(&self, request: &AdmissionRequest<LazyObject<'_>>, verdict: &ValidationResult, review: &AdmissionReview) {
+        for violation in verdict.errors.iter().chain(&verdict.audit_violations) {
             let labels = ViolationLabels {
                 kind: request.kind.kind.clone(),
                 rule: violation.rule.clone(),
-                place: "gate",
+                component: "gate",
             };
             self.metrics.violations.get_or_create(&labels).inc();
         }

@@ -8,28 +8,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
-use crate::refusal::Refusal;
+use crate::refusal::RequestError;
 
 /// What is held of all bodies together.
 #[derive(Clone)]
-pub(crate) struct Room {
+pub(crate) struct MemoryBudget {
     bytes: Arc<Semaphore>,
     limits: Limits,
     metrics: Metrics,
 }
 
 /// A whole body; the room that it takes is free again when this is dropped.
-pub(crate) struct Received {
+pub(crate) struct BufferedBody {
     pub(crate) bytes: Vec<u8>,
     _room: Option<OwnedSemaphorePermit>,
     weight: Option<OwnedSemaphorePermit>,
 }
 
-impl Room {
+impl MemoryBudget {
     pub(crate) fn new(limits: &Limits, metrics: &Metrics) -> Self {
         Self {
             bytes: Arc::new(Semaphore::new(
-                limits.bodies_bytes.min(Semaphore::MAX_PERMITS),
+                limits.max_inflight_bytes.min(Semaphore::MAX_PERMITS),
             )),
             limits: limits.clone(),
             metrics: metrics.clone(),
@@ -38,57 +38,57 @@ impl Room {
 
     /// Takes in a body of at most so many bytes. Room is taken for what has arrived, not for what is
     /// announced: a client that sends little holds little.
-    pub(crate) async fn receive(&self, body: Body, most: usize) -> Result<Received, Refusal> {
-        tokio::time::timeout(self.limits.body, self.collect(body, most))
+    pub(crate) async fn read(&self, body: Body, most: usize) -> Result<BufferedBody, RequestError> {
+        tokio::time::timeout(self.limits.body_timeout, self.collect(body, most))
             .await
             .map_err(|_| {
-                self.metrics.limited(Limit::Body);
-                Refusal::timed_out()
+                self.metrics.rejected(Limit::Body);
+                RequestError::timed_out()
             })?
     }
 
     /// Takes room for what a body becomes when it is read, which may be far more than its bytes.
-    pub(crate) fn weigh(&self, received: &mut Received) -> Result<(), Refusal> {
-        let weight = weight(&received.bytes).saturating_mul(COPIES);
-        if weight > self.limits.bodies_bytes {
-            self.metrics.limited(Limit::BodiesBytes);
-            return Err(Refusal::too_dense(self.limits.bodies_bytes));
+    pub(crate) fn reserve_for_parse(&self, received: &mut BufferedBody) -> Result<(), RequestError> {
+        let weight = parsed_size_estimate(&received.bytes).saturating_mul(COPIES);
+        if weight > self.limits.max_inflight_bytes {
+            self.metrics.rejected(Limit::InflightBytes);
+            return Err(RequestError::too_much_memory(self.limits.max_inflight_bytes));
         }
-        received.weight = Some(self.take(weight)?);
+        received.weight = Some(self.reserve(weight)?);
         Ok(())
     }
 
     /// Takes room, if there is as much.
-    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+    fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, RequestError> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let taken = Arc::clone(&self.bytes).try_acquire_many_owned(bytes);
         taken.map_err(|_| {
-            self.metrics.limited(Limit::BodiesBytes);
-            Refusal::overloaded()
+            self.metrics.rejected(Limit::InflightBytes);
+            RequestError::overloaded()
         })
     }
 
-    async fn collect(&self, mut body: Body, most: usize) -> Result<Received, Refusal> {
+    async fn collect(&self, mut body: Body, most: usize) -> Result<BufferedBody, RequestError> {
         let mut bytes = Vec::new();
         let mut room: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
             let frame = frame
-                .map_err(|error| Refusal::bad_request(format!("the body broke off: {error}")))?;
+                .map_err(|error| RequestError::bad_request(format!("the body broke off: {error}")))?;
             let Ok(data) = frame.into_data() else {
                 continue;
             };
             if bytes.len() + data.len() > most {
-                self.metrics.limited(Limit::BodyBytes);
-                return Err(Refusal::too_large(most));
+                self.metrics.rejected(Limit::RequestBytes);
+                return Err(RequestError::too_large(most));
             }
-            let more = self.take(data.len())?;
+            let more = self.reserve(data.len())?;
             match &mut room {
                 Some(room) => room.merge(more),
                 None => room = Some(more),
             }
             bytes.extend_from_slice(&data);
         }
-        Ok(Received {
+        Ok(BufferedBody {
             bytes,
             _room: room,
             weight: None,
@@ -107,7 +107,7 @@ const COPIES: usize = 3;
 
 /// About what JSON takes once it is read, without the texts in it. Commas and braces within texts count as
 /// well, so that this is rather too much.
-fn weight(json: &[u8]) -> usize {
+fn parsed_size_estimate(json: &[u8]) -> usize {
     let weights = json.iter().map(|byte| match byte {
         b',' => ITEM_BYTES,
         b'{' => OBJECT_BYTES,
@@ -122,8 +122,8 @@ mod tests {
 
     use super::*;
 
-    fn received(bytes: Vec<u8>) -> Received {
-        Received {
+    fn received(bytes: Vec<u8>) -> BufferedBody {
+        BufferedBody {
             bytes,
             _room: None,
             weight: None,
@@ -133,23 +133,23 @@ mod tests {
     #[test]
     fn what_grows_when_it_is_read_takes_room_for_that() {
         let limits = Limits {
-            bodies_bytes: 1 << 20,
+            max_inflight_bytes: 1 << 20,
             ..Limits::default()
         };
-        let room = Room::new(&limits, &Metrics::register(&mut Registry::default()));
+        let room = MemoryBudget::new(&limits, &Metrics::register(&mut Registry::default()));
         let mut long = received(vec![b'x'; 4 << 20]);
-        assert!(room.weigh(&mut long).is_ok(), "texts stay what they are");
+        assert!(room.reserve_for_parse(&mut long).is_ok(), "texts stay what they are");
         let mut items = received(b"0,".repeat(5_000));
-        assert!(room.weigh(&mut items).is_ok());
+        assert!(room.reserve_for_parse(&mut items).is_ok());
         let mut more = received(b"0,".repeat(5_000));
         let refusal = room
-            .weigh(&mut more)
+            .reserve_for_parse(&mut more)
             .expect_err("both together are too much");
         assert_eq!(refusal.code.as_u16(), 429);
         drop(items);
-        assert!(room.weigh(&mut more).is_ok(), "there is room again");
+        assert!(room.reserve_for_parse(&mut more).is_ok(), "there is room again");
         let mut objects = received(b"{\"a\":0},".repeat(1_000));
-        let refusal = room.weigh(&mut objects).expect_err("too much at any time");
+        let refusal = room.reserve_for_parse(&mut objects).expect_err("too much at any time");
         assert_eq!(refusal.code.as_u16(), 413);
     }
 }

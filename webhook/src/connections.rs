@@ -10,37 +10,37 @@ use tokio::time::{Duration, Instant};
 
 /// Every connection.
 #[derive(Clone)]
-pub(crate) struct Connections {
+pub(crate) struct ConnectionPool {
     most: usize,
-    standing: Arc<Mutex<Standing>>,
+    standing: Arc<Mutex<PoolState>>,
 }
 
 #[derive(Default)]
-struct Standing {
+struct PoolState {
     count: usize,
     /// Those without a request, by when they last had one; behind them those whose requests are all still
     /// arriving, by when they began. Whoever is first makes room.
-    waiting: BTreeMap<Place, Arc<Closing>>,
+    waiting: BTreeMap<Slot, Arc<CloseSignal>>,
     next: u64,
 }
 
 /// A connection having to make room. It is asked once.
 #[derive(Default)]
-struct Closing {
+struct CloseSignal {
     told: Notify,
     is_asked: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Slot {
     Idle(u64),
-    Arriving(u64),
+    ReadingRequest(u64),
 }
 
 /// One connection; it leaves when this is dropped.
 pub(crate) struct Connection {
-    connections: Connections,
-    closing: Arc<Closing>,
+    connections: ConnectionPool,
+    closing: Arc<CloseSignal>,
     header_began: Notify,
     state: Mutex<State>,
 }
@@ -53,10 +53,10 @@ struct State {
     /// Since when a header has been arriving.
     header: Option<Instant>,
     /// Its place among those that may have to make room.
-    place: Option<Place>,
+    place: Option<Slot>,
 }
 
-impl Connections {
+impl ConnectionPool {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
@@ -66,7 +66,7 @@ impl Connections {
 
     /// Takes a connection in, and tells whether another one had to make room. Where all have requests
     /// that are being answered, there is no room.
-    pub(crate) fn enter(&self) -> Option<(Connection, bool)> {
+    pub(crate) fn try_admit(&self) -> Option<(Connection, bool)> {
         let mut standing = self.lock();
         let is_full = standing.count >= self.most;
         if is_full {
@@ -75,8 +75,8 @@ impl Connections {
             evicted.told.notify_one();
         }
         standing.count += 1;
-        let closing = Arc::new(Closing::default());
-        let place = standing.add(Place::Idle, &closing);
+        let closing = Arc::new(CloseSignal::default());
+        let place = standing.add(Slot::Idle, &closing);
         let connection = Connection {
             connections: self.clone(),
             closing,
@@ -89,13 +89,13 @@ impl Connections {
         Some((connection, is_full))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Standing> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Standing {
-    fn add(&mut self, place: fn(u64) -> Place, closing: &Arc<Closing>) -> Place {
+impl PoolState {
+    fn add(&mut self, place: fn(u64) -> Slot, closing: &Arc<CloseSignal>) -> Slot {
         let place = place(self.next);
         self.next += 1;
         self.waiting.insert(place, Arc::clone(closing));
@@ -110,7 +110,7 @@ impl Connection {
     }
 
     /// Something has arrived: without a request under way, it is a header.
-    pub(crate) fn arrived(&self) {
+    pub(crate) fn record_activity(&self) {
         let mut state = self.state();
         if state.requests == 0 && state.header.is_none() {
             state.header = Some(Instant::now());
@@ -136,27 +136,27 @@ impl Connection {
     }
 
     /// A request begins, and ends when what is returned is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> AtWork {
+    pub(crate) fn start_request(self: &Arc<Self>) -> ActiveRequest {
         let mut state = self.state();
         state.requests += 1;
         state.arriving += 1;
         state.header = None;
-        self.settle(&mut state);
+        self.update_slot(&mut state);
         drop(state);
-        AtWork {
+        ActiveRequest {
             connection: Arc::clone(self),
             has_arrived: AtomicBool::new(false),
         }
     }
 
     /// Finds the place that a connection has now.
-    fn settle(&self, state: &mut State) {
+    fn update_slot(&self, state: &mut State) {
         let is_arriving = state.requests == state.arriving;
-        let place: Option<fn(u64) -> Place> = match (state.requests, state.place) {
-            (0, _) => Some(Place::Idle),
+        let place: Option<fn(u64) -> Slot> = match (state.requests, state.place) {
+            (0, _) => Some(Slot::Idle),
             // It keeps its place: whoever begins one request after the other is no younger for that.
-            (_, Some(Place::Arriving(_))) if is_arriving => return,
-            (_, _) => is_arriving.then_some(Place::Arriving),
+            (_, Some(Slot::ReadingRequest(_))) if is_arriving => return,
+            (_, _) => is_arriving.then_some(Slot::ReadingRequest),
         };
         let mut standing = self.connections.lock();
         if let Some(before) = state.place.take() {
@@ -172,30 +172,30 @@ impl Connection {
 }
 
 /// A request under way, however it ends.
-pub(crate) struct AtWork {
+pub(crate) struct ActiveRequest {
     connection: Arc<Connection>,
     has_arrived: AtomicBool,
 }
 
-impl AtWork {
+impl ActiveRequest {
     /// It has arrived in full: from now on it is answered.
-    pub(crate) fn has_arrived(&self) {
+    pub(crate) fn mark_request_received(&self) {
         if !self.has_arrived.swap(true, Ordering::Relaxed) {
             let mut state = self.connection.state();
             state.arriving -= 1;
-            self.connection.settle(&mut state);
+            self.connection.update_slot(&mut state);
         }
     }
 }
 
-impl Drop for AtWork {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let mut state = self.connection.state();
         state.requests -= 1;
         if !*self.has_arrived.get_mut() {
             state.arriving -= 1;
         }
-        self.connection.settle(&mut state);
+        self.connection.update_slot(&mut state);
     }
 }
 
@@ -216,59 +216,59 @@ mod tests {
 
     #[tokio::test]
     async fn the_longest_idle_connection_makes_room_and_none_with_a_request_does() {
-        let connections = Connections::new(2);
-        let (first, _) = connections.enter().expect("room");
-        let (second, evicts) = connections.enter().expect("room");
+        let connections = ConnectionPool::new(2);
+        let (first, _) = connections.try_admit().expect("room");
+        let (second, evicts) = connections.try_admit().expect("room");
         assert!(!evicts);
         // The first has had a request since, so that the second has been idle for longer.
         let first = Arc::new(first);
-        drop(first.begin());
-        let (third, evicts) = connections.enter().expect("room is made");
+        drop(first.start_request());
+        let (third, evicts) = connections.try_admit().expect("room is made");
         assert!(evicts);
         second.evicted().await;
         drop(second);
         let third = Arc::new(third);
-        let (first_at_work, third_at_work) = (first.begin(), third.begin());
-        first_at_work.has_arrived();
-        third_at_work.has_arrived();
-        assert!(connections.enter().is_none(), "both are at work");
+        let (first_at_work, third_at_work) = (first.start_request(), third.start_request());
+        first_at_work.mark_request_received();
+        third_at_work.mark_request_received();
+        assert!(connections.try_admit().is_none(), "both are at work");
         drop(third_at_work);
-        assert!(connections.enter().is_some());
+        assert!(connections.try_admit().is_some());
         third.evicted().await;
     }
 
     #[tokio::test]
     async fn who_has_been_sending_for_longest_makes_room_where_nobody_is_idle() {
-        let connections = Connections::new(2);
+        let connections = ConnectionPool::new(2);
         let enter = || {
             connections
-                .enter()
+                .try_admit()
                 .map(|(connection, _)| Arc::new(connection))
         };
         let (first, second) = (enter().expect("room"), enter().expect("room"));
-        let (slow, quick) = (second.begin(), first.begin());
+        let (slow, quick) = (second.start_request(), first.start_request());
         // Another stream of the same connection makes it no younger.
-        let more = second.begin();
+        let more = second.start_request();
         drop(more);
-        quick.has_arrived();
+        quick.mark_request_received();
         let third = enter().expect("room is made");
         second.evicted().await;
         drop((slow, second));
-        let arriving = third.begin();
+        let arriving = third.start_request();
         drop(quick);
         let fourth = enter().expect("room is made");
         first.evicted().await;
         drop(first);
-        let (_at_work, arrived) = (arriving, fourth.begin());
-        arrived.has_arrived();
+        let (_at_work, arrived) = (arriving, fourth.start_request());
+        arrived.mark_request_received();
         drop(enter().expect("room is made"));
         third.evicted().await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn only_a_header_that_no_request_comes_of_is_late() {
-        let connections = Connections::new(1);
-        let connection = Arc::new(connections.enter().expect("room").0);
+        let connections = ConnectionPool::new(1);
+        let connection = Arc::new(connections.try_admit().expect("room").0);
         let deadline = Duration::from_secs(10);
         let is_late = async || {
             let late = connection.header_is_late(deadline);
@@ -277,14 +277,14 @@ mod tests {
                 .is_ok()
         };
         assert!(!is_late().await, "nothing has arrived");
-        connection.arrived();
-        drop(connection.begin());
+        connection.record_activity();
+        drop(connection.start_request());
         assert!(!is_late().await, "a request came of it");
-        let at_work = connection.begin();
-        connection.arrived();
+        let at_work = connection.start_request();
+        connection.record_activity();
         drop(at_work);
         assert!(!is_late().await, "that was a body");
-        connection.arrived();
+        connection.record_activity();
         assert!(is_late().await);
     }
 }

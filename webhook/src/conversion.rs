@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::Rulesets;
+use shared_validation::ValidatorRegistry;
 
-use crate::refusal::Refusal;
-use crate::response::Answer;
+use crate::refusal::RequestError;
+use crate::response::ReviewEnvelope;
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct ConversionReviewRequest {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
@@ -32,7 +32,7 @@ struct Request {
 }
 
 /// A `ConversionReview` that answers.
-pub(crate) type Converted = Answer<Response>;
+pub(crate) type ConversionReviewResponse = ReviewEnvelope<Response>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,28 +43,28 @@ pub(crate) struct Response {
 }
 
 /// Converts every object of a review, or none.
-pub(crate) fn convert(body: &[u8], rulesets: &Rulesets) -> Result<Converted, Refusal> {
-    let asked: Asked = serde_json::from_slice(body).map_err(|error| {
-        Refusal::bad_request(format!("the body is not a ConversionReview: {error}"))
+pub(crate) fn convert(body: &[u8], rulesets: &ValidatorRegistry) -> Result<ConversionReviewResponse, RequestError> {
+    let asked: ConversionReviewRequest = serde_json::from_slice(body).map_err(|error| {
+        RequestError::bad_request(format!("the body is not a ConversionReview: {error}"))
     })?;
     if (asked.api_version.as_str(), asked.kind.as_str()) != (API_VERSION, KIND) {
-        return Err(Refusal::bad_request(format!(
+        return Err(RequestError::bad_request(format!(
             "expected a {KIND} of {API_VERSION}, got `{}` of `{}`; set `conversionReviewVersions: [v1]`",
             asked.kind, asked.api_version
         )));
     }
     let request = asked.request.ok_or_else(|| {
-        Refusal::bad_request("the ConversionReview has no `request`: nothing to convert")
+        RequestError::bad_request("the ConversionReview has no `request`: nothing to convert")
     })?;
     let to = request.desired_api_version.as_str();
     let converted = request.objects.iter().enumerate().map(|(index, object)| {
-        one(object, to, rulesets).map_err(|problem| format!("objects[{index}]: {problem}"))
+        convert_object(object, to, rulesets).map_err(|problem| format!("objects[{index}]: {problem}"))
     });
     let (converted_objects, result) = match converted.collect::<Result<Vec<_>, _>>() {
         Ok(objects) => (objects, json!({"status": "Success"})),
         Err(message) => (Vec::new(), json!({"status": "Failed", "message": message})),
     };
-    Ok(Converted {
+    Ok(ConversionReviewResponse {
         api_version: API_VERSION,
         kind: KIND,
         response: Response {
@@ -75,7 +75,7 @@ pub(crate) fn convert(body: &[u8], rulesets: &Rulesets) -> Result<Converted, Ref
     })
 }
 
-fn one(object: &Value, to: &str, rulesets: &Rulesets) -> Result<Value, String> {
+fn convert_object(object: &Value, to: &str, rulesets: &ValidatorRegistry) -> Result<Value, String> {
     let text = |name: &str| object[name].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let (group, _) = api_version.split_once('/').unwrap_or_default();
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn message(review: &Value) -> String {
-        let refused = convert(review.to_string().as_bytes(), &Rulesets::default());
+        let refused = convert(review.to_string().as_bytes(), &ValidatorRegistry::default());
         refused.map_or_else(
             |refusal| refusal.message,
             |converted| converted.response.result.to_string(),

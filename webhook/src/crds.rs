@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use shared_validation::{ClusterCrd, Judge, Rulesets, Sighting, Sightings};
+use shared_validation::{CrdMatch, Validator, ValidatorRegistry, CrdStatus, CrdStatusReport};
 
 /// What is known now, shared by who learns it and who judges. At first, nothing is.
 #[derive(Clone, Default)]
-pub struct CurrentCrds {
+pub struct CrdStatusCache {
     /// The fingerprint of each compiled CRD, by its kind.
     ours: Arc<BTreeMap<String, String>>,
     known: Arc<RwLock<Option<Known>>>,
@@ -16,16 +16,16 @@ pub struct CurrentCrds {
 
 struct Known {
     until: Instant,
-    by_name: BTreeMap<String, ClusterCrd>,
+    by_name: BTreeMap<String, CrdMatch>,
 }
 
-impl CurrentCrds {
+impl CrdStatusCache {
     /// Nothing yet of the CRDs of these.
     #[must_use]
-    pub fn new(rulesets: &Rulesets) -> Self {
+    pub fn new(rulesets: &ValidatorRegistry) -> Self {
         let ours = rulesets.iter().map(|ruleset| {
-            let fingerprint = Sighting::fingerprint(ruleset.crd(), ruleset.version());
-            (Sightings::name(ruleset.as_ref()), fingerprint)
+            let fingerprint = CrdStatus::fingerprint(ruleset.crd(), ruleset.version());
+            (CrdStatusReport::name(ruleset.as_ref()), fingerprint)
         });
         Self {
             ours: Arc::new(ours.collect()),
@@ -35,9 +35,9 @@ impl CurrentCrds {
 
     /// Takes what was seen, at `now` in seconds since 1970, and tells what is known then. What has run out,
     /// or claims to hold for longer than anybody is believed, is not taken.
-    pub fn set(&self, seen: &Sightings, now: u64) -> Vec<ClusterCrd> {
+    pub fn update(&self, seen: &CrdStatusReport, now: u64) -> Vec<CrdMatch> {
         let left = Duration::from_secs(seen.until.saturating_sub(now));
-        let is_taken = !left.is_zero() && left <= Sightings::LIFE;
+        let is_taken = !left.is_zero() && left <= CrdStatusReport::LIFE;
         let by_name: BTreeMap<_, _> = self
             .ours
             .iter()
@@ -56,10 +56,10 @@ impl CurrentCrds {
     }
 
     /// What is known of a kind's.
-    pub(crate) fn of(&self, ruleset: &dyn Judge) -> ClusterCrd {
+    pub(crate) fn get(&self, ruleset: &dyn Validator) -> CrdMatch {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let known = known.as_ref().filter(|known| Instant::now() < known.until);
-        let standing = known.and_then(|known| known.by_name.get(&Sightings::name(ruleset)));
+        let standing = known.and_then(|known| known.by_name.get(&CrdStatusReport::name(ruleset)));
         standing.copied().unwrap_or_default()
     }
 }
@@ -67,51 +67,51 @@ impl CurrentCrds {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use shared_validation::CustomResource;
+    use shared_validation::CrdValidator;
 
     use super::*;
 
-    fn kind(least: u32) -> CustomResource {
+    fn kind(least: u32) -> CrdValidator {
         let crd = json!({"spec": {
             "group": "example.com",
             "names": {"kind": "Widget", "plural": "widgets"},
             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema":
                 {"type": "object", "properties": {"size": {"type": "integer", "minimum": least}}}}}],
         }});
-        CustomResource::compile(&crd, "v1").expect("it compiles")
+        CrdValidator::compile(&crd, "v1").expect("it compiles")
     }
 
-    fn known(cluster: &CustomResource, settled: bool, left: i64) -> ClusterCrd {
+    fn known(cluster: &CrdValidator, settled: bool, left: i64) -> CrdMatch {
         const NOW: u64 = 1_790_000_000;
         let ours = kind(1);
-        let rulesets = Rulesets::default().with(Arc::new(kind(1)));
-        let seen = Sighting {
-            crd: Sighting::fingerprint(cluster.crd(), "v1"),
-            settled,
+        let rulesets = ValidatorRegistry::default().register(Arc::new(kind(1)));
+        let seen = CrdStatus {
+            crd: CrdStatus::fingerprint(cluster.crd(), "v1"),
+            propagated: settled,
         };
-        let seen = Sightings {
+        let seen = CrdStatusReport {
             until: NOW.saturating_add_signed(left),
-            kinds: [(Sightings::name(&ours), seen)].into(),
+            kinds: [(CrdStatusReport::name(&ours), seen)].into(),
         };
-        let crds = CurrentCrds::new(&rulesets);
-        assert_eq!(crds.of(&ours), ClusterCrd::Unknown);
-        let told = crds.set(&seen, NOW);
-        assert_eq!(told, [crds.of(&ours)]);
-        crds.of(&ours)
+        let crds = CrdStatusCache::new(&rulesets);
+        assert_eq!(crds.get(&ours), CrdMatch::Unknown);
+        let told = crds.update(&seen, NOW);
+        assert_eq!(told, [crds.get(&ours)]);
+        crds.get(&ours)
     }
 
     #[test]
     fn what_is_known_holds_for_a_while() {
-        let life = i64::try_from(Sightings::LIFE.as_secs()).expect("a short time");
-        assert_eq!(known(&kind(1), true, life), ClusterCrd::Same);
-        assert_eq!(known(&kind(2), true, life), ClusterCrd::Different);
-        assert_eq!(known(&kind(2), false, life), ClusterCrd::Different);
+        let life = i64::try_from(CrdStatusReport::LIFE.as_secs()).expect("a short time");
+        assert_eq!(known(&kind(1), true, life), CrdMatch::Same);
+        assert_eq!(known(&kind(2), true, life), CrdMatch::Different);
+        assert_eq!(known(&kind(2), false, life), CrdMatch::Different);
         let never = [0, -life, life + 1, i64::MAX, i64::MIN];
         for (settled, left) in [(false, life)]
             .into_iter()
             .chain(never.map(|left| (true, left)))
         {
-            assert_eq!(known(&kind(1), settled, left), ClusterCrd::Unknown);
+            assert_eq!(known(&kind(1), settled, left), CrdMatch::Unknown);
         }
     }
 }

@@ -13,20 +13,20 @@ use axum::routing::post;
 use jiff::SignedDuration;
 use prometheus_client::metrics::gauge::Gauge;
 use serde::Serialize;
-use shared_validation::{CurrentPolicy, Rulesets};
+use shared_validation::{PolicyHandle, ValidatorRegistry};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, field};
 
-use crate::bench::{Bench, Question};
-use crate::body::{Received, Room};
-use crate::connections::AtWork;
-use crate::conversion::{self, Converted};
-use crate::crds::CurrentCrds;
+use crate::bench::{Handler, Mode};
+use crate::body::{BufferedBody, MemoryBudget};
+use crate::connections::ActiveRequest;
+use crate::conversion::{self, ConversionReviewResponse};
+use crate::crds::CrdStatusCache;
 use crate::limits::{Limit, Limits};
 use crate::metrics::{Metrics, RequestLabels, WebhookLabels};
-use crate::refusal::Refusal;
-use crate::response::Review;
-use crate::review::{self, Request};
+use crate::refusal::RequestError;
+use crate::response::AdmissionReview;
+use crate::review::{self, AdmissionRequest};
 
 /// Larger reviews take longer than others should wait for them, and are judged on threads of their own.
 const QUICK_BYTES: usize = 64 << 10;
@@ -36,11 +36,11 @@ const MAX_NAME_BYTES: usize = 253;
 
 /// Judges reviews.
 #[derive(Clone)]
-pub struct Gate {
-    bench: Bench,
+pub struct Webhook {
+    bench: Handler,
     metrics: Metrics,
     limits: Limits,
-    room: Room,
+    room: MemoryBudget,
     reviews: Arc<Semaphore>,
     /// For large reviews: they are done no sooner by more threads than there are cores, and each thread holds
     /// memory of its own.
@@ -48,7 +48,7 @@ pub struct Gate {
 }
 
 #[derive(Clone, Copy)]
-enum Door {
+enum Endpoint {
     Validate,
     Mutate,
     Convert,
@@ -57,12 +57,12 @@ enum Door {
 /// What is answered to what was asked.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer {
-    Review(Review),
-    Converted(Converted),
+enum EndpointResponse {
+    Review(AdmissionReview),
+    Converted(ConversionReviewResponse),
 }
 
-impl Door {
+impl Endpoint {
     fn name(self) -> &'static str {
         match self {
             Self::Validate => "/validate",
@@ -88,19 +88,19 @@ impl Drop for InFlight {
     }
 }
 
-impl Gate {
+impl Webhook {
     /// A gate that judges the kinds of `rulesets`.
     #[must_use]
-    pub fn new(rulesets: Rulesets, metrics: Metrics, limits: Limits) -> Self {
+    pub fn new(rulesets: ValidatorRegistry, metrics: Metrics, limits: Limits) -> Self {
         Self {
-            bench: Bench {
+            bench: Handler {
                 rulesets,
-                policy: CurrentPolicy::default(),
-                crds: CurrentCrds::default(),
+                policy: PolicyHandle::default(),
+                crds: CrdStatusCache::default(),
                 metrics: metrics.clone(),
             },
-            room: Room::new(&limits, &metrics),
-            reviews: Arc::new(Semaphore::new(limits.reviews.min(Semaphore::MAX_PERMITS))),
+            room: MemoryBudget::new(&limits, &metrics),
+            reviews: Arc::new(Semaphore::new(limits.max_requests_inflight.min(Semaphore::MAX_PERMITS))),
             threads: Arc::new(Semaphore::new(threads())),
             metrics,
             limits,
@@ -109,14 +109,14 @@ impl Gate {
 
     /// The same, under a policy that may be replaced at any time.
     #[must_use]
-    pub fn under(mut self, policy: CurrentPolicy) -> Self {
+    pub fn with_policy(mut self, policy: PolicyHandle) -> Self {
         self.bench.policy = policy;
         self
     }
 
     /// The same, where it may become known how the cluster's CRDs compare with these.
     #[must_use]
-    pub fn beside(mut self, crds: CurrentCrds) -> Self {
+    pub fn with_crd_status(mut self, crds: CrdStatusCache) -> Self {
         self.bench.crds = crds;
         self
     }
@@ -126,25 +126,25 @@ impl Gate {
     /// # Guarantees
     ///
     /// A request that is no well-formed review of a registered kind is never answered with an allow.
-    pub fn router(self) -> Router {
+    pub fn into_router(self) -> Router {
         let gate = Arc::new(self);
-        let door = |door: Door| {
+        let door = |door: Endpoint| {
             post(
                 move |State(gate): State<Arc<Self>>, request: HttpRequest| async move {
-                    gate.enter(door, request).await
+                    gate.traced(door, request).await
                 },
             )
-            .fallback(|| async { Refusal::method_not_allowed() })
+            .fallback(|| async { RequestError::method_not_allowed() })
         };
         Router::new()
-            .route(Door::Validate.name(), door(Door::Validate))
-            .route(Door::Mutate.name(), door(Door::Mutate))
-            .route(Door::Convert.name(), door(Door::Convert))
-            .fallback(|| async { Refusal::not_found() })
+            .route(Endpoint::Validate.name(), door(Endpoint::Validate))
+            .route(Endpoint::Mutate.name(), door(Endpoint::Mutate))
+            .route(Endpoint::Convert.name(), door(Endpoint::Convert))
+            .fallback(|| async { RequestError::not_found() })
             .with_state(gate)
     }
 
-    async fn enter(self: &Arc<Self>, door: Door, request: HttpRequest) -> Response {
+    async fn traced(self: &Arc<Self>, door: Endpoint, request: HttpRequest) -> Response {
         let span = tracing::info_span!(
             "admission",
             otel.kind = "server",
@@ -157,7 +157,7 @@ impl Gate {
             allowed = field::Empty,
             rules = field::Empty,
         );
-        let response = self.respond(door, request).instrument(span.clone()).await;
+        let response = self.measured(door, request).instrument(span.clone()).await;
         let status = response.status();
         span.record("http.response.status_code", i64::from(status.as_u16()));
         if status.is_server_error() {
@@ -166,13 +166,13 @@ impl Gate {
         response
     }
 
-    async fn respond(self: &Arc<Self>, door: Door, request: HttpRequest) -> Response {
+    async fn measured(self: &Arc<Self>, door: Endpoint, request: HttpRequest) -> Response {
         let started = Instant::now();
         let labels = WebhookLabels {
             webhook: door.name(),
         };
         let in_flight = InFlight::enter(self.metrics.in_flight.get_or_create_owned(&labels));
-        let answer = self.answer(door, request).await;
+        let answer = self.handle(door, request).await;
         drop(in_flight);
         self.metrics
             .latency
@@ -201,72 +201,72 @@ impl Gate {
         response
     }
 
-    async fn answer(self: &Arc<Self>, door: Door, request: HttpRequest) -> Result<Answer, Refusal> {
+    async fn handle(self: &Arc<Self>, door: Endpoint, request: HttpRequest) -> Result<EndpointResponse, RequestError> {
         let (parts, body) = request.into_parts();
-        let deadline = deadline(&parts.uri, self.limits.request);
+        let deadline = deadline(&parts.uri, self.limits.request_timeout);
         let answer = async {
             let most = match door {
-                Door::Validate | Door::Mutate => self.limits.body_bytes,
-                Door::Convert => self.limits.conversion_bytes,
+                Endpoint::Validate | Endpoint::Mutate => self.limits.max_request_bytes,
+                Endpoint::Convert => self.limits.max_conversion_bytes,
             };
             // All of it, also where it is not looked at: whoever is answered before he has ended may go on
             // as if he had not been.
-            let received = self.room.receive(body, most).await?;
-            if let Some(request) = parts.extensions.get::<Arc<AtWork>>() {
-                request.has_arrived();
+            let received = self.room.read(body, most).await?;
+            if let Some(request) = parts.extensions.get::<Arc<ActiveRequest>>() {
+                request.mark_request_received();
             }
             require_json(&parts.headers)?;
-            self.judge(door, received).await
+            self.run_handler(door, received).await
         };
         tokio::time::timeout(deadline, answer).await.map_err(|_| {
-            self.metrics.limited(Limit::Request);
-            Refusal::too_slow()
+            self.metrics.rejected(Limit::Request);
+            RequestError::too_slow()
         })?
     }
 
     /// Judges a body, if not too many are being judged.
-    async fn judge(
+    async fn run_handler(
         self: &Arc<Self>,
-        door: Door,
-        mut received: Received,
-    ) -> Result<Answer, Refusal> {
+        door: Endpoint,
+        mut received: BufferedBody,
+    ) -> Result<EndpointResponse, RequestError> {
         let at_work = Arc::clone(&self.reviews).try_acquire_owned().map_err(|_| {
-            self.metrics.limited(Limit::Reviews);
-            Refusal::overloaded()
+            self.metrics.rejected(Limit::RequestsInflight);
+            RequestError::overloaded()
         })?;
         if received.bytes.len() <= QUICK_BYTES {
-            return self.isolated(door, &received.bytes);
+            return self.catch_panic(door, &received.bytes);
         }
-        self.room.weigh(&mut received)?;
+        self.room.reserve_for_parse(&mut received)?;
         let threads = Arc::clone(&self.threads).acquire_owned().await;
-        let thread = threads.map_err(|_| Refusal::overloaded())?;
+        let thread = threads.map_err(|_| RequestError::overloaded())?;
         let gate = Arc::clone(self);
         let span = Span::current();
         // Nobody may wait for it any more; it counts all the same until it has ended.
         let judging = tokio::task::spawn_blocking(move || {
-            let answer = span.in_scope(|| gate.isolated(door, &received.bytes));
+            let answer = span.in_scope(|| gate.catch_panic(door, &received.bytes));
             drop((received, at_work, thread));
             answer
         });
-        judging.await.unwrap_or_else(|_| Err(Refusal::panicked()))
+        judging.await.unwrap_or_else(|_| Err(RequestError::panicked()))
     }
 
     /// Judges a body; a panic ends this review and nothing else.
-    fn isolated(&self, door: Door, body: &[u8]) -> Result<Answer, Refusal> {
-        let reviewed = |question: Question| {
-            let mut request = review::read(body)?;
-            let review = self.bench.review(question, &mut request)?;
-            trace(&request, &review);
-            Ok(Answer::Review(review))
+    fn catch_panic(&self, door: Endpoint, body: &[u8]) -> Result<EndpointResponse, RequestError> {
+        let reviewed = |question: Mode| {
+            let mut request = review::parse(body)?;
+            let review = self.bench.handle(question, &mut request)?;
+            record_span_fields(&request, &review);
+            Ok(EndpointResponse::Review(review))
         };
         let answer = catch_unwind(AssertUnwindSafe(|| match door {
-            Door::Validate => reviewed(Question::Stands),
-            Door::Mutate => reviewed(Question::Lacks),
-            Door::Convert => conversion::convert(body, &self.bench.rulesets).map(Answer::Converted),
+            Endpoint::Validate => reviewed(Mode::Validate),
+            Endpoint::Mutate => reviewed(Mode::Mutate),
+            Endpoint::Convert => conversion::convert(body, &self.bench.rulesets).map(EndpointResponse::Converted),
         }));
         answer.unwrap_or_else(|_| {
             self.metrics.panics.inc();
-            Err(Refusal::panicked())
+            Err(RequestError::panicked())
         })
     }
 }
@@ -277,23 +277,23 @@ fn threads() -> usize {
 }
 
 /// Tells a trace what was asked and answered; never the object.
-fn trace<T>(request: &Request<T>, review: &Review) {
+fn record_span_fields<T>(request: &AdmissionRequest<T>, review: &AdmissionReview) {
     let span = Span::current();
     if span.is_disabled() {
         return;
     }
     // Spans are held until they are sent: nobody fills them.
-    span.record("uid", cut(&request.uid));
-    span.record("kind", cut(&request.kind.kind));
-    span.record("operation", cut(&request.operation));
+    span.record("uid", truncate(&request.uid));
+    span.record("kind", truncate(&request.kind.kind));
+    span.record("operation", truncate(&request.operation));
     span.record("allowed", review.is_allowed());
-    if let Some(rules) = review.fired() {
+    if let Some(rules) = review.fired_rules() {
         span.record("rules", rules);
     }
 }
 
 /// As much of a text as any name has.
-fn cut(text: &str) -> &str {
+fn truncate(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_NAME_BYTES)]
 }
 
@@ -306,7 +306,7 @@ fn deadline(uri: &Uri, most: Duration) -> Duration {
     named.map_or(most, |named| most.min(named * 9 / 10))
 }
 
-fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
+fn require_json(headers: &HeaderMap) -> Result<(), RequestError> {
     let content_type = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -315,7 +315,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
     if essence.eq_ignore_ascii_case("application/json") {
         Ok(())
     } else {
-        Err(Refusal::unsupported_media_type(content_type))
+        Err(RequestError::unsupported_media_type(content_type))
     }
 }
 
@@ -327,15 +327,15 @@ mod tests {
     use axum::http::StatusCode;
     use prometheus_client::registry::Registry;
     use serde_json::{Value, json};
-    use shared_validation::{Candidate, CustomResource, Judge, RuleEntry, Verdict};
+    use shared_validation::{ValidationRequest, CrdValidator, Validator, RuleInfo, ValidationResult};
     use tower::ServiceExt;
 
     use super::*;
 
     /// A kind with a rule that some objects make panic.
-    struct Explosive(CustomResource);
+    struct Explosive(CrdValidator);
 
-    impl Judge for Explosive {
+    impl Validator for Explosive {
         fn group(&self) -> &str {
             self.0.group()
         }
@@ -352,29 +352,29 @@ mod tests {
             self.0.crd()
         }
 
-        fn catalogue(&self) -> Vec<RuleEntry> {
-            self.0.catalogue()
+        fn rules(&self) -> Vec<RuleInfo> {
+            self.0.rules()
         }
 
         fn transition_fields(&self) -> &BTreeSet<String> {
             self.0.transition_fields()
         }
 
-        fn check(&self, candidate: &Candidate<'_>) -> Verdict {
+        fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult {
             assert_ne!(candidate.object["metadata"]["name"], "bomb");
-            self.0.check(candidate)
+            self.0.validate(candidate)
         }
     }
 
-    fn explosive() -> Rulesets {
+    fn explosive() -> ValidatorRegistry {
         let crd = json!({"spec": {
             "group": "example.com",
             "names": {"kind": "Trap", "plural": "traps"},
             "versions": [{"name": "v1", "served": true,
                 "schema": {"openAPIV3Schema": {"type": "object"}}}],
         }});
-        let kind = CustomResource::compile(&crd, "v1").expect("it compiles");
-        Rulesets::default().with(Arc::new(Explosive(kind)))
+        let kind = CrdValidator::compile(&crd, "v1").expect("it compiles");
+        ValidatorRegistry::default().register(Arc::new(Explosive(kind)))
     }
 
     async fn ask(routes: &Router, name: &str, note: &str) -> StatusCode {
@@ -404,7 +404,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_one_review_and_is_counted() {
         let metrics = Metrics::register(&mut Registry::default());
-        let routes = Gate::new(explosive(), metrics.clone(), Limits::default()).router();
+        let routes = Webhook::new(explosive(), metrics.clone(), Limits::default()).into_router();
         let long = "x".repeat(2 * QUICK_BYTES);
         for note in ["", &long] {
             assert_eq!(ask(&routes, "bomb", note).await, 500);

@@ -20,7 +20,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Why files are no serving pair, or no CA of clients.
 #[derive(Debug, thiserror::Error)]
-pub enum KeysError {
+pub enum CertError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
@@ -60,8 +60,8 @@ pub enum KeysError {
 }
 
 /// Reads a file that others may write.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
-    std::fs::read(path).map_err(|source| KeysError::Unreadable {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CertError> {
+    std::fs::read(path).map_err(|source| CertError::Unreadable {
         path: path.to_owned(),
         source,
     })
@@ -71,12 +71,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
 pub(crate) fn certificates(
     path: &Path,
     pem: &[u8],
-) -> Result<Vec<CertificateDer<'static>>, KeysError> {
+) -> Result<Vec<CertificateDer<'static>>, CertError> {
     CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Vec<_>, _>>()
         .ok()
         .filter(|chain| !chain.is_empty())
-        .ok_or_else(|| KeysError::NoCertificate {
+        .ok_or_else(|| CertError::NoCertificate {
             path: path.to_owned(),
         })
 }
@@ -88,16 +88,16 @@ pub(crate) fn certificates(
 /// A handshake always uses the last good pair; a bad new one is reported and left aside. Connections
 /// that stand are not touched by a change.
 #[derive(Debug)]
-pub struct ServingKeys {
+pub struct CertWatcher {
     certificate: PathBuf,
     key: PathBuf,
     current: RwLock<Option<Arc<CertifiedKey>>>,
 }
 
-impl ServingKeys {
+impl CertWatcher {
     /// Keys read from `tls.crt` and `tls.key` in a directory, which may still be empty.
     #[must_use]
-    pub fn in_directory(directory: &Path) -> Arc<Self> {
+    pub fn new(directory: &Path) -> Arc<Self> {
         Arc::new(Self {
             certificate: directory.join("tls.crt"),
             key: directory.join("tls.key"),
@@ -106,12 +106,12 @@ impl ServingKeys {
     }
 
     /// Whether there is a pair to serve.
-    pub fn are_loaded(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.get().is_some()
     }
 
     /// Looks at the files for as long as the process lives, and takes every good pair into service.
-    pub async fn keep_fresh(self: Arc<Self>, metrics: Metrics) {
+    pub async fn run(self: Arc<Self>, metrics: Metrics) {
         let mut served = None;
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
@@ -161,7 +161,7 @@ impl ServingKeys {
     }
 
     /// Both files of one moment: whoever swaps them may do so between two reads.
-    fn read_files(&self) -> Result<(Vec<u8>, Vec<u8>), KeysError> {
+    fn read_files(&self) -> Result<(Vec<u8>, Vec<u8>), CertError> {
         let mut certificate = read(&self.certificate)?;
         loop {
             let key = read(&self.key)?;
@@ -173,12 +173,12 @@ impl ServingKeys {
         }
     }
 
-    fn parse(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, KeysError> {
+    fn parse(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, CertError> {
         let chain = certificates(&self.certificate, certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| KeysError::NoKey {
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| CertError::NoKey {
             path: self.key.clone(),
         })?;
-        let mismatch = |source| KeysError::Mismatch {
+        let mismatch = |source| CertError::Mismatch {
             path: self.key.clone(),
             source,
         };
@@ -194,7 +194,7 @@ fn expiry(pair: &CertifiedKey) -> Option<i64> {
     Some(certificate.validity().not_after.timestamp())
 }
 
-impl ResolvesServerCert for ServingKeys {
+impl ResolvesServerCert for CertWatcher {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.get()
     }

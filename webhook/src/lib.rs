@@ -19,10 +19,10 @@ mod review;
 mod server;
 mod tls;
 
-pub use crds::CurrentCrds;
-pub use gate::Gate;
-pub use keys::{KeysError, ServingKeys};
+pub use crds::CrdStatusCache;
+pub use gate::Webhook;
+pub use keys::{CertError, CertWatcher};
 pub use limits::Limits;
 pub use metrics::Metrics;
 pub use server::Server;
-pub use tls::Tls;
+pub use tls::ServerTls;

@@ -6,46 +6,46 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How long a client may take to agree on TLS.
-    pub handshake: Duration,
+    pub handshake_timeout: Duration,
     /// How long a header may take to arrive once it has begun.
-    pub header: Duration,
+    pub read_header_timeout: Duration,
     /// How long a connection may stand idle. Above the 90 s for which the API server keeps idle
     /// connections: closing first would race with its next request.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// How long a body may take to arrive.
-    pub body: Duration,
+    pub body_timeout: Duration,
     /// How long a whole request may take. What the client names as `?timeout=` counts if it is less.
-    pub request: Duration,
+    pub request_timeout: Duration,
     /// How many connections stand at once. At the limit, the one that has been idle for longest makes
     /// room, or else the one whose request has been arriving for longest.
-    pub connections: usize,
+    pub max_connections: usize,
     /// How many reviews are judged at once. What comes beyond is shed, and tried again by the API
     /// server.
-    pub reviews: usize,
+    pub max_requests_inflight: usize,
     /// How large one body may be.
-    pub body_bytes: usize,
+    pub max_request_bytes: usize,
     /// How large one body may be that is to be converted: whole lists come at once.
-    pub conversion_bytes: usize,
+    pub max_conversion_bytes: usize,
     /// How much all bodies may take that are held at once; large ones count as what they become when they
     /// are read.
-    pub bodies_bytes: usize,
+    pub max_inflight_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            handshake: Duration::from_secs(10),
-            header: Duration::from_secs(10),
-            idle: Duration::from_mins(2),
-            body: Duration::from_secs(10),
-            request: Duration::from_secs(30),
-            connections: 4096,
-            reviews: 256,
+            handshake_timeout: Duration::from_secs(10),
+            read_header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_mins(2),
+            body_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(30),
+            max_connections: 4096,
+            max_requests_inflight: 256,
             // What one update carries at most: two objects of the API server's request limit (3 MiB)
             // and the envelope around them.
-            body_bytes: 7 << 20,
-            conversion_bytes: 32 << 20,
-            bodies_bytes: 256 << 20,
+            max_request_bytes: 7 << 20,
+            max_conversion_bytes: 32 << 20,
+            max_inflight_bytes: 256 << 20,
         }
     }
 }
@@ -58,9 +58,9 @@ pub(crate) enum Limit {
     Body,
     Request,
     Connections,
-    Reviews,
-    BodyBytes,
-    BodiesBytes,
+    RequestsInflight,
+    RequestBytes,
+    InflightBytes,
     Depth,
 }
 
@@ -72,9 +72,9 @@ impl Limit {
             Self::Body => "body",
             Self::Request => "request",
             Self::Connections => "connections",
-            Self::Reviews => "reviews",
-            Self::BodyBytes => "body-bytes",
-            Self::BodiesBytes => "bodies-bytes",
+            Self::RequestsInflight => "reviews",
+            Self::RequestBytes => "body-bytes",
+            Self::InflightBytes => "bodies-bytes",
             Self::Depth => "depth",
         }
     }

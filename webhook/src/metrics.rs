@@ -17,15 +17,15 @@ pub struct Metrics {
     pub(crate) in_flight: Family<WebhookLabels, Gauge>,
     pub(crate) violations: Family<ViolationLabels, Counter>,
     pub(crate) panics: Counter,
-    pub(crate) rust_only: Counter,
+    pub(crate) crd_validation_skipped: Counter,
     pub(crate) certificates: Counter,
     pub(crate) certificate_errors: Counter,
     pub(crate) certificate_expiry: Gauge,
-    limited: Family<LimitLabels, Counter>,
+    limited: Family<RejectionLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LimitLabels {
+struct RejectionLabels {
     limit: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct WebhookLabels {
 pub(crate) struct ViolationLabels {
     pub(crate) kind: String,
     pub(crate) rule: String,
-    pub(crate) place: &'static str,
+    pub(crate) component: &'static str,
 }
 
 /// From 100 µs, which a refusal takes, to the API server's shortest time-out.
@@ -55,7 +55,7 @@ const BUCKETS_SECONDS: [f64; 10] = [
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
-        let mut add = Adding(registry);
+        let mut add = Registrar(registry);
         Self {
             requests: add.metric(
                 "controller_runtime_webhook_requests",
@@ -82,7 +82,7 @@ impl Metrics {
                 "Reviews that ended in a panic",
                 Counter::default(),
             ),
-            rust_only: add.metric(
+            crd_validation_skipped: add.metric(
                 "lockstep_gate_rust_only",
                 "Reviews that took the Rust rules alone: the API server had just judged the rest by the same CRD",
                 Counter::default(),
@@ -111,8 +111,8 @@ impl Metrics {
     }
 
     /// Counts a bound that has bitten.
-    pub(crate) fn limited(&self, limit: Limit) {
-        let labels = LimitLabels {
+    pub(crate) fn rejected(&self, limit: Limit) {
+        let labels = RejectionLabels {
             limit: limit.name(),
         };
         self.limited.get_or_create(&labels).inc();
@@ -120,9 +120,9 @@ impl Metrics {
 }
 
 /// A registry that names each metric where it is made.
-struct Adding<'a>(&'a mut Registry);
+struct Registrar<'a>(&'a mut Registry);
 
-impl Adding<'_> {
+impl Registrar<'_> {
     fn metric<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
         self.0.register(name, help, metric.clone());
         metric

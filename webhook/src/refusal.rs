@@ -6,13 +6,13 @@ use serde_json::json;
 
 /// A request that cannot be judged.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct RequestError {
     pub(crate) code: StatusCode,
     reason: &'static str,
     pub(crate) message: String,
 }
 
-impl Refusal {
+impl RequestError {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self {
             code: StatusCode::BAD_REQUEST,
@@ -53,7 +53,7 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn too_dense(limit_bytes: usize) -> Self {
+    pub(crate) fn too_much_memory(limit_bytes: usize) -> Self {
         Self {
             code: StatusCode::PAYLOAD_TOO_LARGE,
             reason: "RequestEntityTooLarge",
@@ -72,7 +72,7 @@ impl Refusal {
     }
 }
 
-impl Refusal {
+impl RequestError {
     /// The API server tries again within its own time-out.
     pub(crate) fn overloaded() -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for RequestError {
     fn into_response(self) -> Response {
         let status = json!({
             "kind": "Status",

@@ -5,9 +5,9 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use shared_validation::{Verdict, Violation, aggregate};
+use shared_validation::{ValidationResult, Violation, aggregate};
 
-use crate::review::{GroupVersionKind, Request};
+use crate::review::{GroupVersionKind, AdmissionRequest};
 
 /// The API server cuts a warning at 256 characters.
 const MAX_WARNING_CHARS: usize = 256;
@@ -15,18 +15,18 @@ const MAX_WARNING_CHARS: usize = 256;
 /// A review that answers, of whichever kind.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer<R> {
+pub(crate) struct ReviewEnvelope<R> {
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) response: R,
 }
 
 /// An `AdmissionReview` that answers.
-pub(crate) type Review = Answer<Response>;
+pub(crate) type AdmissionReview = ReviewEnvelope<AdmissionResponse>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Response {
+pub(crate) struct AdmissionResponse {
     uid: String,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ impl fmt::Display for Cause {
     }
 }
 
-impl Response {
+impl AdmissionResponse {
     fn allowed(uid: &str) -> Self {
         Self {
             uid: uid.to_owned(),
@@ -95,8 +95,8 @@ impl Response {
     }
 }
 
-impl Review {
-    fn of(response: Response) -> Self {
+impl AdmissionReview {
+    fn new(response: AdmissionResponse) -> Self {
         Self {
             api_version: "admission.k8s.io/v1",
             kind: "AdmissionReview",
@@ -105,12 +105,12 @@ impl Review {
     }
 
     /// Nothing to say.
-    pub(crate) fn pass(uid: &str) -> Self {
-        Self::of(Response::allowed(uid))
+    pub(crate) fn allow(uid: &str) -> Self {
+        Self::new(AdmissionResponse::allowed(uid))
     }
 
     /// Refused, for a reason other than the object's fields.
-    pub(crate) fn refuse(uid: &str, code: u16, reason: &'static str, message: String) -> Self {
+    pub(crate) fn deny(uid: &str, code: u16, reason: &'static str, message: String) -> Self {
         let status = Status {
             outcome: "Failure",
             message,
@@ -118,27 +118,27 @@ impl Review {
             details: None,
             code,
         };
-        Self::of(Response {
+        Self::new(AdmissionResponse {
             allowed: false,
             status: Some(status),
-            ..Response::allowed(uid)
+            ..AdmissionResponse::allowed(uid)
         })
     }
 
     /// What the rules say: 422 with one cause for each error, or leave with warnings.
-    pub(crate) fn verdict<T>(request: &Request<T>, verdict: &Verdict) -> Self {
+    pub(crate) fn from_result<T>(request: &AdmissionRequest<T>, verdict: &ValidationResult) -> Self {
         let all = verdict.errors.iter().chain(&verdict.warnings);
-        let fired = rules(all.chain(&verdict.audited));
-        let response = Response {
+        let fired = rules(all.chain(&verdict.audit_violations));
+        let response = AdmissionResponse {
             warnings: verdict.warnings.iter().map(warning).collect(),
             audit_annotations: (!fired.is_empty()).then_some(AuditAnnotations { rules: fired }),
-            ..Response::allowed(&request.uid)
+            ..AdmissionResponse::allowed(&request.uid)
         };
         if verdict.is_valid() {
-            return Self::of(response);
+            return Self::new(response);
         }
         let status = invalid(&request.kind, &request.name, verdict);
-        Self::of(Response {
+        Self::new(AdmissionResponse {
             allowed: false,
             status: Some(status),
             ..response
@@ -146,14 +146,14 @@ impl Review {
     }
 
     /// The defaults to add.
-    pub(crate) fn additions(uid: &str, additions: &json_patch::Patch) -> Self {
-        let mut response = Response::allowed(uid);
+    pub(crate) fn patch(uid: &str, additions: &json_patch::Patch) -> Self {
+        let mut response = AdmissionResponse::allowed(uid);
         if !additions.0.is_empty() {
             let patch = serde_json::to_vec(additions).expect("a JSON Patch is JSON");
             response.patch_type = Some("JSONPatch");
             response.patch = Some(STANDARD.encode(patch));
         }
-        Self::of(response)
+        Self::new(response)
     }
 
     pub(crate) fn is_allowed(&self) -> bool {
@@ -161,14 +161,14 @@ impl Review {
     }
 
     /// The rules that it has fired for, as the audit annotation names them.
-    pub(crate) fn fired(&self) -> Option<&str> {
+    pub(crate) fn fired_rules(&self) -> Option<&str> {
         let annotations = self.response.audit_annotations.as_ref()?;
         Some(&annotations.rules)
     }
 }
 
 /// A `Status` as the API server itself gives for an invalid object.
-fn invalid(kind: &GroupVersionKind, name: &str, verdict: &Verdict) -> Status {
+fn invalid(kind: &GroupVersionKind, name: &str, verdict: &ValidationResult) -> Status {
     let GroupVersionKind { group, kind, .. } = kind;
     let causes = verdict.errors.iter().map(|violation| Cause {
         reason: violation.error.error_type.as_str(),
@@ -216,7 +216,7 @@ fn warning(violation: &Violation) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use shared_validation::{Candidate, CustomResource, Judge};
+    use shared_validation::{ValidationRequest, CrdValidator, Validator};
 
     use super::*;
     use crate::review;
@@ -231,15 +231,15 @@ mod tests {
             "names": {"kind": "Trap", "plural": "traps"},
             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
         }});
-        let kind = CustomResource::compile(&crd, "v1").expect("it compiles");
-        let verdict = kind.check(&Candidate::create(&json!({"a": "x", "b": 7})));
+        let kind = CrdValidator::compile(&crd, "v1").expect("it compiles");
+        let verdict = kind.validate(&ValidationRequest::create(&json!({"a": "x", "b": 7})));
         let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "operation": "CREATE", "name": "one",
             "kind": {"group": "example.com", "version": "v1", "kind": "Trap"},
         }});
         let body = body.to_string();
-        let request = review::read(body.as_bytes()).expect("a review");
-        let status = Review::verdict(&request, &verdict).response.status;
+        let request = review::parse(body.as_bytes()).expect("a review");
+        let status = AdmissionReview::from_result(&request, &verdict).response.status;
         let status = status.expect("a refusal");
         let expected = format!("Trap.example.com \"one\" is invalid: {}", verdict.message());
         assert_eq!(status.message, expected);

@@ -2,14 +2,14 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use shared_validation::Written;
+use shared_validation::RawObject;
 
-use crate::refusal::Refusal;
+use crate::refusal::RequestError;
 
 /// What an `AdmissionReview` asks, as far as a judgement needs it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Request<T> {
+pub(crate) struct AdmissionRequest<T> {
     pub(crate) uid: String,
     pub(crate) kind: GroupVersionKind,
     /// What kind the user has written, which may be another version's.
@@ -31,26 +31,26 @@ pub(crate) struct Request<T> {
 
 /// An object of a review.
 #[derive(Debug)]
-pub(crate) enum Object<'a> {
-    Read(Written<'a>),
+pub(crate) enum LazyObject<'a> {
+    Parsed(RawObject<'a>),
     /// As it stands: perhaps nobody wants to read it.
-    Unread(&'a RawValue),
+    Raw(&'a RawValue),
 }
 
-impl<'a> Object<'a> {
+impl<'a> LazyObject<'a> {
     /// Reads it, if that has not been done.
-    pub(crate) fn read(self) -> serde_json::Result<Written<'a>> {
+    pub(crate) fn parse(self) -> serde_json::Result<RawObject<'a>> {
         match self {
-            Self::Read(written) => Ok(written),
-            Self::Unread(text) => Written::read(text),
+            Self::Parsed(written) => Ok(written),
+            Self::Raw(text) => RawObject::parse(text),
         }
     }
 }
 
-impl<T> Request<T> {
+impl<T> AdmissionRequest<T> {
     /// The same with its objects as something else.
-    fn with<U>(self, of: impl Fn(T) -> U) -> Request<U> {
-        Request {
+    fn map<U>(self, of: impl Fn(T) -> U) -> AdmissionRequest<U> {
+        AdmissionRequest {
             uid: self.uid,
             kind: self.kind,
             written_as: self.written_as,
@@ -66,7 +66,7 @@ impl<T> Request<T> {
     }
 
     /// Whether the object was written as it is asked about here, and not converted first.
-    pub(crate) fn is_as_written(&self) -> bool {
+    pub(crate) fn is_stored_version(&self) -> bool {
         let written_as = self.written_as.as_ref();
         written_as.is_some_and(|written| *written == self.kind)
     }
@@ -89,51 +89,51 @@ pub(crate) struct UserInfo {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review<T> {
+struct AdmissionReview<T> {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
     kind: String,
-    request: Option<Request<T>>,
+    request: Option<AdmissionRequest<T>>,
 }
 
-impl<T> Review<T> {
-    fn with<U>(self, of: impl Fn(T) -> U) -> Review<U> {
-        Review {
+impl<T> AdmissionReview<T> {
+    fn map<U>(self, of: impl Fn(T) -> U) -> AdmissionReview<U> {
+        AdmissionReview {
             api_version: self.api_version,
             kind: self.kind,
-            request: self.request.map(|request| request.with(of)),
+            request: self.request.map(|request| request.map(of)),
         }
     }
 }
 
 /// Reads an `admission.k8s.io/v1` review.
-pub(crate) fn read(body: &[u8]) -> Result<Request<Object<'_>>, Refusal> {
+pub(crate) fn parse(body: &[u8]) -> Result<AdmissionRequest<LazyObject<'_>>, RequestError> {
     let refuse = |error: &dyn std::error::Error| {
-        Refusal::bad_request(format!("the body is not an AdmissionReview: {error}"))
+        RequestError::bad_request(format!("the body is not an AdmissionReview: {error}"))
     };
     // All of it: the parser does not look into the texts of fields that it passes over.
     let body = std::str::from_utf8(body).map_err(|error| refuse(&error))?;
-    let review = match serde_json::from_str::<Review<Written<'_>>>(body) {
-        Ok(review) => review.with(Object::Read),
+    let review = match serde_json::from_str::<AdmissionReview<RawObject<'_>>>(body) {
+        Ok(review) => review.map(LazyObject::Parsed),
         // An object that cannot be read matters only to who has to read it.
-        Err(_) => serde_json::from_str::<Review<&RawValue>>(body)
+        Err(_) => serde_json::from_str::<AdmissionReview<&RawValue>>(body)
             .map_err(|error| refuse(&error))?
-            .with(Object::Unread),
+            .map(LazyObject::Raw),
     };
     if (review.api_version.as_str(), review.kind.as_str())
         != ("admission.k8s.io/v1", "AdmissionReview")
     {
-        return Err(Refusal::bad_request(format!(
+        return Err(RequestError::bad_request(format!(
             "expected an AdmissionReview of admission.k8s.io/v1, got `{}` of `{}`; set `admissionReviewVersions: [v1]`",
             review.kind, review.api_version
         )));
     }
     let request = review.request.ok_or_else(|| {
-        Refusal::bad_request("the AdmissionReview has no `request`: nothing to judge")
+        RequestError::bad_request("the AdmissionReview has no `request`: nothing to judge")
     })?;
     if request.uid.is_empty() {
-        return Err(Refusal::bad_request(
+        return Err(RequestError::bad_request(
             "`request.uid` is empty: the answer could not be told apart",
         ));
     }
@@ -156,11 +156,11 @@ mod tests {
         };
         for (depth, is_read) in [(3, true), (200, false)] {
             let body = body("DELETE", depth);
-            let request = read(body.as_bytes()).expect("a review");
+            let request = parse(body.as_bytes()).expect("a review");
             assert!(request.object.is_none());
             let old = request.old_object.expect("an object");
-            assert_eq!(matches!(old, Object::Read(_)), is_read, "{depth}");
-            assert_eq!(old.read().is_ok(), is_read, "{depth}");
+            assert_eq!(matches!(old, LazyObject::Parsed(_)), is_read, "{depth}");
+            assert_eq!(old.parse().is_ok(), is_read, "{depth}");
         }
     }
 
@@ -171,8 +171,8 @@ mod tests {
                 {"uid": "u", "operation": "CREATE", "kind": {"group": "g", "version": "v1", "kind": "K"}}}"#;
             [br#"{"note": ""#, note, after].concat()
         };
-        assert!(read(&body(b"plain")).is_ok());
-        let refusal = read(&body(b"\xbf\x8c")).expect_err("not UTF-8");
+        assert!(parse(&body(b"plain")).is_ok());
+        let refusal = parse(&body(b"\xbf\x8c")).expect_err("not UTF-8");
         assert!(refusal.message.contains("utf-8"), "{}", refusal.message);
     }
 }

@@ -20,11 +20,11 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::arrival::Noticed;
-use crate::connections::{Connection, Connections};
+use crate::arrival::ActivityTracker;
+use crate::connections::{Connection, ConnectionPool};
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
-use crate::tls::Tls;
+use crate::tls::ServerTls;
 
 /// How long answers under way may take once the server stops. The API server waits at most 30 s.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ const PING_EVERY: Duration = Duration::from_secs(30);
 /// Routes on a port.
 pub struct Server {
     routes: Router,
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<ServerTls>>,
     limits: Limits,
     metrics: Option<Metrics>,
 }
@@ -49,7 +49,7 @@ pub struct Server {
 /// What every connection needs.
 #[derive(Clone)]
 struct Shared {
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<ServerTls>>,
     routes: Router,
     limits: Limits,
     metrics: Option<Metrics>,
@@ -59,7 +59,7 @@ struct Shared {
 impl Server {
     /// A server of these routes, behind TLS.
     #[must_use]
-    pub fn new(routes: Router, tls: Arc<Tls>, limits: Limits, metrics: Metrics) -> Self {
+    pub fn new(routes: Router, tls: Arc<ServerTls>, limits: Limits, metrics: Metrics) -> Self {
         Self {
             routes,
             tls: Some(tls),
@@ -70,7 +70,7 @@ impl Server {
 
     /// A server of these routes without TLS, of whose bounds nothing is told.
     #[must_use]
-    pub fn plain(routes: Router, limits: Limits) -> Self {
+    pub fn http(routes: Router, limits: Limits) -> Self {
         Self {
             routes,
             tls: None,
@@ -94,7 +94,7 @@ impl Server {
         stopping: watch::Receiver<bool>,
         delay: Duration,
     ) {
-        let connections = Connections::new(self.limits.connections);
+        let connections = ConnectionPool::new(self.limits.max_connections);
         let shared = Shared {
             tls: self.tls,
             routes: self.routes,
@@ -117,13 +117,13 @@ impl Server {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    let entered = connections.enter();
+                    let entered = connections.try_admit();
                     if entered.as_ref().is_none_or(|(_, evicts)| *evicts) {
                         limited(shared.metrics.as_ref(), Limit::Connections);
                     }
                     if let Some((connection, _)) = entered {
                         let shared = shared.clone();
-                        tokio::spawn(shared.connection(stream, connection, drain.watcher()));
+                        tokio::spawn(shared.accept_connection(stream, connection, drain.watcher()));
                     }
                 }
                 Err(error) => {
@@ -155,17 +155,17 @@ fn is_about_one_connection(error: &io::Error) -> bool {
 
 impl Shared {
     /// Serves one connection until it ends, breaks a bound, or has to make room.
-    async fn connection(self, stream: TcpStream, connection: Connection, drain: Watcher) {
+    async fn accept_connection(self, stream: TcpStream, connection: Connection, drain: Watcher) {
         // Answers are small and whole: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
-            return self.talk(stream, None, connection, drain).await;
+            return self.serve_connection(stream, None, connection, drain).await;
         };
         let Some(config) = tls.current() else {
             return tracing::debug!("a client came before the clients' CA");
         };
         let acceptor = TlsAcceptor::from(config);
-        let handshake = tokio::time::timeout(self.limits.handshake, acceptor.accept(stream));
+        let handshake = tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream));
         let stream = tokio::select! {
             stream = handshake => stream,
             () = connection.evicted() => return,
@@ -176,11 +176,11 @@ impl Shared {
             Err(_) => return limited(self.metrics.as_ref(), Limit::Handshake),
         };
         let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-        self.talk(stream, agreed, connection, drain).await;
+        self.serve_connection(stream, agreed, connection, drain).await;
     }
 
     /// Speaks HTTP, in the version that was agreed on.
-    async fn talk<S>(
+    async fn serve_connection<S>(
         self,
         stream: S,
         agreed: Option<Vec<u8>>,
@@ -191,7 +191,7 @@ impl Shared {
     {
         let speaks_http2 = agreed.as_deref() == Some(b"h2");
         let connection = Arc::new(connection);
-        let stream = Noticed::new(stream, Arc::clone(&connection));
+        let stream = ActivityTracker::new(stream, Arc::clone(&connection));
         // Who has agreed on a protocol speaks that one.
         let builder = match agreed.as_deref() {
             Some(b"h2") => self.builder().http2_only(),
@@ -201,7 +201,7 @@ impl Shared {
         let (routes, at_work) = (self.routes, Arc::clone(&connection));
         let stopping = self.stopping;
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let at_work = Arc::new(at_work.begin());
+            let at_work = Arc::new(at_work.start_request());
             request.extensions_mut().insert(Arc::clone(&at_work));
             let routes = routes.clone();
             let stopping = stopping.clone();
@@ -219,7 +219,7 @@ impl Shared {
         let serving = builder.serve_connection(TokioIo::new(stream), service);
         let serving = drain.watch(serving.into_owned());
         // What a client that speaks HTTP/2 sends without a request is answered by its own rules.
-        let late = connection.header_is_late(self.limits.header);
+        let late = connection.header_is_late(self.limits.read_header_timeout);
         tokio::select! {
             ended = serving => {
                 if let Err(error) = ended {
@@ -237,19 +237,19 @@ impl Shared {
             .http1()
             .timer(TokioTimer::new())
             .max_buf_size(READ_BUFFER_BYTES)
-            .header_read_timeout(self.limits.idle);
+            .header_read_timeout(self.limits.idle_timeout);
         builder
             .http2()
             .timer(TokioTimer::new())
             .max_header_list_size(HEADER_BYTES)
             .keep_alive_interval(PING_EVERY)
-            .keep_alive_timeout(self.limits.header);
+            .keep_alive_timeout(self.limits.read_header_timeout);
         builder
     }
 }
 
 fn limited(metrics: Option<&Metrics>, limit: Limit) {
     if let Some(metrics) = metrics {
-        metrics.limited(limit);
+        metrics.rejected(limit);
     }
 }

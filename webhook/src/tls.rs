@@ -8,7 +8,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::keys::{self, KeysError, LOOK_EVERY, ServingKeys};
+use crate::keys::{self, CertError, LOOK_EVERY, CertWatcher};
 use crate::metrics::Metrics;
 
 /// TLS 1.2 and 1.3, with one provider of cryptography.
@@ -17,19 +17,19 @@ use crate::metrics::Metrics;
 ///
 /// Where a client CA is given, nobody without a certificate of it is served, also before the file is
 /// there. A file that is no CA is reported, and the last good one stays.
-pub struct Tls {
-    keys: Arc<ServingKeys>,
+pub struct ServerTls {
+    keys: Arc<CertWatcher>,
     client_ca: Option<PathBuf>,
     current: RwLock<Option<Arc<ServerConfig>>>,
 }
 
-impl Tls {
+impl ServerTls {
     /// TLS for everyone who trusts the keys.
     ///
     /// # Errors
     ///
     /// When rustls refuses the configuration.
-    pub fn new(keys: Arc<ServingKeys>) -> Result<Self, rustls::Error> {
+    pub fn new(keys: Arc<CertWatcher>) -> Result<Self, rustls::Error> {
         let everyone = Self::config(&keys, None)?;
         Ok(Self {
             keys,
@@ -41,7 +41,7 @@ impl Tls {
     /// TLS for clients whose certificate a CA in this file has signed. The file is read by
     /// [`keep_fresh`](Self::keep_fresh).
     #[must_use]
-    pub fn for_clients_of(keys: Arc<ServingKeys>, client_ca: PathBuf) -> Self {
+    pub fn with_client_ca(keys: Arc<CertWatcher>, client_ca: PathBuf) -> Self {
         Self {
             keys,
             client_ca: Some(client_ca),
@@ -51,7 +51,7 @@ impl Tls {
 
     /// Whether anybody can be served.
     pub fn is_loaded(&self) -> bool {
-        self.current().is_some() && self.keys.are_loaded()
+        self.current().is_some() && self.keys.is_ready()
     }
 
     pub(crate) fn current(&self) -> Option<Arc<ServerConfig>> {
@@ -62,7 +62,7 @@ impl Tls {
     }
 
     /// Looks at the client CA for as long as the process lives.
-    pub async fn keep_fresh(self: Arc<Self>, metrics: Metrics) {
+    pub async fn watch_client_ca(self: Arc<Self>, metrics: Metrics) {
         let Some(path) = &self.client_ca else { return };
         let mut told = None;
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -75,7 +75,7 @@ impl Tls {
                 continue;
             }
             told = Some(state);
-            match found.and_then(|pem| self.asking_clients_of(path, &pem)) {
+            match found.and_then(|pem| self.config_with_client_ca(path, &pem)) {
                 Ok(config) => {
                     *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(config);
                     tracing::info!(path = %path.display(), "asking clients for a certificate of this CA");
@@ -88,8 +88,8 @@ impl Tls {
         }
     }
 
-    fn asking_clients_of(&self, path: &Path, pem: &[u8]) -> Result<Arc<ServerConfig>, KeysError> {
-        let unusable = |source| KeysError::NoCa {
+    fn config_with_client_ca(&self, path: &Path, pem: &[u8]) -> Result<Arc<ServerConfig>, CertError> {
+        let unusable = |source| CertError::NoCa {
             path: path.to_owned(),
             source,
         };
@@ -101,7 +101,7 @@ impl Tls {
     }
 
     fn config(
-        keys: &Arc<ServingKeys>,
+        keys: &Arc<CertWatcher>,
         clients: Option<RootCertStore>,
     ) -> Result<Arc<ServerConfig>, rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// What happens to a child that is not as it is desired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategy {
+pub enum UpdateStrategy {
     /// It is brought to what is desired, by server-side apply.
     #[default]
     Apply,
@@ -23,15 +23,15 @@ pub enum Strategy {
 
 /// A type of children that an operator makes. It may make no others.
 #[derive(Clone, Debug)]
-pub struct ChildType {
+pub struct OwnedType {
     pub(super) resource: ApiResource,
     pub(crate) is_namespaced: bool,
-    pub(crate) strategy: Strategy,
-    pub(crate) is_guarded: bool,
-    pub(crate) is_for_cleanup: bool,
+    pub(crate) strategy: UpdateStrategy,
+    pub(crate) has_finalizer: bool,
+    pub(crate) is_cleanup_job: bool,
 }
 
-impl ChildType {
+impl OwnedType {
     /// One that lives in a namespace.
     pub fn namespaced<T>() -> Self
     where
@@ -43,7 +43,7 @@ impl ChildType {
     /// One that lives in no namespace. A parent that lives in one cannot be its owner as the garbage
     /// collector understands it: such a child is told by its labels, and the parent gets a finalizer so that
     /// the child goes with it.
-    pub fn cluster_wide<T>() -> Self
+    pub fn cluster_scoped<T>() -> Self
     where
         T: Resource<DynamicType = (), Scope = ClusterResourceScope>,
     {
@@ -55,15 +55,15 @@ impl ChildType {
         Self {
             resource,
             is_namespaced: *scope == Scope::Namespaced,
-            strategy: Strategy::default(),
-            is_guarded: false,
-            is_for_cleanup: false,
+            strategy: UpdateStrategy::default(),
+            has_finalizer: false,
+            is_cleanup_job: false,
         }
     }
 
     /// What happens to one that is not as it is desired.
     #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
+    pub fn update_strategy(mut self, strategy: UpdateStrategy) -> Self {
         self.strategy = strategy;
         self
     }
@@ -71,8 +71,8 @@ impl ChildType {
     /// Keeps a child, once somebody deletes it, until its owner lets it go: for what cannot be made again
     /// without a loss. Both the child and its owner get the owner's finalizer.
     #[must_use]
-    pub fn guarded(mut self) -> Self {
-        self.is_guarded = true;
+    pub fn with_finalizer(mut self) -> Self {
+        self.has_finalizer = true;
         self
     }
 
@@ -80,13 +80,13 @@ impl ChildType {
     /// is being deleted, and goes just before the owner does. The garbage collector is not told whose it is, since
     /// it would take it away in the middle of its work; its labels tell that, and the owner gets a finalizer.
     #[must_use]
-    pub fn for_cleanup(mut self) -> Self {
-        self.is_for_cleanup = true;
+    pub fn cleanup_job(mut self) -> Self {
+        self.is_cleanup_job = true;
         self
     }
 
     /// What the loop may have to do with them, as an RBAC rule.
-    pub fn access(&self) -> Value {
+    pub fn rbac_rule(&self) -> Value {
         json!({
             "apiGroups": [self.resource.group],
             "resources": [self.resource.plural],
@@ -95,7 +95,7 @@ impl ChildType {
     }
 
     /// The type itself.
-    pub fn resource(&self) -> &ApiResource {
+    pub fn api_resource(&self) -> &ApiResource {
         &self.resource
     }
 
@@ -104,7 +104,7 @@ impl ChildType {
         self.is_namespaced
     }
 
-    pub(crate) fn is_the_same_as(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_type_as(&self, other: &Self) -> bool {
         self.resource.group == other.resource.group && self.resource.plural == other.resource.plural
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::hash::Hasher;
 
 use super::observed::Place;
-use super::{APPLIED_ANNOTATION, CONTROLLER_LABEL, ChildType, OWNER_LABEL, Owner};
+use super::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OwnedType, OWNER_LABEL, Owner};
 use crate::reconcile::ReconcileError;
 
 /// What one child is to be.
@@ -44,7 +44,7 @@ const NOT_TO_BE_DESIRED: &[&str] = &[
 /// error, and none of them is sent.
 pub(crate) fn desired(
     owner: &Owner<'_>,
-    types: &[ChildType],
+    types: &[OwnedType],
     children: &[Value],
 ) -> Result<BTreeMap<Place, Desired>, ReconcileError> {
     let mut all = BTreeMap::new();
@@ -52,13 +52,13 @@ pub(crate) fn desired(
         let mut child = child.clone();
         remove_nulls(&mut child);
         let of = |pointer| child.pointer(pointer).and_then(Value::as_str);
-        let what = Named {
+        let what = ChildRef {
             api_version: of("/apiVersion").unwrap_or_default().to_owned(),
             kind: of("/kind").unwrap_or_default().to_owned(),
             name: of("/metadata/name").unwrap_or_default().to_owned(),
         };
         if [&what.api_version, &what.kind, &what.name].contains(&&String::new()) {
-            return Err(what.refused(
+            return Err(what.permanent_error(
                 "ChildUnnamed",
                 "needs `apiVersion`, `kind` and `metadata.name`",
             ));
@@ -67,7 +67,7 @@ pub(crate) fn desired(
             .iter()
             .position(|type_| type_.is(&what.api_version, &what.kind))
             .ok_or_else(|| {
-                what.refused(
+                what.permanent_error(
                     "ChildTypeUndeclared",
                     "is of a type that the operator does not declare; add a `ChildType` for it",
                 )
@@ -86,39 +86,39 @@ pub(crate) fn desired(
         }
         let place = (at, namespace.unwrap_or_default(), what.name.clone());
         let desired = Desired {
-            body: owned(owner, &types[at], child, &fingerprint),
+            body: with_owner(owner, &types[at], child, &fingerprint),
             fingerprint,
             secrets,
             is_minimal,
         };
         if all.insert(place, desired).is_some() {
-            return Err(what.refused("ChildTwice", "is desired twice"));
+            return Err(what.permanent_error("ChildTwice", "is desired twice"));
         }
     }
     Ok(all)
 }
 
 /// A child as it is called in errors.
-pub(crate) struct Named {
+pub(crate) struct ChildRef {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) name: String,
 }
 
-impl Named {
+impl ChildRef {
     /// Somebody has to change something first.
-    pub(crate) fn refused(&self, reason: &'static str, why: &str) -> ReconcileError {
-        let message = self.says(why);
+    pub(crate) fn permanent_error(&self, reason: &'static str, why: &str) -> ReconcileError {
+        let message = self.message(why);
         ReconcileError::Permanent { reason, message }
     }
 
     /// It may pass by itself.
-    pub(crate) fn waits(&self, reason: &'static str, why: &str) -> ReconcileError {
-        let message = self.says(why);
+    pub(crate) fn transient_error(&self, reason: &'static str, why: &str) -> ReconcileError {
+        let message = self.message(why);
         ReconcileError::Transient { reason, message }
     }
 
-    fn says(&self, why: &str) -> String {
+    fn message(&self, why: &str) -> String {
         let Self {
             api_version,
             kind,
@@ -130,9 +130,9 @@ impl Named {
 
 fn namespace(
     owner: &Owner<'_>,
-    type_: &ChildType,
+    type_: &OwnedType,
     child: &Value,
-    what: &Named,
+    what: &ChildRef,
 ) -> Result<Option<String>, ReconcileError> {
     const REASON: &str = "ChildInOtherNamespace";
     let given = child.pointer("/metadata/namespace").and_then(Value::as_str);
@@ -141,26 +141,26 @@ fn namespace(
         (false, _, Some(given)) => {
             let why =
                 format!("names the namespace '{given}', and its type is in none; leave it out");
-            Err(what.refused(REASON, &why))
+            Err(what.permanent_error(REASON, &why))
         }
         (true, Some(own), Some(given)) if own != given => {
             let why = format!(
                 "is to be in the namespace '{given}', and its owner is in '{own}': children of an object in a namespace are in the same one"
             );
-            Err(what.refused(REASON, &why))
+            Err(what.permanent_error(REASON, &why))
         }
         (true, Some(own), _) => Ok(Some(own.to_owned())),
         (true, None, Some(given)) => Ok(Some(given.to_owned())),
-        (true, None, None) => Err(what.refused(
+        (true, None, None) => Err(what.permanent_error(
             REASON,
             "needs `metadata.namespace`, since its owner is in none",
         )),
     }
 }
 
-fn check(child: &Value, what: &Named) -> Result<(), ReconcileError> {
+fn check(child: &Value, what: &ChildRef) -> Result<(), ReconcileError> {
     if child.get("status").is_some() {
-        return Err(what.refused(
+        return Err(what.permanent_error(
             "ChildWithStatus",
             "has a `status`: that is for the controller of its type to write; leave it out",
         ));
@@ -172,7 +172,7 @@ fn check(child: &Value, what: &Named) -> Result<(), ReconcileError> {
         let why = format!(
             "has `metadata.{name}`, which the API server sets: say only what the child is to be, not what it was"
         );
-        Err(what.refused("ChildAsObserved", &why))
+        Err(what.permanent_error("ChildAsObserved", &why))
     })
 }
 
@@ -188,15 +188,15 @@ fn is_minimal(child: &Value) -> bool {
 }
 
 /// A child with all that tells whose it is.
-fn owned(owner: &Owner<'_>, type_: &ChildType, mut child: Value, fingerprint: &str) -> Value {
+fn with_owner(owner: &Owner<'_>, type_: &OwnedType, mut child: Value, fingerprint: &str) -> Value {
     if let Some(metadata) = metadata(&mut child) {
         let labels = object(metadata, "labels");
         labels.insert(CONTROLLER_LABEL.to_owned(), json!(owner.controller));
         labels.insert(OWNER_LABEL.to_owned(), json!(owner.uid));
-        if owner.is_named_by(type_) {
+        if owner.can_reference(type_) {
             array(metadata, "ownerReferences").push(owner.reference());
         }
-        if let Some(finalizer) = owner.finalizer.filter(|_| type_.is_guarded) {
+        if let Some(finalizer) = owner.finalizer.filter(|_| type_.has_finalizer) {
             array(metadata, "finalizers").push(json!(finalizer));
         }
         let annotations = object(metadata, "annotations");
@@ -252,20 +252,20 @@ fn remove_nulls(value: &mut Value) {
 
 /// The texts of a Secret as the API server keeps them: `stringData` is for writing only, and could never be
 /// found again.
-fn encode(secret: &mut Value, what: &Named) -> Result<(), ReconcileError> {
+fn encode(secret: &mut Value, what: &ChildRef) -> Result<(), ReconcileError> {
     let Some(secret) = secret.as_object_mut() else {
         return Ok(());
     };
     let texts = match secret.remove("stringData") {
         None => return Ok(()),
         Some(Value::Object(texts)) => texts,
-        Some(_) => return Err(what.refused("ChildInvalid", "has a `stringData` that is no object")),
+        Some(_) => return Err(what.permanent_error("ChildInvalid", "has a `stringData` that is no object")),
     };
     let data = object(secret, "data");
     for (name, text) in texts {
         let Value::String(text) = text else {
             let why = format!("has `stringData.{name}`, which is no text; quote it");
-            return Err(what.refused("ChildInvalid", &why));
+            return Err(what.permanent_error("ChildInvalid", &why));
         };
         data.insert(name, json!(STANDARD.encode(text)));
     }
@@ -280,11 +280,11 @@ mod tests {
 
     use super::*;
 
-    fn types() -> [ChildType; 3] {
+    fn types() -> [OwnedType; 3] {
         [
-            ChildType::namespaced::<ConfigMap>(),
-            ChildType::namespaced::<Secret>().guarded(),
-            ChildType::cluster_wide::<Namespace>(),
+            OwnedType::namespaced::<ConfigMap>(),
+            OwnedType::namespaced::<Secret>().with_finalizer(),
+            OwnedType::cluster_scoped::<Namespace>(),
         ]
     }
 

@@ -4,37 +4,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::api::DynamicObject;
 
-use super::observed::{Children, Place};
+use super::observed::{ChildMap, Place};
 
 /// What one round has come to know of children since it began.
 #[derive(Default)]
-pub(crate) struct Journal {
+pub(crate) struct AppliedChanges {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     /// As they last were.
-    children: Children,
+    children: ChildMap,
     has_written: bool,
     has_missed: bool,
 }
 
-impl Journal {
+impl AppliedChanges {
     /// Takes a child as it is.
-    pub(super) fn found(&self, place: &Place, child: DynamicObject) {
+    pub(super) fn record_found(&self, place: &Place, child: DynamicObject) {
         self.state().take(place, child);
     }
 
     /// Takes a child as it has been written.
-    pub(super) fn wrote(&self, place: &Place, child: DynamicObject) {
+    pub(super) fn record_write(&self, place: &Place, child: DynamicObject) {
         let mut state = self.state();
         state.take(place, child);
         state.has_written = true;
     }
 
     /// Takes that something has happened to a child that the round knows nothing of.
-    pub(super) fn missed(&self) {
+    pub(super) fn record_missed(&self) {
         self.state().has_missed = true;
     }
 
@@ -47,7 +47,7 @@ impl Journal {
     }
 
     /// The children as they are now, of those that there were.
-    pub(crate) fn now(&self, before: &Children) -> Children {
+    pub(crate) fn children_after(&self, before: &ChildMap) -> ChildMap {
         let mut now = before.clone();
         let state = self.state();
         let since = state.children.iter();

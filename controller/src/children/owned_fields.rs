@@ -11,21 +11,21 @@ use serde_json::{Map, Value};
 use super::FIELD_MANAGER;
 
 /// Whether an entry of `managedFields` is about what we have written.
-pub(crate) fn is_ours(entry: &ManagedFieldsEntry) -> bool {
+pub(crate) fn is_our_entry(entry: &ManagedFieldsEntry) -> bool {
     entry.manager.as_deref() == Some(FIELD_MANAGER) && entry.subresource.is_none()
 }
 
 /// Whether everything that is desired is there and ours.
-pub(crate) fn all_ours(desired: &Value, live: &DynamicObject) -> serde_json::Result<bool> {
+pub(crate) fn owns_all_fields(desired: &Value, live: &DynamicObject) -> serde_json::Result<bool> {
     let entries = live.metadata.managed_fields.iter().flatten();
     let fields = entries
-        .filter(|entry| is_ours(entry))
+        .filter(|entry| is_our_entry(entry))
         .filter_map(|entry| entry.fields_v1.as_ref());
     let fields: Vec<_> = fields.map(|fields| &fields.0).collect();
     let Some(desired) = desired.as_object() else {
         return Ok(false);
     };
-    let metadata = serde_json::to_value(desirable(&live.metadata))?;
+    let metadata = serde_json::to_value(without_server_fields(&live.metadata))?;
     Ok(desired.iter().all(|(name, desired)| match name.as_str() {
         "apiVersion" | "kind" => true,
         "metadata" => {
@@ -35,10 +35,10 @@ pub(crate) fn all_ours(desired: &Value, live: &DynamicObject) -> serde_json::Res
                 .filter(|(name, _)| !matches!(name.as_str(), "name" | "namespace"))
                 .all(|(name, desired)| {
                     let live = metadata.get(name);
-                    is_ours_at(desired, live, &below(&fields, &format!("f:{name}")))
+                    owns_fields_at(desired, live, &below(&fields, &format!("f:{name}")))
                 })
         }
-        _ => is_ours_at(
+        _ => owns_fields_at(
             desired,
             live.data.get(name),
             &below(&fields, &format!("f:{name}")),
@@ -47,7 +47,7 @@ pub(crate) fn all_ours(desired: &Value, live: &DynamicObject) -> serde_json::Res
 }
 
 /// What of an object's metadata authors speak of: the account of fields is many times as large.
-fn desirable(metadata: &ObjectMeta) -> ObjectMeta {
+fn without_server_fields(metadata: &ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         annotations: metadata.annotations.clone(),
         finalizers: metadata.finalizers.clone(),
@@ -58,7 +58,7 @@ fn desirable(metadata: &ObjectMeta) -> ObjectMeta {
 }
 
 /// Whether a value is ours, whose account is kept in these nodes: one for each entry that speaks of it.
-fn is_ours_at(desired: &Value, live: Option<&Value>, nodes: &[&Value]) -> bool {
+fn owns_fields_at(desired: &Value, live: Option<&Value>, nodes: &[&Value]) -> bool {
     if live.is_none() && is_empty(desired) {
         // Many types do not keep what is empty.
         return true;
@@ -71,20 +71,20 @@ fn is_ours_at(desired: &Value, live: Option<&Value>, nodes: &[&Value]) -> bool {
         _ if nodes.iter().any(|node| is_leaf(node)) => true,
         Value::Object(fields) => fields.iter().all(|(name, desired)| {
             let live = live.and_then(|live| live.get(name));
-            is_ours_at(desired, live, &below(nodes, &format!("f:{name}")))
+            owns_fields_at(desired, live, &below(nodes, &format!("f:{name}")))
         }),
         Value::Array(items) => {
             let live = live
                 .and_then(Value::as_array)
                 .map_or(&[][..], Vec::as_slice);
-            items.iter().all(|item| is_item_ours(item, live, nodes))
+            items.iter().all(|item| owns_item(item, live, nodes))
         }
         _ => true,
     }
 }
 
 /// Whether an item of a list is ours, found by its keys where the list is a map, else by its value.
-fn is_item_ours(desired: &Value, live: &[Value], nodes: &[&Value]) -> bool {
+fn owns_item(desired: &Value, live: &[Value], nodes: &[&Value]) -> bool {
     let accounts = nodes.iter().filter_map(|node| node.as_object()).flatten();
     let mut of_item = Vec::new();
     let mut of_live = None;
@@ -108,7 +108,7 @@ fn is_item_ours(desired: &Value, live: &[Value], nodes: &[&Value]) -> bool {
             }
         }
     }
-    is_ours_at(desired, of_live, &of_item)
+    owns_fields_at(desired, of_live, &of_item)
 }
 
 fn below<'a>(nodes: &[&'a Value], name: &str) -> Vec<&'a Value> {
@@ -145,7 +145,7 @@ mod tests {
         let mut live = live.clone();
         live["metadata"]["managedFields"] = json!(entries.collect::<Vec<_>>());
         let live = serde_json::from_value(live).expect("an object");
-        all_ours(desired, &live).expect("it is JSON")
+        owns_all_fields(desired, &live).expect("it is JSON")
     }
 
     /// What the API server keeps of a Deployment with two ports, a list that is one thing, and a finalizer.

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
-use super::{CONTROLLER_LABEL, ChildType, OWNER_LABEL};
+use super::{CONTROLLER_LABEL, OwnedType, OWNER_LABEL};
 
 /// The object that children are made for.
 pub(crate) struct Owner<'a> {
@@ -21,8 +21,8 @@ pub(crate) struct Owner<'a> {
 impl Owner<'_> {
     /// Whether the garbage collector knows of it: an owner is in the namespace of what it owns, or in none. It is
     /// not to know of what cleans up.
-    pub(crate) fn is_named_by(&self, type_: &ChildType) -> bool {
-        (self.namespace.is_none() || type_.is_namespaced) && !type_.is_for_cleanup
+    pub(crate) fn can_reference(&self, type_: &OwnedType) -> bool {
+        (self.namespace.is_none() || type_.is_namespaced) && !type_.is_cleanup_job
     }
 
     pub(crate) fn reference(&self) -> Value {
@@ -38,7 +38,7 @@ impl Owner<'_> {
 
     /// Whether an object has been made for this owner: it is controlled by it or, controlled by nobody, carries
     /// its label. One in another namespace is a copy.
-    pub(crate) fn has(&self, type_: &ChildType, child: &DynamicObject) -> bool {
+    pub(crate) fn owns(&self, type_: &OwnedType, child: &DynamicObject) -> bool {
         let is_in_place = !type_.is_namespaced
             || self.namespace.is_none()
             || self.namespace == child.metadata.namespace.as_deref();
@@ -51,16 +51,16 @@ impl Owner<'_> {
 
     /// Whether an object may be deleted when it is not desired: also the garbage collector would hold it for
     /// ours, where it can know of us.
-    pub(crate) fn may_delete(&self, type_: &ChildType, child: &DynamicObject) -> bool {
+    pub(crate) fn may_delete(&self, type_: &OwnedType, child: &DynamicObject) -> bool {
         let is_controlled = controller_of(child).is_some_and(|it| it.uid == self.uid);
-        self.has(type_, child)
+        self.owns(type_, child)
             && label(child, OWNER_LABEL) == Some(self.uid)
-            && (is_controlled || !self.is_named_by(type_))
+            && (is_controlled || !self.can_reference(type_))
     }
 
     /// Whether an object has been made by this loop and was then left behind, as `--cascade=orphan` does.
-    pub(crate) fn may_adopt(&self, type_: &ChildType, child: &DynamicObject) -> bool {
-        self.is_named_by(type_)
+    pub(crate) fn may_adopt(&self, type_: &OwnedType, child: &DynamicObject) -> bool {
+        self.can_reference(type_)
             && label(child, CONTROLLER_LABEL) == Some(self.controller)
             && controller_of(child).is_none()
             && child.metadata.deletion_timestamp.is_none()
@@ -68,7 +68,7 @@ impl Owner<'_> {
 
     /// Whether an object is about to go: it is being deleted, or was made by this loop for one of our name that is
     /// gone. Without a label to know it by, it may be anybody's.
-    pub(crate) fn will_go(&self, child: &DynamicObject) -> bool {
+    pub(crate) fn will_be_garbage_collected(&self, child: &DynamicObject) -> bool {
         let is_predecessors = controller_of(child).is_some_and(|controller| {
             let group = |api_version: &str| {
                 api_version

@@ -5,11 +5,11 @@ use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::Value;
 
 use super::desired::{Desired, desired};
-use super::observed::{Children, Place};
-use super::owned_fields::all_ours;
+use super::observed::{ChildMap, Place};
+use super::owned_fields::owns_all_fields;
 use super::owner::controller_of;
-use super::write::{ChildWriter, Failure};
-use super::{APPLIED_ANNOTATION, OWNER_LABEL, Strategy};
+use super::write::{ChildWriter, WriteError};
+use super::{APPLIED_ANNOTATION, OWNER_LABEL, UpdateStrategy};
 use crate::objects;
 
 impl ChildWriter<'_> {
@@ -19,17 +19,17 @@ impl ChildWriter<'_> {
     ///
     /// Nothing is sent for a child that is as it is desired, and nothing that somebody else has made is
     /// changed or deleted.
-    pub(crate) async fn settle(
+    pub(crate) async fn apply_all(
         &self,
         children: &[Value],
-        observed: &Children,
-    ) -> Result<(), Failure> {
+        observed: &ChildMap,
+    ) -> Result<(), WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
         for (place, child) in &desired {
             match observed.get(place) {
                 None => self.create(place, child).await?,
                 Some(_) if child.is_minimal => {}
-                Some(live) => self.bring(place, child, live).await?,
+                Some(live) => self.update(place, child, live).await?,
             }
         }
         let undesired = observed.iter().filter(|(place, live)| {
@@ -46,13 +46,13 @@ impl ChildWriter<'_> {
     pub(crate) async fn clean_up(
         &self,
         children: &[Value],
-        observed: &Children,
-    ) -> Result<bool, Failure> {
+        observed: &ChildMap,
+    ) -> Result<bool, WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
         for place in desired.keys() {
-            if !self.types[place.0].is_for_cleanup {
+            if !self.types[place.0].is_cleanup_job {
                 let why = "is asked for while its owner is being deleted, and its type is not one that cleans up; declare it with `ChildType::for_cleanup`, or leave it out";
-                return Err(self.named(place).refused("ChildOfDeleted", why).into());
+                return Err(self.child_ref(place).permanent_error("ChildOfDeleted", why).into());
             }
         }
         let is_complete = desired.keys().all(|place| observed.contains_key(place));
@@ -60,8 +60,8 @@ impl ChildWriter<'_> {
             return Ok(false);
         }
         let mut cleaning = observed.clone();
-        cleaning.retain(|place, _| self.types[place.0].is_for_cleanup);
-        self.settle(children, &cleaning).await?;
+        cleaning.retain(|place, _| self.types[place.0].is_cleanup_job);
+        self.apply_all(children, &cleaning).await?;
         Ok(true)
     }
 
@@ -70,14 +70,14 @@ impl ChildWriter<'_> {
     pub(crate) async fn release(&self, keep_all: bool) -> Result<bool, kube::Error> {
         let mut are_gone = true;
         for (at, type_) in self.types.iter().enumerate() {
-            let is_named = self.owner.is_named_by(type_);
-            if type_.is_for_cleanup || is_named && !type_.is_guarded {
+            let is_named = self.owner.can_reference(type_);
+            if type_.is_cleanup_job || is_named && !type_.has_finalizer {
                 // Its turn comes last, or it is the garbage collector's.
                 continue;
             }
-            for (place, child) in self.live(at).await? {
+            for (place, child) in self.list_live(at).await? {
                 if keep_all || is_named {
-                    self.unguard(&place, &child).await?;
+                    self.remove_finalizer(&place, &child).await?;
                 } else {
                     self.delete(&place, &child).await?;
                     are_gone = false;
@@ -85,25 +85,25 @@ impl ChildWriter<'_> {
             }
         }
         if are_gone {
-            self.dismiss().await?;
+            self.remove_finalizers().await?;
         }
         Ok(are_gone)
     }
 
     /// Whether there are children that clean up.
-    pub(crate) fn cleans_up(&self) -> bool {
-        self.types.iter().any(|type_| type_.is_for_cleanup)
+    pub(crate) fn has_cleanup_jobs(&self) -> bool {
+        self.types.iter().any(|type_| type_.is_cleanup_job)
     }
 
     /// Deletes what has cleaned up.
-    pub(crate) async fn dismiss(&self) -> Result<(), kube::Error> {
+    pub(crate) async fn remove_finalizers(&self) -> Result<(), kube::Error> {
         for (at, _) in self
             .types
             .iter()
             .enumerate()
-            .filter(|it| it.1.is_for_cleanup)
+            .filter(|it| it.1.is_cleanup_job)
         {
-            for (place, child) in self.live(at).await? {
+            for (place, child) in self.list_live(at).await? {
                 self.delete(&place, &child).await?;
             }
         }
@@ -111,86 +111,86 @@ impl ChildWriter<'_> {
     }
 
     /// The children of a type that there really are: nobody looks after them from now on.
-    async fn live(&self, at: usize) -> Result<Vec<(Place, DynamicObject)>, kube::Error> {
+    async fn list_live(&self, at: usize) -> Result<Vec<(Place, DynamicObject)>, kube::Error> {
         let type_ = &self.types[at];
         // In the owner's own namespace, where they are in one: no right beyond it is needed.
         let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
         let api: Api<DynamicObject> = objects::api(self.client, &type_.resource, namespace);
         let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
         let live = api.list(&ListParams::default().labels(&ours)).await?.items;
-        let live = live.into_iter().filter(|it| self.owner.has(type_, it));
+        let live = live.into_iter().filter(|it| self.owner.owns(type_, it));
         let at_its_place = |mut child: DynamicObject| {
-            objects::tidy(&mut child, &type_.resource);
+            objects::set_type_meta(&mut child, &type_.resource);
             let namespace = child.namespace().unwrap_or_default();
             ((at, namespace, child.name_any()), child)
         };
         Ok(live.map(at_its_place).collect())
     }
 
-    async fn create(&self, place: &Place, child: &Desired) -> Result<(), Failure> {
+    async fn create(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
         // Not by an apply, which would take over what somebody else has made under this name.
-        match self.post(place, &child.body).await {
+        match self.create_object(place, &child.body).await {
             Ok(()) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                self.take_up(place, child).await
+                self.adopt(place, child).await
             }
-            Err(error) => Err(self.refused(place, error)),
+            Err(error) => Err(self.rejected(place, error)),
         }
     }
 
     /// Takes up a child that the watches have not brought: made a moment ago, left behind by an owner that
     /// has gone, or somebody else's.
-    async fn take_up(&self, place: &Place, child: &Desired) -> Result<(), Failure> {
+    async fn adopt(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
         let Some(mut live) = self.api(place).get_opt(&place.2).await? else {
             // Gone again.
-            let made = self.post(place, &child.body).await;
-            return made.map_err(|error| self.refused(place, error));
+            let made = self.create_object(place, &child.body).await;
+            return made.map_err(|error| self.rejected(place, error));
         };
         let type_ = &self.types[place.0];
-        objects::tidy(&mut live, &type_.resource);
+        objects::set_type_meta(&mut live, &type_.resource);
         let is_left_behind = self.owner.may_adopt(type_, &live);
-        if self.owner.has(type_, &live) || is_left_behind {
+        if self.owner.owns(type_, &live) || is_left_behind {
             if is_left_behind {
                 tracing::info!(child = place.2, "a child that was left behind is adopted");
             }
-            self.journal.found(place, live.clone());
-            self.mark(place, &live).await?;
-            return self.bring(place, child, &live).await;
+            self.changes.record_found(place, live.clone());
+            self.annotate(place, &live).await?;
+            return self.update(place, child, &live).await;
         }
-        if self.owner.will_go(&live) {
+        if self.owner.will_be_garbage_collected(&live) {
             let why = "exists and is about to go; it is made once it is gone";
-            return Err(self.named(place).waits("ChildLeaving", why).into());
+            return Err(self.child_ref(place).transient_error("ChildLeaving", why).into());
         }
         let whose = controller_of(&live).map_or_else(
             || "has been made by somebody else".to_owned(),
             |controller| format!("belongs to {} '{}'", controller.kind, controller.name),
         );
         let why = format!("exists and {whose}; choose another name for it, or delete that one");
-        Err(self.named(place).refused("ChildNotOurs", &why).into())
+        Err(self.child_ref(place).permanent_error("ChildNotOurs", &why).into())
     }
 
     /// Does what the strategy says about a child that is there.
-    async fn bring(
+    async fn update(
         &self,
         place: &Place,
         child: &Desired,
         live: &DynamicObject,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WriteError> {
         let strategy = self.types[place.0].strategy;
         // Once it is gone, it is made anew.
         let is_going = live.metadata.deletion_timestamp.is_some();
-        if is_going || strategy == Strategy::CreateOnly || !differs(child, live)? {
+        if is_going || strategy == UpdateStrategy::CreateOnly || !differs(child, live)? {
             return Ok(());
         }
         let has_lost_its_owner =
-            controller_of(live).is_none() && self.owner.is_named_by(&self.types[place.0]);
+            controller_of(live).is_none() && self.owner.can_reference(&self.types[place.0]);
         if has_lost_its_owner && !self.may_own().await? {
             return Ok(());
         }
         match strategy {
-            Strategy::Apply => self.apply(place, child, live).await,
-            Strategy::Recreate => Ok(self.delete(place, live).await?),
-            Strategy::OnDelete | Strategy::CreateOnly => Ok(()),
+            UpdateStrategy::Apply => self.apply(place, child, live).await,
+            UpdateStrategy::Recreate => Ok(self.delete(place, live).await?),
+            UpdateStrategy::OnDelete | UpdateStrategy::CreateOnly => Ok(()),
         }
     }
 }
@@ -206,7 +206,7 @@ fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
         .iter()
         .flatten()
         .all(|(name, value)| live.data["data"].get(name) == Some(value));
-    let are_ours = all_ours(&child.body, live).map_err(kube::Error::SerdeError)?;
+    let are_ours = owns_all_fields(&child.body, live).map_err(kube::Error::SerdeError)?;
     Ok(!is_secret_kept || !are_ours)
 }
 
@@ -224,16 +224,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::children::{ChildType, Journal, Observed, Owner};
+    use crate::children::{OwnedType, AppliedChanges, ChildCache, Owner};
     use crate::metrics::Metrics;
 
     /// What is asked of the API server to settle a child, where these are there, with such answers; and what the
     /// round has then come to know.
     async fn settled(
         children: Vec<DynamicObject>,
-        observed: &Observed,
+        observed: &ChildCache,
         answer: impl Fn(&Method) -> (u16, Value) + Send + Sync + 'static,
-    ) -> (Vec<Method>, Journal) {
+    ) -> (Vec<Method>, AppliedChanges) {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&asked);
         let server = tower::service_fn(move |request: Request<Body>| {
@@ -245,9 +245,9 @@ mod tests {
         });
         let client = Client::new(server, "default");
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
-        let journal = Journal::default();
+        let journal = AppliedChanges::default();
         let metrics = Metrics::register(&mut Registry::default());
-        let types = [ChildType::namespaced::<ConfigMap>()];
+        let types = [OwnedType::namespaced::<ConfigMap>()];
         let writer = ChildWriter {
             client: &client,
             owner: Owner {
@@ -259,8 +259,8 @@ mod tests {
                 uid: "1",
             },
             types: &types,
-            observed,
-            journal: &journal,
+            cache: observed,
+            changes: &journal,
             writes: &metrics.child_writes,
         };
         let place = (0, "n".to_owned(), "c".to_owned());
@@ -270,7 +270,7 @@ mod tests {
         let desired = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},
         });
-        let settled = writer.settle(&[desired], &children).await;
+        let settled = writer.apply_all(&[desired], &children).await;
         settled.expect("it is settled");
         let asked = asked.lock().expect("a log").clone();
         (asked, journal)
@@ -292,21 +292,21 @@ mod tests {
     async fn asked(owner_metadata: Value) -> Vec<Method> {
         let answer = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
         let answer = move |_: &Method| (200, answer.clone());
-        settled(vec![child()], &Observed::default(), answer).await.0
+        settled(vec![child()], &ChildCache::default(), answer).await.0
     }
 
     /// Made by an earlier round that has not heard the answer.
     #[tokio::test]
     async fn a_child_that_a_watch_brings_while_its_making_is_refused_leads_to_another_round() {
         for is_brought in [true, false] {
-            let observed = Arc::new(Observed::default());
+            let observed = Arc::new(ChildCache::default());
             let watched = Arc::clone(&observed);
             let answer = move |method: &Method| {
                 if method != Method::POST {
                     return (200, json!(child()));
                 }
                 if is_brought {
-                    let told = watched.is_told(0, None, Some(child()));
+                    let told = watched.has_observed(0, None, Some(child()));
                     assert!(told.is_empty(), "the round goes on with it");
                 }
                 let status = json!({"kind": "Status", "reason": "AlreadyExists", "code": 409});

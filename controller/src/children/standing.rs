@@ -4,7 +4,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 /// What a child waits for, if for anything.
-pub(crate) fn unsettled(child: &DynamicObject) -> Option<String> {
+pub(crate) fn pending_reason(child: &DynamicObject) -> Option<String> {
     if child.metadata.deletion_timestamp.is_some() {
         return Some("is being deleted".to_owned());
     }
@@ -37,10 +37,10 @@ pub(crate) fn unsettled(child: &DynamicObject) -> Option<String> {
         "PersistentVolumeClaim" => {
             (status["phase"] != "Bound").then(|| "is not bound to a volume".to_owned())
         }
-        "Job" if holds(status, "Failed") => Some("has failed".to_owned()),
-        "Job" => (!holds(status, "Complete")).then(|| "has not completed".to_owned()),
+        "Job" if is_true(status, "Failed") => Some("has failed".to_owned()),
+        "Job" => (!is_true(status, "Complete")).then(|| "has not completed".to_owned()),
         "Pod" if status["phase"] == "Succeeded" => None,
-        "Pod" => (!holds(status, "Ready")).then(|| "is not ready".to_owned()),
+        "Pod" => (!is_true(status, "Ready")).then(|| "is not ready".to_owned()),
         _ => custom(status),
     }
 }
@@ -92,7 +92,7 @@ fn custom(status: &Value) -> Option<String> {
         .or_else(|| told("Ready", "Unknown"))
 }
 
-fn holds(status: &Value, type_: &str) -> bool {
+fn is_true(status: &Value, type_: &str) -> bool {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
     conditions.any(|condition| condition["type"] == type_ && condition["status"] == "True")
 }
@@ -123,7 +123,7 @@ mod tests {
 
     fn expect(cases: &[Case]) {
         for (kind, spec, status, expected) in cases {
-            let found = unsettled(&child(kind, spec, status));
+            let found = pending_reason(&child(kind, spec, status));
             let printed = format!("{kind} {spec} {status}: {found:?}");
             match expected {
                 Some(expected) => {

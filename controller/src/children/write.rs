@@ -14,27 +14,27 @@ use kube::core::{PartialObjectMeta, Request, Status};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::desired::{Desired, Named};
+use super::desired::{Desired, ChildRef};
 use super::observed::Place;
-use super::owned_fields::is_ours;
+use super::owned_fields::is_our_entry;
 use super::owner::label;
-use super::{CONTROLLER_LABEL, ChildType, FIELD_MANAGER, Journal, OWNER_LABEL, Observed, Owner};
+use super::{CONTROLLER_LABEL, OwnedType, FIELD_MANAGER, AppliedChanges, OWNER_LABEL, ChildCache, Owner};
 use crate::metrics::ChildWrites;
 use crate::reconcile::ReconcileError;
 use crate::{finalizers, objects};
 
 /// Why not all children are as they are desired.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum WriteError {
     /// To be told to whoever looks at the owner.
     Step(ReconcileError),
     /// The API server's, and it may pass.
     Api(kube::Error),
 }
 
-impl Failure {
+impl WriteError {
     /// What is told of it. Where the API server gives no answer at all, there is nothing to tell.
-    pub(crate) fn told(self) -> Result<ReconcileError, kube::Error> {
+    pub(crate) fn into_reconcile_error(self) -> Result<ReconcileError, kube::Error> {
         match self {
             Self::Step(error) => Ok(error),
             Self::Api(kube::Error::Api(answer)) => Ok(ReconcileError::Transient {
@@ -46,13 +46,13 @@ impl Failure {
     }
 }
 
-impl From<ReconcileError> for Failure {
+impl From<ReconcileError> for WriteError {
     fn from(error: ReconcileError) -> Self {
         Self::Step(error)
     }
 }
 
-impl From<kube::Error> for Failure {
+impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         Self::Api(error)
     }
@@ -62,9 +62,9 @@ impl From<kube::Error> for Failure {
 pub(crate) struct ChildWriter<'a> {
     pub(crate) client: &'a Client,
     pub(crate) owner: Owner<'a>,
-    pub(crate) types: &'a [ChildType],
-    pub(crate) observed: &'a Observed,
-    pub(crate) journal: &'a Journal,
+    pub(crate) types: &'a [OwnedType],
+    pub(crate) cache: &'a ChildCache,
+    pub(crate) changes: &'a AppliedChanges,
     pub(crate) writes: &'a ChildWrites,
 }
 
@@ -94,14 +94,14 @@ impl ChildWriter<'_> {
         Ok(owner.filter(|owner| owner.metadata.uid.as_deref() == uid))
     }
 
-    pub(super) async fn post(&self, place: &Place, body: &Value) -> Result<(), kube::Error> {
+    pub(super) async fn create_object(&self, place: &Place, body: &Value) -> Result<(), kube::Error> {
         let params = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PostParams::default()
         };
         let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
         let api = self.api(place);
-        let making = self.observed.making(self.owner.uid, place);
+        let making = self.cache.expect_create(self.owner.uid, place);
         let mut request = Request::new(api.resource_url())
             .create(&params, body)
             .map_err(kube::Error::BuildRequest)?;
@@ -112,9 +112,9 @@ impl ChildWriter<'_> {
             .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
         let made = self.client.request::<DynamicObject>(request).await;
         if making.has_missed(made.as_ref().ok()) {
-            self.journal.missed();
+            self.changes.record_missed();
         }
-        self.wrote(place, "create", made?);
+        self.record(place, "create", made?);
         Ok(())
     }
 
@@ -123,10 +123,10 @@ impl ChildWriter<'_> {
         place: &Place,
         child: &Desired,
         live: &DynamicObject,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WriteError> {
         let mut entries = live.metadata.managed_fields.iter().flatten();
         if entries.any(is_from_creation) {
-            self.take_for_applied(place).await?;
+            self.claim_created_fields(place).await?;
         }
         let params = PatchParams {
             force: true,
@@ -141,14 +141,14 @@ impl ChildWriter<'_> {
             .api(place)
             .patch(&place.2, &params, &Patch::Apply(body))
             .await;
-        let patched = patched.map_err(|error| self.refused(place, error))?;
-        self.wrote(place, "apply", patched);
+        let patched = patched.map_err(|error| self.rejected(place, error))?;
+        self.record(place, "apply", patched);
         Ok(())
     }
 
     /// Makes what was written at the creation count as applied: what is not desired any more then goes with
     /// the next apply.
-    async fn take_for_applied(&self, place: &Place) -> Result<(), kube::Error> {
+    async fn claim_created_fields(&self, place: &Place) -> Result<(), kube::Error> {
         let api = self.api(place);
         for is_last in [false, false, false, true] {
             let Some(live) = api.get_opt(&place.2).await? else {
@@ -167,7 +167,7 @@ impl ChildWriter<'_> {
             let patch = as_applied(at, has_applied);
             match api.patch(&place.2, &PatchParams::default(), &patch).await {
                 Ok(patched) => {
-                    self.wrote(place, "patch", patched);
+                    self.record(place, "patch", patched);
                     return Ok(());
                 }
                 // Others write to it too, and their entries have moved ours.
@@ -180,7 +180,7 @@ impl ChildWriter<'_> {
 
     /// Makes a child one that the watches bring and the garbage collector knows for ours, whatever else it
     /// is.
-    pub(super) async fn mark(
+    pub(super) async fn annotate(
         &self,
         place: &Place,
         live: &DynamicObject,
@@ -196,7 +196,7 @@ impl ChildWriter<'_> {
             .owner_references()
             .iter()
             .any(|it| it.uid == self.owner.uid);
-        let is_owned = controlled || !self.owner.is_named_by(&self.types[place.0]);
+        let is_owned = controlled || !self.owner.can_reference(&self.types[place.0]);
         if is_marked && is_owned || !self.may_own().await? {
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl ChildWriter<'_> {
             ..PatchParams::default()
         };
         let patched = self.api(place).patch(&place.2, &params, &patch).await?;
-        self.wrote(place, "patch", patched);
+        self.record(place, "patch", patched);
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl ChildWriter<'_> {
         place: &Place,
         live: &DynamicObject,
     ) -> Result<(), kube::Error> {
-        self.unguard(place, live).await?;
+        self.remove_finalizer(place, live).await?;
         if live.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
@@ -244,8 +244,8 @@ impl ChildWriter<'_> {
             Ok(_) => {
                 let mut leaving = live.clone();
                 leaving.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
-                self.observed.deleted(self.owner.uid, place, &leaving);
-                self.journal.wrote(place, leaving);
+                self.cache.record_delete(self.owner.uid, place, &leaving);
+                self.changes.record_write(place, leaving);
                 self.count(place, "delete");
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
@@ -262,7 +262,7 @@ impl ChildWriter<'_> {
     }
 
     /// Takes our finalizer from a child.
-    pub(super) async fn unguard(
+    pub(super) async fn remove_finalizer(
         &self,
         place: &Place,
         live: &DynamicObject,
@@ -270,13 +270,13 @@ impl ChildWriter<'_> {
         let removal = self
             .owner
             .finalizer
-            .and_then(|finalizer| finalizers::removal(live.finalizers(), finalizer));
+            .and_then(|finalizer| finalizers::remove_patch(live.finalizers(), finalizer));
         let Some(patch) = removal else {
             return Ok(());
         };
         let params = PatchParams::default();
         match self.api(place).patch(&place.2, &params, &patch).await {
-            Ok(patched) => self.wrote(place, "patch", patched),
+            Ok(patched) => self.record(place, "patch", patched),
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => return Err(error),
         }
@@ -289,9 +289,9 @@ impl ChildWriter<'_> {
         objects::api(self.client, &type_.resource, namespace)
     }
 
-    pub(super) fn named(&self, place: &Place) -> Named {
+    pub(super) fn child_ref(&self, place: &Place) -> ChildRef {
         let resource = &self.types[place.0].resource;
-        Named {
+        ChildRef {
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),
             name: place.2.clone(),
@@ -299,28 +299,28 @@ impl ChildWriter<'_> {
     }
 
     /// What the API server will say again, however often it is asked, is told to people.
-    pub(super) fn refused(&self, place: &Place, error: kube::Error) -> Failure {
+    pub(super) fn rejected(&self, place: &Place, error: kube::Error) -> WriteError {
         let kube::Error::Api(status) = &error else {
             return error.into();
         };
         let why = format!("is refused by the API server: {}", status.message);
         match status.code {
-            403 if is_of_a_namespace_that_goes(status) => {
+            403 if is_namespace_terminating(status) => {
                 let why = "cannot be made: its namespace is being deleted and takes nothing new";
-                self.named(place).waits("NamespaceTerminating", why).into()
+                self.child_ref(place).transient_error("NamespaceTerminating", why).into()
             }
-            400 | 422 => self.named(place).refused("ChildInvalid", &why).into(),
+            400 | 422 => self.child_ref(place).permanent_error("ChildInvalid", &why).into(),
             // It may be granted, or there may be room, without a change of ours.
-            403 | 404 | 413 => self.named(place).waits("ChildRefused", &why).into(),
+            403 | 404 | 413 => self.child_ref(place).transient_error("ChildRefused", &why).into(),
             _ => error.into(),
         }
     }
 
     /// Takes note of what has been written.
-    fn wrote(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
-        objects::tidy(&mut child, &self.types[place.0].resource);
-        self.observed.wrote(self.owner.uid, place, &child);
-        self.journal.wrote(place, child);
+    fn record(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
+        objects::set_type_meta(&mut child, &self.types[place.0].resource);
+        self.cache.record_write(self.owner.uid, place, &child);
+        self.changes.record_write(place, child);
         self.count(place, verb);
     }
 
@@ -331,17 +331,17 @@ impl ChildWriter<'_> {
     }
 }
 
-fn is_of_a_namespace_that_goes(status: &Status) -> bool {
+fn is_namespace_terminating(status: &Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
 fn is_from_creation(entry: &ManagedFieldsEntry) -> bool {
-    is_ours(entry) && entry.operation.as_deref() == Some("Update")
+    is_our_entry(entry) && entry.operation.as_deref() == Some("Update")
 }
 
 fn is_applied(entry: &ManagedFieldsEntry) -> bool {
-    is_ours(entry) && entry.operation.as_deref() == Some("Apply")
+    is_our_entry(entry) && entry.operation.as_deref() == Some("Apply")
 }
 
 /// What makes the entry of `managedFields` at this place one of an apply, if it still is the one that is meant.

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 
 /// What is counted of objects.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct ThresholdSpec {
     name: &'static str,
     help: &'static str,
     label: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct Counted {
 }
 
 /// Set to when the deletion began, in seconds.
-pub(super) const TERMINATING: Counted = Counted {
+pub(super) const TERMINATING: ThresholdSpec = ThresholdSpec {
     name: "lockstep_terminating_objects",
     help: "Objects that are being deleted and still carry our finalizer, by how long",
     label: "longer_than",
@@ -32,7 +32,7 @@ pub(super) const TERMINATING: Counted = Counted {
 };
 
 /// Set to how many rounds have failed since the last that did not.
-pub(super) const FAILING: Counted = Counted {
+pub(super) const FAILING: ThresholdSpec = ThresholdSpec {
     name: "lockstep_failing_objects",
     help: "Objects whose rounds fail, by how many have failed in a row",
     label: "at_least",
@@ -45,13 +45,13 @@ type Known = HashMap<String, (String, i64)>;
 
 /// Counts objects by a number of each.
 #[derive(Clone, Debug)]
-pub(crate) struct ByObject {
-    counted: &'static Counted,
+pub(crate) struct ThresholdGauge {
+    counted: &'static ThresholdSpec,
     by_uid: Arc<Mutex<Known>>,
 }
 
-impl ByObject {
-    pub(super) fn register(counted: &'static Counted, registry: &mut Registry) -> Self {
+impl ThresholdGauge {
+    pub(super) fn register(counted: &'static ThresholdSpec, registry: &mut Registry) -> Self {
         let objects = Self {
             counted,
             by_uid: Arc::default(),
@@ -84,9 +84,9 @@ impl ByObject {
     }
 }
 
-impl Collector for ByObject {
+impl Collector for ThresholdGauge {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let Counted {
+        let ThresholdSpec {
             name,
             help,
             label,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn objects_are_counted_by_how_long_they_have_been_going() {
         let mut registry = Registry::default();
-        let terminating = ByObject::register(&TERMINATING, &mut registry);
+        let terminating = ThresholdGauge::register(&TERMINATING, &mut registry);
         assert!(!text(&registry).contains("terminating"), "nothing is known");
         let now = Timestamp::now().as_second();
         for (uid, ago) in [("a", 5), ("b", 700), ("c", 90_000)] {
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn objects_are_counted_by_how_often_they_fail() {
         let mut registry = Registry::default();
-        let failing = ByObject::register(&FAILING, &mut registry);
+        let failing = ThresholdGauge::register(&FAILING, &mut registry);
         for (uid, times) in [("a", 1), ("b", 3), ("c", 12)] {
             for _ in 0..times {
                 failing.add("toy", uid);

@@ -16,7 +16,7 @@ use super::registered;
 
 /// A layer of a client that counts its calls.
 #[derive(Clone)]
-pub struct CallMetrics {
+pub struct ClientMetrics {
     calls: Family<Labels, Counter>,
 }
 
@@ -27,7 +27,7 @@ struct Labels {
     host: String,
 }
 
-impl CallMetrics {
+impl ClientMetrics {
     /// Registers the metric.
     pub fn register(registry: &mut Registry) -> Self {
         let calls = registered(
@@ -40,11 +40,11 @@ impl CallMetrics {
     }
 }
 
-impl<S> Layer<S> for CallMetrics {
-    type Service = Counted<S>;
+impl<S> Layer<S> for ClientMetrics {
+    type Service = CountedService<S>;
 
-    fn layer(&self, inner: S) -> Counted<S> {
-        Counted {
+    fn layer(&self, inner: S) -> CountedService<S> {
+        CountedService {
             inner,
             metrics: self.clone(),
         }
@@ -52,12 +52,12 @@ impl<S> Layer<S> for CallMetrics {
 }
 
 /// A service whose calls are counted.
-pub struct Counted<S> {
+pub struct CountedService<S> {
     inner: S,
-    metrics: CallMetrics,
+    metrics: ClientMetrics,
 }
 
-impl<S, B> Service<Request<Body>> for Counted<S>
+impl<S, B> Service<Request<Body>> for CountedService<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,

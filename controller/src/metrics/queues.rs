@@ -8,7 +8,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::registered;
-use super::running::{AllRunning, Running};
+use super::running::{InProgress, QueueInProgress};
 
 /// The metrics of every queue.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub(super) struct Queues {
     retries: Family<Labels, Counter>,
     waited: Family<Labels, Histogram>,
     worked: Family<Labels, Histogram>,
-    running: AllRunning,
+    running: InProgress,
 }
 
 /// Those of one queue.
@@ -27,9 +27,9 @@ pub(crate) struct QueueMetrics {
     pub(crate) depth: Gauge,
     pub(crate) adds: Counter,
     pub(crate) retries: Counter,
-    pub(crate) waited: Histogram,
-    pub(crate) worked: Histogram,
-    pub(crate) running: Running,
+    pub(crate) queue_duration: Histogram,
+    pub(crate) work_duration: Histogram,
+    pub(crate) in_progress: QueueInProgress,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -78,7 +78,7 @@ impl Queues {
                 "How long an object is worked on",
                 histograms(),
             ),
-            running: AllRunning::register(registry),
+            running: InProgress::register(registry),
         }
     }
 
@@ -91,9 +91,9 @@ impl Queues {
             depth: self.depth.get_or_create_owned(&labels),
             adds: self.adds.get_or_create_owned(&labels),
             retries: self.retries.get_or_create_owned(&labels),
-            waited: self.waited.get_or_create_owned(&labels),
-            worked: self.worked.get_or_create_owned(&labels),
-            running: self.running.of(name),
+            queue_duration: self.waited.get_or_create_owned(&labels),
+            work_duration: self.worked.get_or_create_owned(&labels),
+            in_progress: self.running.of(name),
         }
     }
 }

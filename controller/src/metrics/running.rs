@@ -16,27 +16,27 @@ type Since = HashMap<u64, Instant>;
 
 /// What every queue has handed out.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AllRunning {
+pub(super) struct InProgress {
     by_queue: Arc<Mutex<BTreeMap<String, Since>>>,
 }
 
 /// What one queue has handed out.
 #[derive(Clone)]
-pub(crate) struct Running {
-    all: AllRunning,
+pub(crate) struct QueueInProgress {
+    all: InProgress,
     queue: String,
 }
 
-impl AllRunning {
+impl InProgress {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let all = Self::default();
         registry.register_collector(Box::new(all.clone()));
         all
     }
 
-    pub(super) fn of(&self, queue: &str) -> Running {
+    pub(super) fn of(&self, queue: &str) -> QueueInProgress {
         self.by_queue().entry(queue.to_owned()).or_default();
-        Running {
+        QueueInProgress {
             all: self.clone(),
             queue: queue.to_owned(),
         }
@@ -47,8 +47,8 @@ impl AllRunning {
     }
 }
 
-impl Running {
-    pub(crate) fn begins(&self, number: u64, at: Instant) {
+impl QueueInProgress {
+    pub(crate) fn start(&self, number: u64, at: Instant) {
         let mut by_queue = self.all.by_queue();
         by_queue
             .entry(self.queue.clone())
@@ -56,14 +56,14 @@ impl Running {
             .insert(number, at);
     }
 
-    pub(crate) fn ends(&self, number: u64) {
+    pub(crate) fn finish(&self, number: u64) {
         if let Some(since) = self.all.by_queue().get_mut(&self.queue) {
             since.remove(&number);
         }
     }
 }
 
-impl Collector for AllRunning {
+impl Collector for InProgress {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let by_queue = self.by_queue();
         if by_queue.is_empty() {

@@ -72,7 +72,7 @@ impl Watches {
     }
 
     /// What every watch that is down says.
-    pub(crate) fn what_is_down(&self) -> Vec<String> {
+    pub(crate) fn disconnected(&self) -> Vec<String> {
         let down = self.down();
         let told = down.watches.iter().map(|((labels, _), why)| {
             format!(
@@ -96,11 +96,11 @@ pub(crate) struct WatchState {
 }
 
 impl WatchState {
-    pub(crate) fn is_up(&self) {
+    pub(crate) fn set_up(&self) {
         self.set(None);
     }
 
-    pub(crate) fn is_down(&self, why: String) {
+    pub(crate) fn set_down(&self, why: String) {
         self.watches.failures.get_or_create(&self.labels).inc();
         self.set(Some(why));
     }

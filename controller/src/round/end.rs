@@ -8,12 +8,12 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::Round;
+use super::Reconciliation;
 use crate::backoff::LONGEST_WHILE_DELETING;
-use crate::cycle::Next;
+use crate::cycle::Action;
 use crate::finalizers;
-use crate::reconcile::{Deleted, Finalized, Progress, Reconcile, ReconcileError};
-use crate::status::{Standing, Status};
+use crate::reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, Reconciler, ReconcileError};
+use crate::status::{Health, Status};
 
 const DELETION_STALLED: &str = "DeletionStalled";
 
@@ -24,33 +24,33 @@ const CLEANED_UP: &str = "lockstep.dev/cleaned-up";
 /// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
 const ORPHAN: &str = "orphan";
 
-impl<R: Reconcile> Round<'_, R> {
+impl<R: Reconciler> Reconciliation<'_, R> {
     /// Lets the object go once what it stands for is gone.
-    pub(crate) async fn end(&self) -> Result<Next, kube::Error> {
+    pub(crate) async fn finalize(&self) -> Result<Action, kube::Error> {
         let removal = self
             .cycle
             .finalizer
             .as_deref()
-            .and_then(|finalizer| finalizers::removal(&self.finalizers, finalizer));
+            .and_then(|finalizer| finalizers::remove_patch(&self.finalizers, finalizer));
         let Some(removal) = removal else {
             self.forget();
-            return Ok(Next::OnChange);
+            return Ok(Action::AwaitChange);
         };
-        let verdict = self.check(&Arc::new(Value::Null)).await;
-        let deleted = Deleted {
+        let verdict = self.validate(&Arc::new(Value::Null)).await;
+        let deleted = FinalizeRequest {
             object: &self.stored.object,
-            accepted: self.stored.accepted.as_ref(),
-            valid: verdict.is_valid(),
-            children: self.observation(),
+            last_validated: self.stored.accepted.as_ref(),
+            is_valid: verdict.is_valid(),
+            children: self.observed_children(),
         };
-        self.note_terminating();
+        self.record_terminating();
         if self.is_cleaned_up() {
             return self.release(&removal, None).await;
         }
         match self.cycle.reconciler.finalize(&deleted).await {
-            Ok(Finalized::Gone) => self.release(&removal, None).await,
-            Ok(Finalized::Kept(what)) => self.release(&removal, Some(&what)).await,
-            Ok(Finalized::Waiting(progress)) => self.waiting(&removal, progress).await,
+            Ok(FinalizeOutcome::Done) => self.release(&removal, None).await,
+            Ok(FinalizeOutcome::Retained(what)) => self.release(&removal, Some(&what)).await,
+            Ok(FinalizeOutcome::Waiting(progress)) => self.waiting(&removal, progress).await,
             Err(error) => self.failing(&removal, error).await,
         }
     }
@@ -59,30 +59,30 @@ impl<R: Reconcile> Round<'_, R> {
     async fn waiting(
         &self,
         removal: &Patch<()>,
-        mut progress: Progress,
-    ) -> Result<Next, kube::Error> {
+        mut progress: ReconcileOutput,
+    ) -> Result<Action, kube::Error> {
         // Whatever wakes it, it is told when it takes long, and let go when it takes too long.
         progress.requeue_after = progress.requeue_after.min(LONGEST_WHILE_DELETING);
-        if self.gives_up() {
+        if self.must_force_finalize() {
             let readiness = progress.readiness.take();
             let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
-            return self.let_go(removal, &readiness.message).await;
+            return self.force_finalize(removal, &readiness.message).await;
         }
         let writer = self.writer();
         match writer.clean_up(&progress.children, &self.children).await {
             Ok(true) => {}
             // Gone already, or let go by another round: the watch has yet to tell.
-            Ok(false) => return Ok(Next::OnChange),
-            Err(failure) => return self.failing(removal, failure.told()?).await,
+            Ok(false) => return Ok(Action::AwaitChange),
+            Err(failure) => return self.failing(removal, failure.into_reconcile_error()?).await,
         }
         let readiness = progress.readiness.take();
         let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
         match self.stalled(&readiness.message).await {
             Some(status) => {
                 progress.readiness = Some(readiness);
-                self.progressed(status, progress).await
+                self.reconciled(status, progress).await
             }
-            None => self.let_go(removal, &readiness.message).await,
+            None => self.force_finalize(removal, &readiness.message).await,
         }
     }
 
@@ -90,16 +90,16 @@ impl<R: Reconcile> Round<'_, R> {
         &self,
         removal: &Patch<()>,
         error: ReconcileError,
-    ) -> Result<Next, kube::Error> {
+    ) -> Result<Action, kube::Error> {
         let why = error.to_string();
         match self.stalled(&why).await {
             Some(status) => self.failed(status, error).await,
-            None => self.let_go(removal, &why).await,
+            None => self.force_finalize(removal, &why).await,
         }
     }
 
     /// How long the object has been being deleted.
-    fn waits(&self) -> Duration {
+    fn deletion_age(&self) -> Duration {
         let since = self.deleting_since.unwrap_or_else(Timestamp::now);
         Timestamp::now()
             .duration_since(since)
@@ -107,7 +107,7 @@ impl<R: Reconcile> Round<'_, R> {
             .unwrap_or_default()
     }
 
-    fn note_terminating(&self) {
+    fn record_terminating(&self) {
         if let Some(since) = self.deleting_since {
             let terminating = &self.cycle.metrics.terminating;
             terminating.set(&self.cycle.name, &self.uid, since.as_second());
@@ -115,9 +115,9 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     /// Whether the object has been kept for longer than is wanted.
-    fn gives_up(&self) -> bool {
-        let limit = self.cycle.stalls.let_go_after;
-        limit.is_some_and(|limit| self.waits() >= limit)
+    fn must_force_finalize(&self) -> bool {
+        let limit = self.cycle.deletion_timeouts.force_after;
+        limit.is_some_and(|limit| self.deletion_age() >= limit)
     }
 
     /// Whether all is done that had to be done before it goes, but for letting it go.
@@ -128,40 +128,40 @@ impl<R: Reconcile> Round<'_, R> {
 
     /// Remembers that it is: once its Job is deleted, the next round would find it missing and have all of it
     /// done again.
-    async fn note_cleaned_up(&self) -> Result<(), kube::Error> {
-        if self.is_cleaned_up() || !self.writer().cleans_up() {
+    async fn record_cleanup(&self) -> Result<(), kube::Error> {
+        if self.is_cleaned_up() || !self.writer().has_cleanup_jobs() {
             return Ok(());
         }
         let metadata = json!({"uid": self.uid, "annotations": {CLEANED_UP: self.uid}});
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
-        self.cycle.written.note(patched);
+        self.cycle.pending_writes.record(patched);
         Ok(())
     }
 
     /// The status of an object that is kept because of this, which is told if it has been so for long. None
     /// when it is kept no longer.
     async fn stalled(&self, why: &str) -> Option<Status> {
-        if self.gives_up() {
+        if self.must_force_finalize() {
             return None;
         }
         let mut status = self.status();
-        if self.waits() >= self.cycle.stalls.told_after {
+        if self.deletion_age() >= self.cycle.deletion_timeouts.stalled_after {
             let since = self.deleting_since.unwrap_or_default();
             let message = format!("its deletion began at {since} and has not ended: {why}");
-            status.condition(DELETION_STALLED, true, "FinalizerStalled", &message);
+            status.set_condition(DELETION_STALLED, true, "FinalizerStalled", &message);
             self.cycle
-                .announcer
-                .warn(&self.reference, DELETION_STALLED, &message)
+                .recorder
+                .warning(&self.reference, DELETION_STALLED, &message)
                 .await;
         }
         Some(status)
     }
 
     /// Gives up: the object goes, and what it stood for is left behind.
-    async fn let_go(&self, removal: &Patch<()>, why: &str) -> Result<Next, kube::Error> {
-        let own = Status::of(&self.stored.object, self.cycle.has_status).own_fields();
+    async fn force_finalize(&self, removal: &Patch<()>, why: &str) -> Result<Action, kube::Error> {
+        let own = Status::from_object(&self.stored.object, self.cycle.has_status).own_fields();
         let left = Value::Object(own);
         tracing::error!(
             %left,
@@ -170,12 +170,12 @@ impl<R: Reconcile> Round<'_, R> {
         );
         let note = format!("let go though its cleanup has not ended; left behind: {left}; {why}");
         self.cycle
-            .announcer
-            .warn(&self.reference, "Orphaned", &note)
+            .recorder
+            .warning(&self.reference, "Orphaned", &note)
             .await;
         let writer = self.writer();
-        let released = writer.release(self.keeps_all()).await;
-        for error in [released.err(), writer.dismiss().await.err()]
+        let released = writer.release(self.orphans_dependents()).await;
+        for error in [released.err(), writer.remove_finalizers().await.err()]
             .iter()
             .flatten()
         {
@@ -185,19 +185,19 @@ impl<R: Reconcile> Round<'_, R> {
     }
 
     /// Whether the children are to stay, as `--cascade=orphan` asks for.
-    fn keeps_all(&self) -> bool {
+    fn orphans_dependents(&self) -> bool {
         self.finalizers.iter().any(|name| name == ORPHAN)
     }
 
     /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
-    async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Next, kube::Error> {
-        self.note_cleaned_up().await?;
-        match self.writer().release(self.keeps_all()).await {
+    async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Action, kube::Error> {
+        self.record_cleanup().await?;
+        match self.writer().release(self.orphans_dependents()).await {
             Ok(true) => {
                 if let Some(what) = kept {
                     tracing::warn!(what, "the object goes and what it stood for stays");
-                    let announcer = &self.cycle.announcer;
-                    announcer.tell(&self.reference, "Kept", what).await;
+                    let announcer = &self.cycle.recorder;
+                    announcer.normal(&self.reference, "Kept", what).await;
                 }
                 return self.remove_finalizer(removal).await;
             }
@@ -212,23 +212,23 @@ impl<R: Reconcile> Round<'_, R> {
         }
         let why = "its children that are in no namespace have not yet gone";
         let Some(mut status) = self.stalled(why).await else {
-            return self.let_go(removal, why).await;
+            return self.force_finalize(removal, why).await;
         };
-        status.stands(Standing::Reconciling, "ChildrenLeaving", why);
-        self.write(&mut status).await?;
+        status.set_health(Health::Reconciling, "ChildrenLeaving", why);
+        self.write_status(&mut status).await?;
         // Their watches tell when they are gone.
-        Ok(Next::After(LONGEST_WHILE_DELETING))
+        Ok(Action::RequeueAfter(LONGEST_WHILE_DELETING))
     }
 
-    async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Next, kube::Error> {
+    async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Action, kube::Error> {
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, removal).await?;
         tracing::info!("the finalizer is removed");
         self.forget();
         if !patched.finalizers().is_empty() {
             // It stays for the sake of others, and is no business of ours any more.
-            self.cycle.written.note(patched);
+            self.cycle.pending_writes.record(patched);
         }
-        Ok(Next::OnChange)
+        Ok(Action::AwaitChange)
     }
 }

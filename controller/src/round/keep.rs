@@ -5,48 +5,48 @@ use std::time::Duration;
 
 use json_patch::PatchOperation;
 use serde_json::Value;
-use shared_validation::{Accepted, Candidate, Verdict, decode};
+use shared_validation::{LastValidated, ValidationRequest, ValidationResult, decode};
 
-use super::{READY, Round, VALID};
+use super::{READY, Reconciliation, VALID};
 use crate::announce;
-use crate::cycle::Next;
+use crate::cycle::Action;
 use crate::finalizers;
-use crate::reconcile::{Progress, Reconcile, ReconcileError};
+use crate::reconcile::{ReconcileOutput, Reconciler, ReconcileError};
 use crate::request::SyncRequest;
 use crate::status::Status;
 
-impl<R: Reconcile> Round<'_, R> {
+impl<R: Reconciler> Reconciliation<'_, R> {
     /// Brings the world to what the object says.
-    pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
+    pub(crate) async fn reconcile(&self) -> Result<Action, kube::Error> {
         let mut status = self.status();
-        let others = match self.others() {
+        let others = match self.related_for_validation() {
             Ok(others) => Arc::new(others),
             Err(error) => return self.failed(status, error).await,
         };
-        let candidate = self.stored.candidate(&others);
-        match self.settled(&status, &candidate) {
-            Some(Settled::Valid) => return Ok(Next::After(announce::RENEW_AFTER)),
-            Some(Settled::Invalid(message)) => {
+        let candidate = self.stored.request(&others);
+        match self.up_to_date(&status, &candidate) {
+            Some(UpToDate::Valid) => return Ok(Action::RequeueAfter(announce::RENEW_AFTER)),
+            Some(UpToDate::Invalid(message)) => {
                 return self
-                    .invalid(status, &message, &[], Next::After(announce::RENEW_AFTER))
+                    .invalid(status, &message, &[], Action::RequeueAfter(announce::RENEW_AFTER))
                     .await;
             }
             None => {}
         }
-        let verdict = self.check(&others).await;
+        let verdict = self.validate(&others).await;
         // It took its time. What is told of a verdict among others must not be told beside what they are by now.
-        if !matches!(self.others(), Ok(now) if now == *others) {
-            return Ok(Next::After(Duration::ZERO));
+        if !matches!(self.related_for_validation(), Ok(now) if now == *others) {
+            return Ok(Action::RequeueAfter(Duration::ZERO));
         }
-        self.cycle.metrics.judged(&self.cycle.name);
-        let kind = self.cycle.ruleset.kind();
-        self.cycle.metrics.standing.set(kind, &self.uid, &verdict);
+        self.cycle.metrics.validated(&self.cycle.name);
+        let kind = self.cycle.validator.kind();
+        self.cycle.metrics.violating_objects.set(kind, &self.uid, &verdict);
         let reconciler = &self.cycle.reconciler;
-        status.fields(reconciler.judged(&candidate, &verdict));
+        status.set_fields(reconciler.on_validated(&candidate, &verdict));
         if !verdict.is_valid() {
             // What could not be judged may be another time, without a change.
-            let next = if verdict.is_conclusive() {
-                Next::After(announce::RENEW_AFTER)
+            let next = if verdict.is_complete() {
+                Action::RequeueAfter(announce::RENEW_AFTER)
             } else {
                 self.backoff()
             };
@@ -59,7 +59,7 @@ impl<R: Reconcile> Round<'_, R> {
             Err(error) => {
                 let message = format!("cannot be read: {error}");
                 return self
-                    .invalid(status, &message, &[], Next::After(announce::RENEW_AFTER))
+                    .invalid(status, &message, &[], Action::RequeueAfter(announce::RENEW_AFTER))
                     .await;
             }
         };
@@ -67,12 +67,12 @@ impl<R: Reconcile> Round<'_, R> {
             match self.patch(operations).await {
                 // The watch brings the next round with the object as it then is.
                 Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
-                    return Ok(Next::OnChange);
+                    return Ok(Action::AwaitChange);
                 }
                 // The cluster's CRD, of another release, drops what was added: no event will come, and
                 // the defaults hold in memory.
                 Ok(_) => {}
-                Err(kube::Error::Api(refusal)) if is_refusal(refusal.code) => {
+                Err(kube::Error::Api(refusal)) if is_rejection(refusal.code) => {
                     let error = ReconcileError::Transient {
                         reason: "CannotInitialize",
                         message: format!(
@@ -85,86 +85,86 @@ impl<R: Reconcile> Round<'_, R> {
                 Err(error) => return Err(error),
             }
         }
-        status.condition(
+        status.set_condition(
             VALID,
             true,
             "Valid",
             "the object keeps every rule of its kind",
         );
-        let accepted = Accepted::of(&verdict.object, self.cycle.ruleset.transition_fields());
-        status.accept(&accepted.in_spite_of(&verdict.inherited));
+        let accepted = LastValidated::from_object(&verdict.object, self.cycle.validator.transition_fields());
+        status.set_last_validated(&accepted.with_ratcheted(&verdict.ratcheted));
         let request = SyncRequest {
             parent: &object,
             raw: &verdict.object,
-            children: self.observation(),
+            children: self.observed_children(),
             related: self.related(),
         };
-        match self.cycle.reconciler.identity(&request).await {
-            Ok(identity) => status.fields(identity),
+        match self.cycle.reconciler.status_identity(&request).await {
+            Ok(identity) => status.set_fields(identity),
             Err(error) => return self.failed(status, error).await,
         }
         // What is about to be done outside must be known even if this process does not live to tell.
-        if status.memory_differs() {
-            self.write(&mut status).await?;
+        if status.last_validated_changed() {
+            self.write_status(&mut status).await?;
         }
         match self.cycle.reconciler.reconcile(&request).await {
-            Ok(progress) => self.settle(status, progress).await,
+            Ok(progress) => self.apply_output(status, progress).await,
             Err(error) => self.failed(status, error).await,
         }
     }
 
     /// What its operator tells the rules of other objects.
-    fn others(&self) -> Result<Value, ReconcileError> {
+    fn related_for_validation(&self) -> Result<Value, ReconcileError> {
         let reconciler = &self.cycle.reconciler;
-        reconciler.others(&self.stored.object, self.related())
+        reconciler.related_for_validation(&self.stored.object, self.related())
     }
 
     /// What was found when the object was judged, where its status tells of it as it is.
-    fn settled(&self, status: &Status, candidate: &Candidate<'_>) -> Option<Settled> {
-        if !status.is_as_stored() || !self.cycle.reconciler.is_settled(candidate) {
+    fn up_to_date(&self, status: &Status, candidate: &ValidationRequest<'_>) -> Option<UpToDate> {
+        if !status.is_unchanged() || !self.cycle.reconciler.is_up_to_date(candidate) {
             return None;
         }
-        let (is_valid, message) = status.is_told(VALID)?;
+        let (is_valid, message) = status.condition_of_this_generation(VALID)?;
         // What was judged may not have been brought about yet.
-        if is_valid && !status.is_told(READY)?.0 {
+        if is_valid && !status.condition_of_this_generation(READY)?.0 {
             return None;
         }
         // Each of the rules that are no schema's ends its message with its name.
-        let rules = (!is_valid).then(|| self.cycle.ruleset.catalogue());
+        let rules = (!is_valid).then(|| self.cycle.validator.rules());
         let names = rules.into_iter().flatten().map(|rule| rule.id);
         let broken = names.filter(|id| message.contains(&format!("[{id}]")));
-        let kind = self.cycle.ruleset.kind();
-        let standing = &self.cycle.metrics.standing;
+        let kind = self.cycle.validator.kind();
+        let standing = &self.cycle.metrics.violating_objects;
         standing.set_rules(kind, &self.uid, broken);
         Some(if is_valid {
-            Settled::Valid
+            UpToDate::Valid
         } else {
-            Settled::Invalid(message.to_owned())
+            UpToDate::Invalid(message.to_owned())
         })
     }
 
     /// Makes the children as they are to be, and reports how far all of it got.
-    async fn settle(&self, mut status: Status, progress: Progress) -> Result<Next, kube::Error> {
+    async fn apply_output(&self, mut status: Status, progress: ReconcileOutput) -> Result<Action, kube::Error> {
         let writer = self.writer();
-        match writer.settle(&progress.children, &self.children).await {
-            Ok(()) => self.progressed(status, progress).await,
+        match writer.apply_all(&progress.children, &self.children).await {
+            Ok(()) => self.reconciled(status, progress).await,
             Err(failure) => {
-                let error = failure.told()?;
-                status.fields(progress.status);
+                let error = failure.into_reconcile_error()?;
+                status.set_fields(progress.status);
                 self.failed(status, error).await
             }
         }
     }
 
     /// One patch with the defaults to persist and our finalizer, if any of it is missing.
-    fn initialization(&self, verdict: &Verdict) -> Option<Vec<PatchOperation>> {
-        let mut operations = verdict.additions.0.clone();
+    fn initialization(&self, verdict: &ValidationResult) -> Option<Vec<PatchOperation>> {
+        let mut operations = verdict.defaults.0.clone();
         let finalizer = self.cycle.finalizer.iter();
-        operations.extend(finalizer.filter_map(|it| finalizers::addition(&self.finalizers, it)));
+        operations.extend(finalizer.filter_map(|it| finalizers::add_patch(&self.finalizers, it)));
         if operations.is_empty() {
             return None;
         }
-        operations.insert(0, finalizers::only_in(self.resource_version().as_deref()));
+        operations.insert(0, finalizers::resource_version_precondition(self.resource_version().as_deref()));
         Some(operations)
     }
 
@@ -175,13 +175,13 @@ impl<R: Reconcile> Round<'_, R> {
 }
 
 /// A verdict that stands in the status.
-enum Settled {
+enum UpToDate {
     Valid,
     /// With what is wrong.
     Invalid(String),
 }
 
 /// Whether the API server will say the same again, however often it is asked.
-fn is_refusal(code: u16) -> bool {
+fn is_rejection(code: u16) -> bool {
     (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
 }

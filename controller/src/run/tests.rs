@@ -10,19 +10,19 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{Kind, Ruleset};
+use shared_validation::{ValidatedResource, Ruleset};
 
 use super::*;
-use crate::cycle::Next;
+use crate::cycle::Action;
 use crate::kept::Store;
 use crate::queue::Priority;
-use crate::reconcile::{Deleted, Finalized, Progress, ReconcileError};
+use crate::reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, ReconcileError};
 use crate::request::SyncRequest;
 
 #[derive(Deserialize)]
 struct Trap {}
 
-impl Kind for Trap {
+impl ValidatedResource for Trap {
     const GROUP: &'static str = "example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Trap";
@@ -44,42 +44,42 @@ impl Kind for Trap {
 struct Panics;
 
 #[async_trait]
-impl Reconcile for Panics {
+impl Reconciler for Panics {
     type Kind = Trap;
 
-    async fn identity(
+    async fn status_identity(
         &self,
         _: &SyncRequest<'_, Trap>,
     ) -> Result<serde_json::Map<String, Value>, ReconcileError> {
         panic!("on purpose")
     }
 
-    async fn reconcile(&self, _: &SyncRequest<'_, Trap>) -> Result<Progress, ReconcileError> {
+    async fn reconcile(&self, _: &SyncRequest<'_, Trap>) -> Result<ReconcileOutput, ReconcileError> {
         panic!("on purpose")
     }
 
-    async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+    async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         panic!("on purpose")
     }
 }
 
-fn cycle(metrics: &Metrics) -> Cycle<Panics> {
-    cycle_of(Panics, metrics, CurrentPolicy::default())
+fn cycle(metrics: &Metrics) -> Context<Panics> {
+    cycle_of(Panics, metrics, PolicyHandle::default())
 }
 
-fn cycle_of<R: Reconcile>(reconciler: R, metrics: &Metrics, policy: CurrentPolicy) -> Cycle<R> {
+fn cycle_of<R: Reconciler>(reconciler: R, metrics: &Metrics, policy: PolicyHandle) -> Context<R> {
     let server = tower::service_fn(|_: http::Request<Body>| async {
         Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
     });
     let ruleset = Ruleset::<R::Kind>::compile().expect("it compiles");
-    let looped = Loop::new(
+    let looped = Controller::new(
         Client::new(server, "default"),
         Arc::new(ruleset),
         reconciler,
         metrics.clone(),
         policy,
     );
-    looped.cycle
+    looped.context
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn who_has_much_to_do_lets_others_have_their_turn() {
     let metrics = Metrics::register(&mut Registry::default());
     let queue = Queue::new(metrics.queue("trap"), Duration::ZERO);
     let worker = Worker {
-        cycle: &cycle(&metrics),
+        context: &cycle(&metrics),
         store: Store::default(),
         related: &[],
         queue: &queue,
@@ -95,11 +95,11 @@ async fn who_has_much_to_do_lets_others_have_their_turn() {
     // Gone already, so that nobody is waited for.
     for at in 0..10_000 {
         let key = (String::new(), format!("o{at}"));
-        queue.add(key, Priority::Start, Duration::ZERO);
+        queue.add(key, Priority::Initial, Duration::ZERO);
     }
     let others = async {
         let mut turns = 0;
-        while !queue.waiting().ready.is_empty() {
+        while !queue.snapshot().ready.is_empty() {
             turns += 1;
             tokio::task::yield_now().await;
         }
@@ -107,7 +107,7 @@ async fn who_has_much_to_do_lets_others_have_their_turn() {
         turns
     };
     let (_all, complete) = watch::channel(0);
-    let ((), turns) = tokio::join!(worker.work(complete), others);
+    let ((), turns) = tokio::join!(worker.run(complete), others);
     assert!(turns > 10, "{turns}");
 }
 
@@ -117,7 +117,7 @@ async fn a_round_that_panics_is_counted_and_tried_again() {
     let metrics = Metrics::register(&mut registry);
     let cycle = cycle(&metrics);
     let worker = Worker {
-        cycle: &cycle,
+        context: &cycle,
         store: Store::default(),
         related: &[],
         queue: &Queue::new(metrics.queue("trap"), Duration::ZERO),
@@ -127,8 +127,8 @@ async fn a_round_that_panics_is_counted_and_tried_again() {
     let first = worker.reconcile(&object).await;
     let second = worker.reconcile(&object).await;
     let after = |next| match next {
-        Next::After(time) | Next::Failed(time) => time,
-        Next::OnChange => Duration::ZERO,
+        Action::RequeueAfter(time) | Action::Backoff(time) => time,
+        Action::AwaitChange => Duration::ZERO,
     };
     assert!(after(first) > Duration::ZERO);
     assert!(after(second) > after(first), "{first:?}, {second:?}");

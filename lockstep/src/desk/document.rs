@@ -10,9 +10,9 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Location, Spanned};
 
-use crate::desk::fields::Fields;
-use crate::desk::judge::{Place, Problem};
-use crate::desk::parts::{self, Part};
+use crate::desk::fields::PathIndex;
+use crate::desk::judge::{SourceLocation, ParseError};
+use crate::desk::parts::{self, DocumentPart};
 use crate::desk::places::{locate, locate_entry, of_location, value_at, written};
 use crate::desk::scalar;
 use crate::desk::within;
@@ -28,36 +28,36 @@ const DEEP_BYTES: usize = 6 << 20;
 #[derive(Clone)]
 pub(crate) struct Document {
     root: Rc<Spanned<Node>>,
-    part: Part,
+    part: DocumentPart,
 }
 
 /// Reads every document of a text. One that cannot be read does not hide the others.
-pub(crate) fn read(text: &str) -> Vec<Result<Document, Problem>> {
-    stacker::maybe_grow(DEEP_BYTES, 4 * DEEP_BYTES, || read_here(text))
+pub(crate) fn read(text: &str) -> Vec<Result<Document, ParseError>> {
+    stacker::maybe_grow(DEEP_BYTES, 4 * DEEP_BYTES, || parse_here(text))
 }
 
 /// Reads a text of which every document is needed.
 pub(crate) fn read_all(text: &str) -> Result<Vec<Document>, String> {
-    let told = |problem: Problem| match problem.place {
-        Some(Place { line, column, .. }) => format!("{line}:{column}: {}", problem.message),
+    let told = |problem: ParseError| match problem.location {
+        Some(SourceLocation { line, column, .. }) => format!("{line}:{column}: {}", problem.message),
         None => problem.message,
     };
     let documents: Result<Vec<_>, _> = read(text).into_iter().collect();
     documents.map_err(told)
 }
 
-fn read_here(text: &str) -> Vec<Result<Document, Problem>> {
+fn parse_here(text: &str) -> Vec<Result<Document, ParseError>> {
     let parts = parts::of(text);
     if parts.len() > MAX_DOCUMENTS {
-        return vec![Err(Problem {
-            place: None,
+        return vec![Err(ParseError {
+            location: None,
             message: format!("cannot be read: more than {MAX_DOCUMENTS} documents; split the file"),
         })];
     }
     let mut values_left = MAX_VALUES;
     let mut documents = Vec::new();
     for part in parts {
-        match read_part(part, text, values_left) {
+        match parse_part(part, text, values_left) {
             Ok(read) => {
                 let values = read.iter().map(|document| document.root.value.count());
                 values_left = values_left.saturating_sub(values.sum());
@@ -70,16 +70,16 @@ fn read_here(text: &str) -> Vec<Result<Document, Problem>> {
 }
 
 /// Reads one document; none where there is nothing but comments, and more where one ends with dots.
-fn read_part(part: Part, text: &str, most_values: usize) -> Result<Vec<Document>, Problem> {
+fn parse_part(part: DocumentPart, text: &str, most_values: usize) -> Result<Vec<Document>, ParseError> {
     let own = &text[part.start..part.end];
-    let shifted = |mut problem: Problem| {
-        problem.place = problem.place.map(|place| part.shift(&place));
+    let shifted = |mut problem: ParseError| {
+        problem.location = problem.location.map(|place| part.shift(&place));
         problem
     };
     // One who never writes a separator may still indent with tabs, which YAML does not allow.
     let roots: Vec<Spanned<Node>> =
         serde_saphyr::from_multiple_with_options(own, limits(most_values))
-            .map_err(|error| shifted(problem(own, &error)))?;
+            .map_err(|error| shifted(parse_error(own, &error)))?;
     let document = |mut root: Spanned<Node>| {
         resolve(&mut root, own).map_err(shifted)?;
         Ok(Document {
@@ -106,7 +106,7 @@ fn limits(most_values: usize) -> serde_saphyr::Options {
 }
 
 /// Takes every scalar for what `kubectl` takes it for.
-fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), Problem> {
+fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), ParseError> {
     match &mut node.value {
         Node::Scalar(value) => {
             if let Some(written) = written(node.defined, text) {
@@ -132,14 +132,14 @@ fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), Problem> {
 }
 
 /// Refuses names that are the same only now: `1` and `"1"`, `yes` and `true`.
-fn distinct(entries: &[(Spanned<String>, Spanned<Node>)], text: &str) -> Result<(), Problem> {
+fn distinct(entries: &[(Spanned<String>, Spanned<Node>)], text: &str) -> Result<(), ParseError> {
     let mut seen = HashSet::new();
     let repeated = entries.iter().find(|(name, _)| {
         scalar::may_be_written_otherwise(&name.value) && !seen.insert(&name.value)
     });
     repeated.map_or(Ok(()), |(name, _)| {
-        Err(Problem {
-            place: Some(of_location(text, name.referenced)),
+        Err(ParseError {
+            location: Some(of_location(text, name.referenced)),
             message: format!("cannot be read: duplicate mapping key: {}", name.value),
         })
     })
@@ -165,7 +165,7 @@ fn limit(error: &serde_saphyr::Error) -> Option<String> {
         .then(|| "JSON has no such number; write a finite one".to_owned())
 }
 
-fn problem(text: &str, error: &serde_saphyr::Error) -> Problem {
+fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
     let place = error.location().map(|location| of_location(text, location));
     let message = error.without_snippet().to_string();
     // Where it is stands before the message; what a program could set is not for one who writes YAML.
@@ -187,8 +187,8 @@ fn problem(text: &str, error: &serde_saphyr::Error) -> Problem {
         }
         _ => "",
     };
-    Problem {
-        place,
+    ParseError {
+        location: place,
         message: format!("cannot be read: {message}{hint}"),
     }
 }
@@ -196,7 +196,7 @@ fn problem(text: &str, error: &serde_saphyr::Error) -> Problem {
 pub(crate) enum Node {
     Scalar(Value),
     List(Vec<Rc<Spanned<Node>>>),
-    Map(Fields),
+    Map(PathIndex),
 }
 
 impl Node {
@@ -242,13 +242,13 @@ impl Document {
 
     /// Where a printed field path leads in the text that the document was read from; for a field that
     /// is not there, its nearest ancestor.
-    pub(crate) fn locate(&self, path: &str, text: &str) -> Place {
+    pub(crate) fn locate(&self, path: &str, text: &str) -> SourceLocation {
         self.place(locate(&self.root, self.root.referenced, path), text)
     }
 
     /// The same for some bytes of the text that stands there; for the whole of it, where the document writes it
     /// otherwise than it is.
-    pub(crate) fn locate_within(&self, path: &str, bytes: &Range<usize>, text: &str) -> Place {
+    pub(crate) fn locate_span(&self, path: &str, bytes: &Range<usize>, text: &str) -> SourceLocation {
         let place = self.locate(path, text);
         let value = value_at(&self.root, path);
         let part = value.and_then(|value| within::part(text, &place, value.as_str()?, bytes));
@@ -256,12 +256,12 @@ impl Document {
     }
 
     /// The same for a field whose name is what is wrong.
-    pub(crate) fn locate_name(&self, path: &str, text: &str) -> Place {
+    pub(crate) fn locate_name(&self, path: &str, text: &str) -> SourceLocation {
         let found = locate_entry(&self.root, path);
         self.place(found.unwrap_or(self.root.referenced), text)
     }
 
-    fn place(&self, location: Location, text: &str) -> Place {
+    fn place(&self, location: Location, text: &str) -> SourceLocation {
         let own = &text[self.part.start..self.part.end];
         self.part.shift(&of_location(own, location))
     }
@@ -344,7 +344,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
         while let Some(entry) = access.next_entry()? {
             entries.push(entry);
         }
-        Ok(Node::Map(Fields::of(entries)))
+        Ok(Node::Map(PathIndex::of(entries)))
     }
 }
 
@@ -400,7 +400,7 @@ spec:
             .iter()
             .map(|document| match document {
                 Ok(document) => document.to_value().to_string(),
-                Err(Problem { place, message }) => {
+                Err(ParseError { location: place, message }) => {
                     let line = place.as_ref().map_or(0, |place| place.line);
                     format!("{line}: {message}")
                 }

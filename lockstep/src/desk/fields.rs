@@ -13,12 +13,12 @@ const MANY: usize = 16;
 type Entry = (Spanned<String>, Spanned<Node>);
 
 /// A mapping, in the order of the text.
-pub(crate) struct Fields {
+pub(crate) struct PathIndex {
     pub(crate) entries: Vec<Entry>,
     by_name: OnceCell<HashMap<String, usize>>,
 }
 
-impl Fields {
+impl PathIndex {
     pub(crate) fn of(entries: Vec<Entry>) -> Self {
         Self {
             entries,

@@ -4,9 +4,9 @@ use std::io::{BufRead, Write};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{Accepted, Candidate, Judge, Policy, ReadJson, Verdict, Violation};
+use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, ParsedJson, ValidationResult, Violation};
 
-use crate::desk::kinds::Kinds;
+use crate::desk::kinds::CrdLookup;
 
 /// One line: what is being done, and the objects as raw JSON text.
 #[derive(Deserialize)]
@@ -14,7 +14,7 @@ struct Line {
     #[serde(default)]
     id: Value,
     #[serde(default)]
-    op: Operation,
+    operation: Operation,
     object: String,
     #[serde(default)]
     old: Option<String>,
@@ -31,14 +31,14 @@ enum Operation {
 /// How many lines were judged, and how many of them could not be, or were refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
-    pub(crate) judged: usize,
+    pub(crate) checked: usize,
     pub(crate) invalid: usize,
     pub(crate) unreadable: usize,
 }
 
 /// Judges every line and writes its verdict, in the order of the lines.
 pub(crate) fn run(
-    kinds: &Kinds,
+    kinds: &CrdLookup,
     policy: &Policy,
     input: impl BufRead,
     out: &mut impl Write,
@@ -50,7 +50,7 @@ pub(crate) fn run(
             continue;
         }
         let answer = match serde_json::from_slice::<Line>(&line) {
-            Ok(line) => answer(kinds, policy, &line, &mut count),
+            Ok(line) => respond(kinds, policy, &line, &mut count),
             Err(error) => {
                 count.unreadable += 1;
                 // What is wrong may be anything but the id.
@@ -64,10 +64,10 @@ pub(crate) fn run(
     Ok(count)
 }
 
-fn answer(kinds: &Kinds, policy: &Policy, line: &Line, count: &mut Count) -> Value {
-    match judge(kinds, policy, line) {
+fn respond(kinds: &CrdLookup, policy: &Policy, line: &Line, count: &mut Count) -> Value {
+    match validate(kinds, policy, line) {
         Ok(verdict) => {
-            count.judged += 1;
+            count.checked += 1;
             count.invalid += usize::from(!verdict.is_valid());
             json!({
                 "id": line.id,
@@ -83,12 +83,12 @@ fn answer(kinds: &Kinds, policy: &Policy, line: &Line, count: &mut Count) -> Val
     }
 }
 
-fn judge(kinds: &Kinds, policy: &Policy, line: &Line) -> Result<Verdict, String> {
+fn validate(kinds: &CrdLookup, policy: &Policy, line: &Line) -> Result<ValidationResult, String> {
     let object =
-        ReadJson::new(&line.object).map_err(|error| format!("`object` is not JSON: {error}"))?;
-    let old = match (&line.old, line.op) {
+        ParsedJson::parse(&line.object).map_err(|error| format!("`object` is not JSON: {error}"))?;
+    let old = match (&line.old, line.operation) {
         (Some(old), Operation::Update) => Some(
-            ReadJson::new(old)
+            ParsedJson::parse(old)
                 .map_err(|error| format!("`old` is not JSON: {error}"))?
                 .value,
         ),
@@ -97,11 +97,11 @@ fn judge(kinds: &Kinds, policy: &Policy, line: &Line) -> Result<Verdict, String>
         }
         (_, Operation::Create) => None,
     };
-    let ruleset: &dyn Judge = kinds.of(&object.value)?;
-    let accepted = old.as_ref().and_then(Accepted::read);
-    let candidate = Candidate::replacing(&object.value, old.as_ref(), accepted.as_ref());
-    let candidate = candidate.strict().under(policy);
-    Ok(ruleset.check(&candidate.repeating(&object.duplicates)))
+    let ruleset: &dyn Validator = kinds.get(&object.value)?;
+    let accepted = old.as_ref().and_then(LastValidated::from_status_of);
+    let candidate = ValidationRequest::for_update(&object.value, old.as_ref(), accepted.as_ref());
+    let candidate = candidate.deny_unknown_fields().with_policy(policy);
+    Ok(ruleset.validate(&candidate.with_duplicate_keys(&object.duplicate_keys)))
 }
 
 fn finding(violation: &Violation) -> Value {

@@ -3,67 +3,67 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use shared_validation::{Candidate, FieldError, Layer, Policy, Verdict, Violation};
+use shared_validation::{ValidationRequest, FieldError, Layer, Policy, ValidationResult, Violation};
 
 use crate::desk::apply;
 use crate::desk::document::{self, Document};
-use crate::desk::kinds::Kinds;
+use crate::desk::kinds::CrdLookup;
 use crate::desk::sources::Source;
 use crate::desk::stored;
 
 /// What every document is judged with.
-pub(crate) struct Desk {
-    pub(crate) kinds: Kinds,
+pub(crate) struct Checker {
+    pub(crate) kinds: CrdLookup,
     pub(crate) policy: Policy,
-    pub(crate) old: Old,
+    pub(crate) old: OldObject,
     /// Whether an object of an unknown kind is an error.
-    pub(crate) refuses_unknown_kinds: bool,
+    pub(crate) fails_on_unknown_kind: bool,
     /// Whether to show what the cluster would store of what stands.
-    pub(crate) shows_stored: bool,
+    pub(crate) shows_defaulted: bool,
 }
 
 /// What objects were before.
-pub(crate) enum Old {
+pub(crate) enum OldObject {
     /// They are new.
     None,
     /// The one object was this.
-    Given(Value),
+    File(Value),
     /// What a cluster holds, by apiVersion, kind, namespace and name.
-    Cluster(Fetch),
+    Cluster(ObjectSource),
 }
 
 /// Gets the object that stands where another is to be applied.
-pub(crate) type Fetch = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
+pub(crate) type ObjectSource = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
 
 /// What was found in one source.
 pub(crate) struct FileReport {
     pub(crate) name: String,
     pub(crate) text: String,
-    pub(crate) documents: Vec<Judged>,
+    pub(crate) documents: Vec<CheckedDocument>,
     /// Why something in it cannot be read or judged.
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<ParseError>,
     /// How many objects are of kinds that are not known here.
     pub(crate) skipped: usize,
 }
 
 /// Something that cannot be judged at all.
-pub(crate) struct Problem {
-    pub(crate) place: Option<Place>,
+pub(crate) struct ParseError {
+    pub(crate) location: Option<SourceLocation>,
     pub(crate) message: String,
 }
 
 /// One object that was judged.
-pub(crate) struct Judged {
+pub(crate) struct CheckedDocument {
     pub(crate) kind: String,
     pub(crate) name: String,
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
     /// What the cluster would store, as a difference to what is written.
-    pub(crate) stored: Option<String>,
+    pub(crate) diff: Option<String>,
 }
 
-impl Judged {
+impl CheckedDocument {
     pub(crate) fn is_valid(&self) -> bool {
-        self.findings
+        self.diagnostics
             .iter()
             .all(|finding| finding.level != Level::Error)
     }
@@ -78,20 +78,20 @@ pub(crate) enum Level {
 }
 
 /// One violation, with its place in the text.
-pub(crate) struct Finding {
+pub(crate) struct Diagnostic {
     pub(crate) level: Level,
     pub(crate) rule: String,
     pub(crate) layer: Layer,
     pub(crate) error: FieldError,
-    pub(crate) place: Place,
+    pub(crate) location: SourceLocation,
 }
 
-impl Finding {
+impl Diagnostic {
     /// The message on one line, without the rule's id that ends some. What is drawn below it of a program is
     /// left out: the text itself is shown.
     pub(crate) fn message(&self) -> String {
         let mut error = self.error.clone();
-        if error.within.is_some()
+        if error.span.is_some()
             && let Some((first, _)) = error.detail.split_once('\n')
         {
             error.detail = first.to_owned();
@@ -105,15 +105,15 @@ impl Finding {
 
 /// A place in a text: line and column count from one, the span counts bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SourceLocation {
     pub(crate) line: u64,
     pub(crate) column: u64,
     pub(crate) span: Range<usize>,
 }
 
-impl Desk {
+impl Checker {
     /// Reads a source and judges every object in it.
-    pub(crate) fn judge(&self, source: &Source) -> FileReport {
+    pub(crate) fn check(&self, source: &Source) -> FileReport {
         let mut report = FileReport {
             name: source.name.clone(),
             text: String::new(),
@@ -124,8 +124,8 @@ impl Desk {
         match source.read() {
             Ok(text) => report.text = text,
             Err(message) => {
-                report.problems.push(Problem {
-                    place: None,
+                report.problems.push(ParseError {
+                    location: None,
                     message,
                 });
                 return report;
@@ -135,7 +135,7 @@ impl Desk {
         let mut is_empty = true;
         for document in read {
             match document {
-                Ok(document) => is_empty &= !self.document(&document, &mut report),
+                Ok(document) => is_empty &= !self.check_document(&document, &mut report),
                 Err(problem) => {
                     is_empty = false;
                     report.problems.push(problem);
@@ -143,8 +143,8 @@ impl Desk {
             }
         }
         if is_empty {
-            report.problems.push(Problem {
-                place: None,
+            report.problems.push(ParseError {
+                location: None,
                 message: "holds no object".to_owned(),
             });
         }
@@ -152,7 +152,7 @@ impl Desk {
     }
 
     /// Judges a document, or each item of a list of objects. Tells whether there was anything in it.
-    fn document(&self, document: &Document, report: &mut FileReport) -> bool {
+    fn check_document(&self, document: &Document, report: &mut FileReport) -> bool {
         let object = document.to_value();
         // A file may begin or end with a separator, and one of several templates may come out empty.
         if object.is_null() {
@@ -162,27 +162,27 @@ impl Desk {
             let message =
                 "an object was expected here: a mapping with apiVersion and kind".to_owned();
             let place = Some(document.locate("", &report.text));
-            report.problems.push(Problem { place, message });
+            report.problems.push(ParseError { location: place, message });
             return true;
         }
         let kind = object["kind"].as_str().unwrap_or_default();
         if kind.ends_with("List") && object["items"].is_array() {
             for item in document.items() {
-                self.document(&item, report);
+                self.check_document(&item, report);
             }
         } else {
-            self.object(document, &object, report);
+            self.check_object(document, &object, report);
         }
         true
     }
 
-    fn object(&self, document: &Document, object: &Value, report: &mut FileReport) {
+    fn check_object(&self, document: &Document, object: &Value, report: &mut FileReport) {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
         let mut problem = |field: &str, message: String| {
             let place = Some(document.locate(field, &report.text));
             let message = on_one_line(&message);
-            report.problems.push(Problem { place, message });
+            report.problems.push(ParseError { location: place, message });
         };
         let Some(ruleset) = self.kinds.find(api_version, kind) else {
             let served = self.kinds.versions(api_version, kind);
@@ -194,10 +194,10 @@ impl Desk {
                     format!("apiVersion: `{version}` is not served; use {group}/{served}"),
                 );
             }
-            if let Some((field, message)) = self.kinds.slip(api_version, kind) {
+            if let Some((field, message)) = self.kinds.suggestion(api_version, kind) {
                 return problem(field, message);
             }
-            if self.refuses_unknown_kinds {
+            if self.fails_on_unknown_kind {
                 return problem(
                     "kind",
                     format!(
@@ -209,56 +209,56 @@ impl Desk {
             return;
         };
         let old = match &self.old {
-            Old::None => Ok(None),
-            Old::Given(old) => match identity_difference(old, object) {
+            OldObject::None => Ok(None),
+            OldObject::File(old) => match identity_difference(old, object) {
                 Some(difference) => Err(format!("--old is another object: its {difference}")),
                 None => Ok(Some(old.clone())),
             },
-            Old::Cluster(fetch) => fetch(object),
+            OldObject::Cluster(fetch) => fetch(object),
         };
         let old = match old {
             Ok(old) => old,
             Err(message) => return problem("metadata.name", message),
         };
         let applied = match (&self.old, &old) {
-            (Old::Cluster(_), Some(stored)) => Some(apply::applied(stored, object)),
+            (OldObject::Cluster(_), Some(stored)) => Some(apply::applied(stored, object)),
             _ => None,
         };
         let written = object;
         let object = applied.as_ref().unwrap_or(object);
-        let accepted = old.as_ref().and_then(shared_validation::Accepted::read);
-        let candidate = Candidate::replacing(object, old.as_ref(), accepted.as_ref());
-        let verdict = ruleset.check(&candidate.strict().under(&self.policy));
-        let stored = (self.shows_stored && verdict.is_valid())
+        let accepted = old.as_ref().and_then(shared_validation::LastValidated::from_status_of);
+        let candidate = ValidationRequest::for_update(object, old.as_ref(), accepted.as_ref());
+        let verdict = ruleset.validate(&candidate.deny_unknown_fields().with_policy(&self.policy));
+        let stored = (self.shows_defaulted && verdict.is_valid())
             .then(|| stored::difference(written, &verdict.object, ruleset.crd()));
-        report.documents.push(Judged {
+        report.documents.push(CheckedDocument {
             kind: kind.to_owned(),
             name: object["metadata"]["name"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned(),
-            findings: findings(document, &report.text, &verdict),
-            stored,
+            diagnostics: diagnostics(document, &report.text, &verdict),
+            diff: stored,
         });
     }
 }
 
-fn findings(document: &Document, text: &str, verdict: &Verdict) -> Vec<Finding> {
+fn diagnostics(document: &Document, text: &str, verdict: &ValidationResult) -> Vec<Diagnostic> {
     let lists = [
         (Level::Error, &verdict.errors),
         (Level::Warning, &verdict.warnings),
-        (Level::Audit, &verdict.audited),
+        (Level::Audit, &verdict.audit_violations),
     ];
-    let finding = |level: Level, violation: &Violation| Finding {
+    let finding = |level: Level, violation: &Violation| Diagnostic {
         level,
         rule: violation.rule.clone(),
         layer: violation.layer,
         error: violation.error.clone(),
-        place: match &violation.error.within {
+        location: match &violation.error.span {
             _ if violation.rule.ends_with("/unknown") => {
                 document.locate_name(violation.at.as_str(), text)
             }
-            Some(bytes) => document.locate_within(violation.at.as_str(), bytes, text),
+            Some(bytes) => document.locate_span(violation.at.as_str(), bytes, text),
             None => document.locate(violation.at.as_str(), text),
         },
     };

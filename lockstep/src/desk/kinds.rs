@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use shared_validation::{CustomResource, Judge, Rulesets};
+use shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 
 use crate::desk::document;
 use crate::desk::sources;
 
 /// Every kind that can be judged here.
-pub(crate) struct Kinds {
-    own: Rulesets,
-    given: Vec<CustomResource>,
+pub(crate) struct CrdLookup {
+    own: ValidatorRegistry,
+    given: Vec<CrdValidator>,
 }
 
-impl Kinds {
+impl CrdLookup {
     /// Our kinds and those of the CRDs in these files. A CRD that is given stands before a kind of
     /// ours with the same name.
-    pub(crate) fn new(own: Rulesets, crds: &[PathBuf]) -> Result<Self, String> {
+    pub(crate) fn new(own: ValidatorRegistry, crds: &[PathBuf]) -> Result<Self, String> {
         let mut given = Vec::new();
         for path in crds {
             let before = given.len();
@@ -28,7 +28,7 @@ impl Kinds {
                     document::read_all(&text).map_err(|problem| format!("{name}:{problem}"))?;
                 for document in documents {
                     definitions(&document.to_value(), &mut |crd| {
-                        let versions = CustomResource::compile_served(crd);
+                        let versions = CrdValidator::compile_served(crd);
                         given.extend(versions.map_err(|error| format!("{name}: {error}"))?);
                         Ok(())
                     })?;
@@ -46,7 +46,7 @@ impl Kinds {
     }
 
     /// What judges this object.
-    pub(crate) fn of(&self, object: &Value) -> Result<&dyn Judge, String> {
+    pub(crate) fn get(&self, object: &Value) -> Result<&dyn Validator, String> {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
         match self.find(api_version, kind) {
@@ -62,9 +62,9 @@ impl Kinds {
     }
 
     /// What judges objects of this kind in this version.
-    pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<&dyn Judge> {
+    pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<&dyn Validator> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let is_it = |one: &&CustomResource| {
+        let is_it = |one: &&CrdValidator| {
             one.group() == group && one.version() == version && one.kind() == kind
         };
         match self.given.iter().find(is_it) {
@@ -79,7 +79,7 @@ impl Kinds {
 
     /// Why a kind that is not known was hardly meant: it stands in a group of ours, or would be known in
     /// some group if it named one.
-    pub(crate) fn slip(&self, api_version: &str, kind: &str) -> Option<(&'static str, String)> {
+    pub(crate) fn suggestion(&self, api_version: &str, kind: &str) -> Option<(&'static str, String)> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         if api_version.is_empty() {
             let meant = self.own.iter().find(|ruleset| ruleset.kind() == kind)?;

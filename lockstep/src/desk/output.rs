@@ -14,9 +14,9 @@ use crate::desk::judge::FileReport;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Each finding with the line that it is about, for people.
-    Text,
+    Full,
     /// One line a finding: file, line, column, message, rule.
-    Short,
+    Concise,
     /// One JSON object a document.
     Json,
     /// A SARIF 2.1.0 log, for code scanning.
@@ -29,8 +29,8 @@ pub(crate) enum Format {
 
 impl Format {
     /// Whether there is a place in it for what the cluster would store.
-    pub(crate) fn shows_stored(self) -> bool {
-        matches!(self, Self::Text | Self::Short | Self::Json)
+    pub(crate) fn shows_defaulted(self) -> bool {
+        matches!(self, Self::Full | Self::Concise | Self::Json)
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Writer<W> {
     format: Format,
     colours: bool,
     out: W,
-    kept: Vec<FileReport>,
+    reports: Vec<FileReport>,
 }
 
 impl<W: Write> Writer<W> {
@@ -48,19 +48,19 @@ impl<W: Write> Writer<W> {
             format,
             colours,
             out,
-            kept: Vec::new(),
+            reports: Vec::new(),
         }
     }
 
     pub(crate) fn add(&mut self, report: FileReport) -> io::Result<()> {
         match self.format {
-            Format::Text => text::write(&mut self.out, &report, self.colours)?,
-            Format::Short => short::write(&mut self.out, &report)?,
+            Format::Full => text::write(&mut self.out, &report, self.colours)?,
+            Format::Concise => short::write(&mut self.out, &report)?,
             Format::Json => json::write(&mut self.out, &report)?,
             Format::Github => github::write(&mut self.out, &report)?,
             Format::Sarif | Format::Junit => {
                 // The text itself is not needed any more.
-                self.kept.push(FileReport {
+                self.reports.push(FileReport {
                     text: String::new(),
                     ..report
                 });
@@ -69,9 +69,9 @@ impl<W: Write> Writer<W> {
         }
         for document in &report.documents {
             if let Some(stored) = document
-                .stored
+                .diff
                 .as_ref()
-                .filter(|_| matches!(self.format, Format::Text | Format::Short))
+                .filter(|_| matches!(self.format, Format::Full | Format::Concise))
             {
                 writeln!(
                     self.out,
@@ -85,8 +85,8 @@ impl<W: Write> Writer<W> {
 
     pub(crate) fn finish(mut self) -> io::Result<()> {
         match self.format {
-            Format::Sarif => sarif::write(&mut self.out, &self.kept)?,
-            Format::Junit => junit::write(&mut self.out, &self.kept)?,
+            Format::Sarif => sarif::write(&mut self.out, &self.reports)?,
+            Format::Junit => junit::write(&mut self.out, &self.reports)?,
             _ => {}
         }
         self.out.flush()

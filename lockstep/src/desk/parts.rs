@@ -2,11 +2,11 @@
 
 use serde::de::IgnoredAny;
 
-use crate::desk::judge::Place;
+use crate::desk::judge::SourceLocation;
 
 /// Where a document stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct DocumentPart {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// How many lines stand before it.
@@ -15,7 +15,7 @@ pub(crate) struct Part {
     columns_before: u64,
 }
 
-impl Part {
+impl DocumentPart {
     /// The part that follows this one, of which the text is given; where it ends is not known yet.
     fn next(self, own: &str) -> Self {
         let (lines, columns) = match own.rfind('\n') {
@@ -31,9 +31,9 @@ impl Part {
     }
 
     /// A place within the part as a place within the text.
-    pub(crate) fn shift(self, place: &Place) -> Place {
+    pub(crate) fn shift(self, place: &SourceLocation) -> SourceLocation {
         let on_first_line = place.line <= 1;
-        Place {
+        SourceLocation {
             line: place.line + self.lines_before,
             column: place.column
                 + if on_first_line {
@@ -48,7 +48,7 @@ impl Part {
 
 /// The documents of a text: what lines that begin with `---` separate, and JSON values one after
 /// another.
-pub(crate) fn of(text: &str) -> Vec<Part> {
+pub(crate) fn of(text: &str) -> Vec<DocumentPart> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut lines_before = 0;
@@ -75,10 +75,10 @@ fn is_separator(line: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-fn add(text: &str, start: usize, end: usize, lines_before: u64, parts: &mut Vec<Part>) {
+fn add(text: &str, start: usize, end: usize, lines_before: u64, parts: &mut Vec<DocumentPart>) {
     let own = &text[start..end];
     let content = own.strip_prefix("---").unwrap_or(own);
-    let whole = Part {
+    let whole = DocumentPart {
         start,
         end,
         lines_before,
@@ -141,7 +141,7 @@ mod tests {
         ] {
             let span = column - 1..column;
             let column = column as u64;
-            let place = of(text)[part].shift(&Place { line, column, span });
+            let place = of(text)[part].shift(&SourceLocation { line, column, span });
             assert_eq!((place.line, place.column, place.span), expected, "{text}");
         }
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use crate::desk::document::Node;
-use crate::desk::judge::Place;
+use crate::desk::judge::SourceLocation;
 
 /// The text of a scalar as it is written, quotes and all.
 pub(super) fn written(location: Location, text: &str) -> Option<&str> {
@@ -15,7 +15,7 @@ pub(super) fn written(location: Location, text: &str) -> Option<&str> {
 }
 
 /// Where a location of the parser is in the text that was parsed.
-pub(super) fn of_location(text: &str, location: Location) -> Place {
+pub(super) fn of_location(text: &str, location: Location) -> SourceLocation {
     let span = location.span();
     let start = span
         .byte_offset()
@@ -32,7 +32,7 @@ pub(super) fn of_location(text: &str, location: Location) -> Place {
         .get(start..end)
         .and_then(|text| text.lines().next())
         .map_or(0, |line| line.trim_end().len());
-    Place {
+    SourceLocation {
         line: location.line().max(1),
         column: location.column().max(1),
         span: start..start + first,

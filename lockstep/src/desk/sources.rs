@@ -13,15 +13,15 @@ const MAX_BYTES: u64 = 64 << 20;
 pub(crate) struct Source {
     /// The file's name, or `<stdin>`.
     pub(crate) name: String,
-    place: Place,
+    place: SourceKind,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum SourceKind {
     Stdin,
     File(PathBuf),
     /// There is nothing to read.
-    Nowhere(String),
+    Missing(String),
 }
 
 /// Finds what is named: a file, every YAML and JSON file below a folder, what a pattern matches, or
@@ -32,7 +32,7 @@ pub(crate) fn find(names: &[PathBuf]) -> Vec<Source> {
         if name.as_os_str() == "-" {
             sources.push(Source {
                 name: "<stdin>".to_owned(),
-                place: Place::Stdin,
+                place: SourceKind::Stdin,
             });
         } else if name.is_dir() {
             let known = sources.len();
@@ -107,26 +107,26 @@ impl Source {
     fn file(path: &Path) -> Self {
         Self {
             name: path.display().to_string(),
-            place: Place::File(path.to_owned()),
+            place: SourceKind::File(path.to_owned()),
         }
     }
 
     fn nowhere(name: &str, problem: &str) -> Self {
         Self {
             name: name.to_owned(),
-            place: Place::Nowhere(problem.to_owned()),
+            place: SourceKind::Missing(problem.to_owned()),
         }
     }
 
     /// Reads the text.
     pub(crate) fn read(&self) -> Result<String, String> {
         let bytes = match &self.place {
-            Place::Stdin => bounded(io::stdin().lock()),
-            Place::File(path) => File::open(path).and_then(bounded),
-            Place::Nowhere(problem) => return Err(problem.clone()),
+            SourceKind::Stdin => bounded(io::stdin().lock()),
+            SourceKind::File(path) => File::open(path).and_then(bounded),
+            SourceKind::Missing(problem) => return Err(problem.clone()),
         };
         let mut bytes = bytes.map_err(|error| match &self.place {
-            Place::File(path) if path.is_symlink() && !path.exists() => {
+            SourceKind::File(path) if path.is_symlink() && !path.exists() => {
                 "the link leads nowhere".to_owned()
             }
             _ => error.to_string(),

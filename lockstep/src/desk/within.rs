@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::desk::judge::Place;
+use crate::desk::judge::SourceLocation;
 
 /// The place of some bytes of a scalar's value. None where the text does not show the value as it is: in a folded
 /// text, or one with escapes.
-pub(super) fn part(text: &str, scalar: &Place, value: &str, bytes: &Range<usize>) -> Option<Place> {
+pub(super) fn part(text: &str, scalar: &SourceLocation, value: &str, bytes: &Range<usize>) -> Option<SourceLocation> {
     let before = value.get(..bytes.start)?;
     let line_of_value = before.matches('\n').count();
     let in_line = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -34,7 +34,7 @@ pub(super) fn part(text: &str, scalar: &Place, value: &str, bytes: &Range<usize>
     let start = at + in_line;
     let length = (bytes.end - bytes.start).min(line.len() - in_line);
     let start_of_line = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-    Some(Place {
+    Some(SourceLocation {
         line: scalar.line + line_of_value as u64,
         column: text.get(start_of_line..start)?.chars().count() as u64 + 1,
         span: start..start + length,
@@ -53,7 +53,7 @@ mod tests {
         part_of_it: &str,
     ) -> Option<(u64, u64, String)> {
         let line = text[..begins].matches('\n').count() as u64 + 1;
-        let scalar = Place {
+        let scalar = SourceLocation {
             line,
             column: 1,
             span: begins..begins,

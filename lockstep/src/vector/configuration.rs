@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use shared_validation::{FieldPath, ReadJson};
-use vector_rules::Family;
+use shared_validation::{FieldPath, ParsedJson};
+use vector_rules::ComponentKind;
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +60,8 @@ fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
             serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?
         }
         Format::Json => {
-            let read = ReadJson::new(text).map_err(|error| error.to_string())?;
-            once(&read.duplicates)?;
+            let read = ParsedJson::parse(text).map_err(|error| error.to_string())?;
+            once(&read.duplicate_keys)?;
             read.value
         }
     };
@@ -113,7 +113,7 @@ pub(super) fn read(files: &[File]) -> Result<Value, Vec<String>> {
 fn add(whole: &mut Map<String, Value>, part: Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, value) in part {
-        let is_block = Family::ALL.iter().any(|family| family.block() == name);
+        let is_block = ComponentKind::ALL.iter().any(|family| family.block() == name);
         match (whole.get_mut(&name), value) {
             (None, value) => drop(whole.insert(name, value)),
             (Some(Value::Object(block)), Value::Object(more)) if is_block => {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use serde_json::{Value, json};
-use shared_validation::{FieldError, ReadJson};
+use shared_validation::{FieldError, ParsedJson};
 use vector_rules::Catalogue;
 
 use super::configuration;
@@ -17,31 +17,31 @@ pub(super) fn run(input: impl BufRead, out: &mut impl Write, with_start: bool) -
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let verdict = verdict(&line, with_start);
+        let verdict = result(&line, with_start);
         is_valid &= verdict["valid"] == true;
         writeln!(out, "{verdict}")?;
     }
     Ok(is_valid)
 }
 
-fn verdict(line: &[u8], with_start: bool) -> Value {
+fn result(line: &[u8], with_start: bool) -> Value {
     let text = String::from_utf8_lossy(line);
-    let mut read = match ReadJson::new(&text) {
+    let mut read = match ParsedJson::parse(&text) {
         Ok(read) => read,
         Err(error) => return unreadable(&Value::Null, &format!("the line is not JSON: {error}")),
     };
     let id = read.value.get_mut("id").map_or(Value::Null, Value::take);
-    if let Err(problem) = configuration::once(&read.duplicates) {
+    if let Err(problem) = configuration::once(&read.duplicate_keys) {
         return unreadable(&id, &problem);
     }
     let problems = problems(Catalogue::shipped(), &read.value["config"], with_start);
     let (warnings, errors): (Vec<_>, Vec<_>) = problems
         .iter()
-        .partition(|problem| problem.check.is_advice());
-    let told = |problems: &[&vector_rules::Problem]| -> Vec<Value> {
+        .partition(|problem| problem.check.is_warning());
+    let told = |problems: &[&vector_rules::Diagnostic]| -> Vec<Value> {
         problems
             .iter()
-            .map(|problem| told(&problem.error))
+            .map(|problem| diagnostic(&problem.error))
             .collect()
     };
     json!({
@@ -52,7 +52,7 @@ fn verdict(line: &[u8], with_start: bool) -> Value {
     })
 }
 
-fn told(error: &FieldError) -> Value {
+fn diagnostic(error: &FieldError) -> Value {
     json!({
         "type": error.error_type.as_str(),
         "field": error.path.to_string(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use vector_rules::{Catalogue, OptOut, Problem, judge, validate_start_up};
+use vector_rules::{Catalogue, OptOut, Diagnostic, judge, validate_start_up};
 
 use super::configuration::{self, File, Format};
 use super::{REFUSED, lines};
@@ -43,8 +43,8 @@ pub(crate) struct Args {
 }
 
 /// Returns the problems of a configuration, with those of its start if they are asked for.
-pub(super) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Problem> {
-    let mut problems = judge(catalogue, config, &BTreeSet::new());
+pub(super) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
+    let mut problems = validate(catalogue, config, &BTreeSet::new());
     if with_start {
         problems.extend(validate_start_up(catalogue, config, OptOut::Author));
     }
@@ -99,7 +99,7 @@ fn validate(args: &Args) -> io::Result<bool> {
     let catalogue = Catalogue::shipped();
     let (mut errors, mut warnings) = (0, 0);
     for problem in problems(catalogue, &config, args.start) {
-        let level = if problem.check.is_advice() {
+        let level = if problem.check.is_warning() {
             warnings += 1;
             "warning"
         } else {

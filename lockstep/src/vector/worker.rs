@@ -30,7 +30,7 @@ const NICENESS: i32 = 5;
 
 /// A program to be compiled.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Order<'a> {
+pub(super) struct CompileJob<'a> {
     /// Whether it is the first of a configuration: the time of the processor is counted anew.
     pub(super) is_first: bool,
     #[serde(borrow)]
@@ -64,9 +64,9 @@ fn confine() -> io::Result<()> {
 fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
     for order in orders.lines() {
         let order = order?;
-        let order: Order<'_> = serde_json::from_str(&order)?;
+        let order: CompileJob<'_> = serde_json::from_str(&order)?;
         if order.is_first {
-            count_anew()?;
+            reset_cpu_limit()?;
         }
         let found = order.program.compile();
         let mut line = serde_json::to_string(&found)?;
@@ -78,7 +78,7 @@ fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
 }
 
 /// From here on, there is so much time of the processor and no more.
-fn count_anew() -> io::Result<()> {
+fn reset_cpu_limit() -> io::Result<()> {
     let taken = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
     let taken = u64::try_from(taken).unwrap_or_default();
     let most = Rlimit {

@@ -11,28 +11,28 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use vector_rules::{Compiler, Finding, Program};
+use vector_rules::{Compiler, VrlDiagnostic, Program};
 
-use super::worker::{ALLOCATOR, MEMORY_MIB, Order, SECONDS};
+use super::worker::{ALLOCATOR, MEMORY_MIB, CompileJob, SECONDS};
 
 /// How many there are at most. All they may take must fit beside the gate into one container.
-const MOST: usize = 2;
+const MAX_WORKERS: usize = 2;
 
 /// How many configurations may wait for one, of all that are in a hurry.
-const MOST_WAITING: usize = crate::serving::MOST_WAITING_THREADS;
+const MAX_WAITING: usize = crate::serving::MOST_WAITING_THREADS;
 
 /// How long the programs of one configuration are waited for: less than an API server waits for a review.
-const PATIENCE: Duration = Duration::from_secs(8);
+const REVIEW_DEADLINE: Duration = Duration::from_secs(8);
 
 /// How long those of one that nobody waits for are, once it is its turn: on a machine that has much to do, which is
 /// not its author's, only the processor that they take tells.
-const LONGER: Duration = Duration::from_mins(1);
+const RECONCILE_DEADLINE: Duration = Duration::from_mins(1);
 
 /// How long one that nobody waits for waits for its turn: all before it have their end.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_QUEUE_TIME: Duration = Duration::from_hours(1);
 
-static WORKERS: Workers = Workers {
-    known: Mutex::new(Known {
+static WORKERS: WorkerPool = WorkerPool {
+    known: Mutex::new(PoolState {
         idle: Vec::new(),
         at_work: 0,
         waiting: 0,
@@ -40,12 +40,12 @@ static WORKERS: Workers = Workers {
     returned: Condvar::new(),
 };
 
-struct Workers {
-    known: Mutex<Known>,
+struct WorkerPool {
+    known: Mutex<PoolState>,
     returned: Condvar,
 }
 
-struct Known {
+struct PoolState {
     idle: Vec<Worker>,
     at_work: usize,
     waiting: usize,
@@ -58,7 +58,7 @@ struct Worker {
 }
 
 /// The programs of one configuration: all go to the same process.
-struct Programs {
+struct PooledCompiler {
     worker: Option<Worker>,
     /// When it must have ended; of one that nobody waits for, not known before its turn.
     until: Option<Instant>,
@@ -67,17 +67,17 @@ struct Programs {
 /// A compiler for the programs of a configuration.
 pub(crate) fn compiler() -> Box<dyn Compiler> {
     let (worker, until) = (None, None);
-    Box::new(Programs { worker, until })
+    Box::new(PooledCompiler { worker, until })
 }
 
 /// One for a configuration that somebody waits for: the time until it is its turn counts, too.
-pub(crate) fn compiler_in_a_hurry() -> Box<dyn Compiler> {
-    let (worker, until) = (None, Some(Instant::now() + PATIENCE));
-    Box::new(Programs { worker, until })
+pub(crate) fn compiler_with_deadline() -> Box<dyn Compiler> {
+    let (worker, until) = (None, Some(Instant::now() + REVIEW_DEADLINE));
+    Box::new(PooledCompiler { worker, until })
 }
 
-impl Compiler for Programs {
-    fn compile(&mut self, program: &Program<'_>) -> Result<Vec<Finding>, String> {
+impl Compiler for PooledCompiler {
+    fn compile(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
         off_the_runtime(|| self.ask(program))
     }
 }
@@ -93,15 +93,15 @@ fn off_the_runtime<T>(wait: impl FnOnce() -> T) -> T {
     }
 }
 
-impl Programs {
-    fn ask(&mut self, program: &Program<'_>) -> Result<Vec<Finding>, String> {
+impl PooledCompiler {
+    fn ask(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
         let is_first = self.worker.is_none();
         let mut worker = match self.worker.take() {
             Some(worker) => worker,
             None => WORKERS.take(self.until)?,
         };
-        let until = *self.until.get_or_insert_with(|| Instant::now() + LONGER);
-        let order = Order {
+        let until = *self.until.get_or_insert_with(|| Instant::now() + RECONCILE_DEADLINE);
+        let order = CompileJob {
             is_first,
             program: program.clone(),
         };
@@ -120,7 +120,7 @@ impl Programs {
     }
 }
 
-impl Drop for Programs {
+impl Drop for PooledCompiler {
     fn drop(&mut self) {
         if let Some(worker) = self.worker.take() {
             WORKERS.give_back(Some(worker));
@@ -128,27 +128,27 @@ impl Drop for Programs {
     }
 }
 
-impl Workers {
-    fn known(&self) -> MutexGuard<'_, Known> {
+impl WorkerPool {
+    fn known(&self) -> MutexGuard<'_, PoolState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One that does nothing else, once there is one.
     fn take(&self, until: Option<Instant>) -> Result<Worker, String> {
         let mut known = self.known();
-        if until.is_some() && known.waiting >= MOST_WAITING {
+        if until.is_some() && known.waiting >= MAX_WAITING {
             return Err("too many programs are to be compiled; try again".to_owned());
         }
         known.waiting += 1;
-        let left = until.map_or(LONGEST, |until| {
+        let left = until.map_or(MAX_QUEUE_TIME, |until| {
             until.saturating_duration_since(Instant::now())
         });
         let waited = self
             .returned
-            .wait_timeout_while(known, left, |known| known.at_work >= MOST);
+            .wait_timeout_while(known, left, |known| known.at_work >= MAX_WORKERS);
         let (mut known, _) = waited.unwrap_or_else(PoisonError::into_inner);
         known.waiting -= 1;
-        if known.at_work >= MOST {
+        if known.at_work >= MAX_WORKERS {
             return Err("too many programs are being compiled; try again".to_owned());
         }
         known.at_work += 1;
@@ -193,7 +193,7 @@ impl Worker {
         })
     }
 
-    fn ask(&mut self, order: &Order<'_>, until: Instant) -> io::Result<Vec<Finding>> {
+    fn ask(&mut self, order: &CompileJob<'_>, until: Instant) -> io::Result<Vec<VrlDiagnostic>> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());

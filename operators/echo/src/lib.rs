@@ -1,12 +1,12 @@
 //! Echo: the smallest operator. A text that is served over HTTP, by a Deployment behind a Service.
 
-use controller::{ChildType, Handled, Reconcile, ReconcileError, SyncRequest, SyncResponse};
+use controller::{OwnedType, SyncReconciler, Reconciler, ReconcileError, SyncRequest, SyncResponse};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::{CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{Findings, Kind, Rule, Severity, Subject, completed};
+use shared_validation::{Diagnostics, ValidatedResource, Rule, Severity, RuleContext, completed};
 
 /// What is served.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
@@ -34,13 +34,13 @@ fn one() -> i32 {
     1
 }
 
-impl Kind for Echo {
+impl ValidatedResource for Echo {
     const GROUP: &'static str = "demo.example.com";
     const VERSION: &'static str = "v1alpha1";
     const KIND: &'static str = "Echo";
 
     fn crd() -> Value {
-        completed(serde_json::to_value(<Echo as CustomResourceExt>::crd()).expect("a CRD is JSON"))
+        with_standard_fields(serde_json::to_value(<Echo as CustomResourceExt>::crd()).expect("a CRD is JSON"))
     }
 
     fn example() -> Value {
@@ -50,16 +50,16 @@ impl Kind for Echo {
     fn rules() -> Vec<Rule<Self>> {
         vec![Rule {
             id: "name-fits-service",
-            sentence: "The name can be that of a Service: at most 63 characters, first a letter, no dots.",
+            description: "The name can be that of a Service: at most 63 characters, first a letter, no dots.",
             severity: Severity::Error,
-            source: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
-            reads: &["metadata.name"],
-            check: name_fits_service,
+            reference: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
+            fields: &["metadata.name"],
+            validate: name_fits_service,
         }]
     }
 }
 
-fn name_fits_service(subject: &Subject<'_, Echo>, findings: &mut Findings) {
+fn name_fits_service(subject: &RuleContext<'_, Echo>, findings: &mut Diagnostics) {
     let name = subject.object.name_any();
     if name.len() > 63 || name.contains('.') || !name.starts_with(|c: char| c.is_alphabetic()) {
         let detail = "must begin with a letter, have no dots and at most 63 characters";
@@ -68,9 +68,9 @@ fn name_fits_service(subject: &Subject<'_, Echo>, findings: &mut Findings) {
 }
 
 /// The operator.
-pub fn operator() -> impl Reconcile<Kind = Echo> {
-    let service = ChildType::namespaced::<Service>();
-    Handled::new(sync).making([ChildType::namespaced::<Deployment>(), service])
+pub fn operator() -> impl Reconciler<Kind = Echo> {
+    let service = OwnedType::namespaced::<Service>();
+    SyncReconciler::new(sync).owns([OwnedType::namespaced::<Deployment>(), service])
 }
 
 fn sync(request: &SyncRequest<'_, Echo>) -> Result<SyncResponse, ReconcileError> {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::OtherVersion;
+use super::VersionMapping;
 
-pub(super) fn add(version: &OtherVersion, crd: &mut Value) {
+pub(super) fn add(version: &VersionMapping, crd: &mut Value) {
     let Some(versions) = crd["spec"]["versions"].as_array_mut() else {
         return;
     };
@@ -18,10 +18,10 @@ pub(super) fn add(version: &OtherVersion, crd: &mut Value) {
     for (judged, here) in version.moves {
         relocate(schema, judged, here);
     }
-    for name in version.only_judged {
+    for name in version.only_in_storage {
         take(schema, name);
     }
-    for (name, description) in version.only_here {
+    for (name, description) in version.only_in_version {
         if let Some(node) = node(schema, name) {
             node["description"] = (*description).into();
         }

@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::field_path::Cursor;
 use crate::format::name;
 use crate::metadata;
-use crate::ruleset::{Case, Report};
+use crate::ruleset::{LayerContext, Report};
 use crate::schema::Schema;
 
 /// Judges every embedded resource. Their errors are never inherited.
-pub(super) fn judge(case: &Case<'_>, report: &mut Report<'_>) {
+pub(super) fn judge(case: &LayerContext<'_>, report: &mut Report<'_>) {
     below(case.schema, case.object, Cursor::Root, report);
 }
 

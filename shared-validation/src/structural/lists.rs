@@ -9,12 +9,12 @@ use crate::field_error::FieldError;
 use crate::field_path::Cursor;
 use crate::go;
 use crate::rule::Layer;
-use crate::ruleset::{Case, Report};
+use crate::ruleset::{LayerContext, Report};
 use crate::schema::{ListType, Schema};
 use crate::verdict::Violation;
 
 /// Reports duplicates, unless the old object had any: then none counts, as in the API server.
-pub(super) fn judge(case: &Case<'_>, report: &mut Report<'_>) {
+pub(super) fn judge(case: &LayerContext<'_>, report: &mut Report<'_>) {
     let mut found = Vec::new();
     below(case.schema, case.object, Cursor::Root, &mut found);
     if found.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn judge(case: &Case<'_>, report: &mut Report<'_>) {
         below(case.schema, old, Cursor::Root, &mut before);
     }
     for violation in found {
-        report.add(violation, !before.is_empty());
+        report.deny_or_ratchet(violation, !before.is_empty());
     }
 }
 
@@ -122,10 +122,10 @@ fn printed(identity: &Value) -> String {
 fn push(at: Cursor<'_>, error: FieldError, found: &mut Vec<Violation>) {
     found.push(Violation {
         rule: format!("{}/x-kubernetes-list-type", at.to_pattern()),
-        layer: Layer::Structural,
+        layer: Layer::Schema,
         at: at.to_path(),
         error,
         inputs: None,
-        is_of_others: false,
+        is_of_related: false,
     });
 }

@@ -7,7 +7,7 @@ use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::go;
 use crate::rule::Layer;
-use crate::ruleset::{Case, Report};
+use crate::ruleset::{LayerContext, Report};
 use crate::verdict::Violation;
 
 /// Where a kind keeps what its scale subresource shows.
@@ -44,7 +44,7 @@ impl Scale {
 }
 
 /// Judges what the subresource would show. Its errors are never inherited.
-pub(super) fn judge(case: &Case<'_>, report: &mut Report<'_>) {
+pub(super) fn judge(case: &LayerContext<'_>, report: &mut Report<'_>) {
     let Some(scale) = case.scale else {
         return;
     };
@@ -130,11 +130,11 @@ fn refuse(path: &str, value: Value, detail: String, report: &mut Report<'_>) {
     let at = FieldPath::new(path.trim_start_matches('.'));
     let violation = Violation {
         rule: format!("{}/scale", at.as_str()),
-        layer: Layer::Structural,
+        layer: Layer::Schema,
         at,
         error: FieldError::invalid(FieldPath::new(path), value, detail),
         inputs: None,
-        is_of_others: false,
+        is_of_related: false,
     };
-    report.add(violation, false);
+    report.deny_or_ratchet(violation, false);
 }

@@ -7,21 +7,21 @@ use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
 use crate::go;
 use crate::rule::Layer;
-use crate::ruleset::{Case, Report};
+use crate::ruleset::{LayerContext, Report};
 use crate::schema::{Additional, JsonType, Schema};
 use crate::structural::{number, type_name};
 use crate::transition::Correlation;
 use crate::verdict::Violation;
 
 /// Judges the whole object.
-pub(super) fn root(case: &Case<'_>, correlation: Option<Correlation<'_>>, report: &mut Report<'_>) {
+pub(super) fn root(case: &LayerContext<'_>, correlation: Option<Correlation<'_>>, report: &mut Report<'_>) {
     let walk = Walk { case };
     let outcome = walk.node(case.schema, case.object, correlation, Cursor::Root);
     for violation in outcome.errors {
-        report.add(violation, false);
+        report.deny_or_ratchet(violation, false);
     }
     for violation in outcome.inherited {
-        report.add(violation, true);
+        report.deny_or_ratchet(violation, true);
     }
 }
 
@@ -51,11 +51,11 @@ impl Outcome {
     pub(super) fn push(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
         self.errors.push(Violation {
             rule: format!("{}/{keyword}", at.to_pattern()),
-            layer: Layer::Structural,
+            layer: Layer::Schema,
             at: at.to_path(),
             error,
             inputs: None,
-            is_of_others: false,
+            is_of_related: false,
         });
     }
 
@@ -83,7 +83,7 @@ impl Outcome {
 }
 
 struct Walk<'a> {
-    case: &'a Case<'a>,
+    case: &'a LayerContext<'a>,
 }
 
 impl<'a> Walk<'a> {

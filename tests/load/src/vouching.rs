@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shared_validation::{CustomResource, Judge, Sighting, Sightings};
+use shared_validation::{CrdValidator, Validator, CrdStatus, CrdStatusReport};
 
 /// Well within the time for which it is believed.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ impl Vouching {
         let (end, ended) = channel();
         let manifest = building::root().join("manifests/crd-clouddatabases.yaml");
         let crd = serde_saphyr::from_str(&fs::read_to_string(manifest)?)?;
-        let ruleset = CustomResource::compile(&crd, "v1alpha1")?;
+        let ruleset = CrdValidator::compile(&crd, "v1alpha1")?;
         let file = file(directory);
         write(&file, &ruleset)?;
         let writer = std::thread::spawn({
@@ -53,7 +53,7 @@ impl Drop for Vouching {
     }
 }
 
-fn keep_writing(file: &Path, ruleset: &dyn Judge, ended: &Receiver<()>) {
+fn keep_writing(file: &Path, ruleset: &dyn Validator, ended: &Receiver<()>) {
     while ended.recv_timeout(AGAIN_EVERY) == Err(RecvTimeoutError::Timeout) {
         if let Err(error) = write(file, ruleset) {
             eprintln!("{}: {error}", file.display());
@@ -61,15 +61,15 @@ fn keep_writing(file: &Path, ruleset: &dyn Judge, ended: &Receiver<()>) {
     }
 }
 
-fn write(file: &Path, ruleset: &dyn Judge) -> anyhow::Result<()> {
-    let seen = Sighting {
-        crd: Sighting::fingerprint(ruleset.crd(), ruleset.version()),
-        settled: true,
+fn write(file: &Path, ruleset: &dyn Validator) -> anyhow::Result<()> {
+    let seen = CrdStatus {
+        crd: CrdStatus::fingerprint(ruleset.crd(), ruleset.version()),
+        propagated: true,
     };
-    let until = SystemTime::now().duration_since(UNIX_EPOCH)? + Sightings::LIFE;
-    let sightings = Sightings {
+    let until = SystemTime::now().duration_since(UNIX_EPOCH)? + CrdStatusReport::LIFE;
+    let sightings = CrdStatusReport {
         until: until.as_secs(),
-        kinds: [(Sightings::name(ruleset), seen)].into(),
+        kinds: [(CrdStatusReport::name(ruleset), seen)].into(),
     };
     let partial = file.with_extension("partial");
     fs::write(&partial, serde_json::to_vec(&sightings)?)?;

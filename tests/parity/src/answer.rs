@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use shared_validation::{Layer, Verdict};
+use shared_validation::{Layer, ValidationResult};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,12 +33,12 @@ impl Answer {
     /// What the engine's verdict says. The causes of the structural layer carry no message: its wording
     /// may differ.
     #[must_use]
-    pub fn of_verdict(verdict: &Verdict) -> Self {
+    pub fn of_verdict(verdict: &ValidationResult) -> Self {
         let causes = verdict.errors.iter().map(|violation| Cause {
             reason: violation.error.error_type.as_str().to_owned(),
             field: violation.error.path.to_string(),
             message: match violation.layer {
-                Layer::Structural => String::new(),
+                Layer::Schema => String::new(),
                 _ => violation.error.body(),
             },
         });

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shared_validation::{Candidate, Judge, ReadJson};
+use shared_validation::{ValidationRequest, Validator, ParsedJson};
 
 use crate::answer::Answer;
 
@@ -61,18 +61,18 @@ impl Case {
     /// # Errors
     ///
     /// When a text is not JSON.
-    pub fn judge(&self, judge: &dyn Judge) -> Result<Answer, serde_json::Error> {
-        let object = ReadJson::new(&self.object)?;
+    pub fn judge(&self, judge: &dyn Validator) -> Result<Answer, serde_json::Error> {
+        let object = ParsedJson::parse(&self.object)?;
         let old = self
             .old
             .as_deref()
             .map(serde_json::from_str::<Value>)
             .transpose()?;
         let candidate = match &old {
-            Some(old) => Candidate::update(&object.value, old),
-            None => Candidate::create(&object.value),
+            Some(old) => ValidationRequest::update(&object.value, old),
+            None => ValidationRequest::create(&object.value),
         };
-        let verdict = judge.check(&candidate.strict().repeating(&object.duplicates));
+        let verdict = judge.validate(&candidate.deny_unknown_fields().with_duplicate_keys(&object.duplicate_keys));
         Ok(Answer::of_verdict(&verdict))
     }
 }

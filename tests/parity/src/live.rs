@@ -2,7 +2,7 @@
 
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
-use shared_validation::Judge;
+use shared_validation::Validator;
 
 use crate::answer::{Answer, Difference, compare};
 use crate::case::Case;
@@ -34,7 +34,7 @@ pub async fn ask(
     crd: &Value,
     version: &str,
     extent: Extent,
-    judge: &dyn Judge,
+    judge: &dyn Validator,
 ) -> anyhow::Result<Vec<Case>> {
     let Extent {
         objects,

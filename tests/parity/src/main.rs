@@ -10,7 +10,7 @@ use parity::Tally;
 use parity::files::{read_cases, read_crd};
 use parity::live::{self, Extent};
 use serde_json::Value;
-use shared_validation::{CustomResource, Judge};
+use shared_validation::{CrdValidator, Validator};
 
 /// Whether the rules engine and the API server say the same of objects of any CRD.
 #[derive(Parser)]
@@ -98,7 +98,7 @@ async fn run(command: Command) -> anyhow::Result<bool> {
     Ok(tally.is_equal())
 }
 
-fn resource(crd: &Value) -> anyhow::Result<CustomResource> {
-    let mut served = CustomResource::compile_served(crd)?;
+fn resource(crd: &Value) -> anyhow::Result<CrdValidator> {
+    let mut served = CrdValidator::compile_served(crd)?;
     Ok(served.remove(0))
 }

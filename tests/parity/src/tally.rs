@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::Context;
-use shared_validation::Judge;
+use shared_validation::Validator;
 
 use crate::answer::{Difference, compare};
 use crate::case::Case;
@@ -33,7 +33,7 @@ impl Tally {
     /// # Errors
     ///
     /// When the case has no answer, or is not JSON.
-    pub fn count(&mut self, case: &Case, judge: &dyn Judge) -> anyhow::Result<()> {
+    pub fn count(&mut self, case: &Case, judge: &dyn Validator) -> anyhow::Result<()> {
         let answer = case
             .answer
             .as_ref()

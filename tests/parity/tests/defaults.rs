@@ -7,7 +7,7 @@ use parity::files::read_crd;
 use parity::generate::Generator;
 use parity::mutate::Mutator;
 use serde_json::{Value, json};
-use shared_validation::{Candidate, CustomResource, Judge};
+use shared_validation::{ValidationRequest, CrdValidator, Validator};
 
 fn crd(file: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -17,14 +17,14 @@ fn crd(file: &str) -> Value {
 }
 
 /// Judges an object and checks what was filled in.
-fn check(judge: &dyn Judge, schema: &Value, object: &Value) {
-    let verdict = judge.check(&Candidate::create(object));
+fn check(judge: &dyn Validator, schema: &Value, object: &Value) {
+    let verdict = judge.validate(&ValidationRequest::create(object));
     let filled = &verdict.object;
-    let context = || format!("{object}\nbecame\n{filled}\nby\n{:?}", verdict.additions);
+    let context = || format!("{object}\nbecame\n{filled}\nby\n{:?}", verdict.defaults);
     assert!(keeps(object, filled), "something is lost:\n{}", context());
 
     let mut patched = object.clone();
-    json_patch::patch(&mut patched, &verdict.additions)
+    json_patch::patch(&mut patched, &verdict.defaults)
         .unwrap_or_else(|error| panic!("{error}:\n{}", context()));
     assert_eq!(
         &patched,
@@ -33,10 +33,10 @@ fn check(judge: &dyn Judge, schema: &Value, object: &Value) {
         context()
     );
 
-    let again = judge.check(&Candidate::create(filled));
+    let again = judge.validate(&ValidationRequest::create(filled));
     assert_eq!(&again.object, filled, "not idempotent:\n{}", context());
     assert!(
-        again.additions.0.is_empty(),
+        again.defaults.0.is_empty(),
         "not idempotent:\n{}",
         context()
     );
@@ -94,7 +94,7 @@ fn schema_of(crd: &Value) -> Value {
 #[test]
 fn of_a_crd_with_every_keyword() {
     let crd = crd("tests/cases/probe/crd.json");
-    let resource = CustomResource::compile_served(&crd)
+    let resource = CrdValidator::compile_served(&crd)
         .expect("it compiles")
         .remove(0);
     for seed in [parity::seed(), 2] {

@@ -1,10 +1,10 @@
 //! Rules and objects that mean harm: each gets an answer, soon, and the process stands.
 
 use serde_json::{Value, json};
-use shared_validation::{Candidate, CustomResource, Judge};
+use shared_validation::{ValidationRequest, CrdValidator, Validator};
 
 /// A kind with these fields.
-fn kind_with(properties: &Value) -> Result<CustomResource, String> {
+fn kind_with(properties: &Value) -> Result<CrdValidator, String> {
     let schema = json!({"type": "object", "properties": properties});
     let crd = json!({
         "spec": {
@@ -14,11 +14,11 @@ fn kind_with(properties: &Value) -> Result<CustomResource, String> {
             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
         },
     });
-    CustomResource::compile(&crd, "v1").map_err(|error| error.to_string())
+    CrdValidator::compile(&crd, "v1").map_err(|error| error.to_string())
 }
 
 /// A kind whose `spec` has texts, numbers, and one rule.
-fn kind(rule: &str) -> Result<CustomResource, String> {
+fn kind(rule: &str) -> Result<CrdValidator, String> {
     kind_with(&json!({"spec": {
         "type": "object",
         "properties": {
@@ -39,7 +39,7 @@ fn errors(rule: &str) -> Vec<String> {
         "metadata": {"name": "trap"},
         "spec": {"text": "a".repeat(65_536), "list": vec![1; 300], "set": (0..300).collect::<Vec<_>>()},
     });
-    let verdict = kind.check(&Candidate::create(&object));
+    let verdict = kind.validate(&ValidationRequest::create(&object));
     let messages = verdict.errors.iter();
     messages
         .map(|violation| violation.error.to_string().chars().take(400).collect())
@@ -136,7 +136,7 @@ fn a_big_object_is_judged_or_refused() {
             "metadata": {"name": "trap"},
             "spec": spec,
         });
-        kind.check(&Candidate::create(&object).strict())
+        kind.validate(&ValidationRequest::create(&object).deny_unknown_fields())
             .errors
             .len()
     };
@@ -170,7 +170,7 @@ fn a_list_that_would_be_compared_for_hours_is_refused() {
             "metadata": {"name": "trap"},
             "spec": {"list": (0..200_000).collect::<Vec<_>>()},
         });
-        let verdict = kind.check(&Candidate::create(&object));
+        let verdict = kind.validate(&ValidationRequest::create(&object));
         assert!(!verdict.is_valid(), "{rule}");
     }
 }
@@ -196,8 +196,8 @@ fn the_items_of_a_long_list_find_what_they_were() {
         json!({"apiVersion": "example.com/v1", "kind": "Trap", "list": items.collect::<Vec<_>>()})
     };
     let (old, grown, shrunk) = (object(5), object(6), object(4));
-    assert!(kind.check(&Candidate::update(&grown, &old)).is_valid());
-    let errors = kind.check(&Candidate::update(&shrunk, &old)).errors;
+    assert!(kind.validate(&ValidationRequest::update(&grown, &old)).is_valid());
+    let errors = kind.validate(&ValidationRequest::update(&shrunk, &old)).errors;
     let paths: Vec<_> = errors.iter().map(|error| error.at.as_str()).collect();
     assert_eq!(paths, ["list[59999]"]);
 }

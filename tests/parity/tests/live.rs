@@ -5,7 +5,7 @@ use std::path::Path;
 use parity::Tally;
 use parity::files::read_crd;
 use parity::live::{self, Extent};
-use shared_validation::{CustomResource, Judge};
+use shared_validation::{CrdValidator, Validator};
 
 /// Compares on the CRD in a file below the repository's root.
 async fn compare(file: &str, seed: u64) {
@@ -14,7 +14,7 @@ async fn compare(file: &str, seed: u64) {
         .join("../..")
         .join(file);
     let crd = read_crd(&path).expect("the CRD");
-    let resource = CustomResource::compile_served(&crd)
+    let resource = CrdValidator::compile_served(&crd)
         .expect("it compiles")
         .remove(0);
     let extent = Extent {

@@ -2,7 +2,7 @@
 
 use parity::Tally;
 use parity::files::{read_cases, read_crd};
-use shared_validation::{CustomResource, Judge};
+use shared_validation::{CrdValidator, Validator};
 use std::path::Path;
 
 /// Compares on the CRD and the cases in one folder.
@@ -11,7 +11,7 @@ fn compare(folder: &str, cases: usize) {
         .join("../cases")
         .join(folder);
     let crd = read_crd(&folder.join("crd.json")).expect("the CRD");
-    let resource = CustomResource::compile_served(&crd)
+    let resource = CrdValidator::compile_served(&crd)
         .expect("it compiles")
         .remove(0);
     assert_eq!(resource.version(), "v1");

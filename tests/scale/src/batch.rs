@@ -4,7 +4,7 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{Kind, completed};
+use shared_validation::{ValidatedResource, completed};
 
 /// How many children each has.
 pub(crate) const CHILDREN: usize = 3;
@@ -19,7 +19,7 @@ pub(crate) struct BatchSpec {
     pub(crate) text: String,
 }
 
-impl Kind for Batch {
+impl ValidatedResource for Batch {
     const GROUP: &'static str = "scale.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Batch";
@@ -29,7 +29,7 @@ impl Kind for Batch {
             "type": "object", "required": ["text"],
             "properties": {"text": {"type": "string", "maxLength": 1024}},
         });
-        completed(json!({
+        with_standard_fields(json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": {"name": "batches.scale.example.com"},

@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::json;
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 
 use crate::audit::{Audit, Calls};
 use crate::batch::{Batch, resource};

@@ -8,14 +8,14 @@ use anyhow::Context;
 use axum::Router;
 use axum::routing::get;
 use controller::{
-    ChildType, Handled, Loop, Metrics, Pace, ReconcileError, Run, SyncRequest, SyncResponse,
+    OwnedType, SyncReconciler, Controller, Metrics, Config, ReconcileError, Runnable, SyncRequest, SyncResponse,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Client, Config};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
-use shared_validation::{CurrentPolicy, Ruleset};
+use shared_validation::{PolicyHandle, Ruleset};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -57,17 +57,17 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let ruleset = Ruleset::<Batch>::compile().context("the rules")?;
-    let operator = Handled::new(sync).making([ChildType::namespaced::<ConfigMap>()]);
-    let run = Loop::new(
+    let operator = SyncReconciler::new(sync).owns([OwnedType::namespaced::<ConfigMap>()]);
+    let run = Controller::new(
         Client::try_from(config)?,
         Arc::new(ruleset),
         operator,
         metrics,
-        CurrentPolicy::default(),
+        PolicyHandle::default(),
     );
-    let pace = Pace {
-        concurrency: args.concurrency,
-        ..Pace::default()
+    let pace = Config {
+        max_concurrent_reconciles: args.concurrency,
+        ..Config::default()
     };
     let listener = TcpListener::bind(args.listen).await?;
     let registry = Arc::new(registry);
@@ -82,6 +82,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     tokio::spawn(async move { axum::serve(listener, routes).await });
     let (_stop, stopping) = watch::channel(false);
-    tokio::spawn(Box::new(run.pace(pace)).run(stopping)).await?;
+    tokio::spawn(Box::new(run.with_config(pace)).run(stopping)).await?;
     Ok(())
 }

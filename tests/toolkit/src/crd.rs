@@ -7,7 +7,7 @@ use shared_validation::completed;
 ///
 /// The properties are those of the object: `spec`, and what an operator writes into `status`.
 pub fn toy_crd(kind: &str, plural: &str, scope: &str, properties: &Value) -> Value {
-    completed(json!({
+    with_standard_fields(json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.toys.example.com")},

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use control_plane::Cluster;
-use controller::{Loop, Metrics, Reconcile};
+use controller::{Controller, Metrics, Reconciler};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use shared_validation::{CurrentPolicy, Kind, Ruleset};
+use shared_validation::{PolicyHandle, ValidatedResource, Ruleset};
 
 use crate::install_crd;
 
@@ -17,7 +17,7 @@ use crate::install_crd;
 /// # Panics
 ///
 /// If it does not start, or does not take the CRD.
-pub async fn cluster_with<K: Kind>() -> Cluster {
+pub async fn cluster_with<K: ValidatedResource>() -> Cluster {
     let cluster = Cluster::start().await.expect("a cluster");
     install_crd(&cluster.client(), K::crd()).await;
     cluster
@@ -28,10 +28,10 @@ pub async fn cluster_with<K: Kind>() -> Cluster {
 /// # Panics
 ///
 /// If the kind's rules do not compile.
-pub fn operator<R: Reconcile>(client: Client, reconciler: R, metrics: &Metrics) -> Loop<R> {
+pub fn operator<R: Reconciler>(client: Client, reconciler: R, metrics: &Metrics) -> Controller<R> {
     let ruleset = Ruleset::<R::Kind>::compile().expect("the rules");
-    let policy = CurrentPolicy::default();
-    Loop::new(
+    let policy = PolicyHandle::default();
+    Controller::new(
         client,
         Arc::new(ruleset),
         reconciler,
@@ -41,7 +41,7 @@ pub fn operator<R: Reconcile>(client: Client, reconciler: R, metrics: &Metrics) 
 }
 
 /// The objects of a kind, in a namespace or, without one, in any or none.
-pub fn objects<K: Kind>(client: Client, namespace: Option<&str>) -> Api<DynamicObject> {
+pub fn objects<K: ValidatedResource>(client: Client, namespace: Option<&str>) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(K::GROUP, K::VERSION, K::KIND);
     let crd = K::crd();
     let plural = crd["spec"]["names"]["plural"].as_str().unwrap_or_default();
@@ -57,7 +57,7 @@ pub fn objects<K: Kind>(client: Client, namespace: Option<&str>) -> Api<DynamicO
 /// # Panics
 ///
 /// If it is no JSON object, or the API server does not take it.
-pub async fn tell<K: Kind>(api: &Api<DynamicObject>, name: &str, content: &Value) {
+pub async fn tell<K: ValidatedResource>(api: &Api<DynamicObject>, name: &str, content: &Value) {
     let mut object = content.clone();
     object["apiVersion"] = format!("{}/{}", K::GROUP, K::VERSION).into();
     object["kind"] = K::KIND.into();

@@ -1,6 +1,6 @@
 //! A loop that runs beside a test.
 
-use controller::Run;
+use controller::Runnable;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -12,7 +12,7 @@ pub struct Running {
 
 impl Running {
     /// Starts a loop.
-    pub fn start(run: impl Run + 'static) -> Self {
+    pub fn start(run: impl Runnable + 'static) -> Self {
         let (stop, stopping) = watch::channel(false);
         let ended = tokio::spawn(Box::new(run).run(stopping));
         Self { stop, ended }

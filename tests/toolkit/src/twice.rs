@@ -1,11 +1,11 @@
 //! A handler that is asked twice.
 
-use controller::{Deleted, Finalized, Handler, ReconcileError, SyncRequest, SyncResponse};
+use controller::{FinalizeRequest, FinalizeOutcome, SyncHandler, ReconcileError, SyncRequest, SyncResponse};
 
 /// Asks a handler twice and refuses two answers: an answer that differs each time would be written each time.
 pub struct Twice<H>(pub H);
 
-impl<K: 'static, H: Handler<K>> Handler<K> for Twice<H> {
+impl<K: 'static, H: SyncHandler<K>> SyncHandler<K> for Twice<H> {
     fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
         let (first, second) = (self.0.sync(request)?, self.0.sync(request)?);
         if first == second {
@@ -17,7 +17,7 @@ impl<K: 'static, H: Handler<K>> Handler<K> for Twice<H> {
         })
     }
 
-    fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+    fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         self.0.finalize(deleted)
     }
 }

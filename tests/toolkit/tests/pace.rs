@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use control_plane::{Cluster, eventually, stays};
 use controller::{
-    Deleted, Directory, Finalized, Knock, Metrics, Pace, Progress, Readiness, Reconcile,
-    ReconcileError, SyncRequest, TokenBucket,
+    FinalizeRequest, ControllerRegistry, FinalizeOutcome, ReconcileTrigger, Metrics, Config, ReconcileOutput, Readiness, Reconciler,
+    ReconcileError, SyncRequest, RateLimiter,
 };
 use futures::StreamExt;
 use kube::Client;
@@ -19,14 +19,14 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use tokio::sync::{Semaphore, mpsc};
 use toolkit::{Running, cluster_with, objects, operator, stands, tell, toy_crd};
 
 #[derive(Deserialize)]
 struct Slow {}
 
-impl Kind for Slow {
+impl ValidatedResource for Slow {
     const GROUP: &'static str = "toys.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Slow";
@@ -53,16 +53,16 @@ struct Work {
 }
 
 #[async_trait]
-impl Reconcile for Worker {
+impl Reconciler for Worker {
     type Kind = Slow;
 
-    async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<Progress, ReconcileError> {
+    async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<ReconcileOutput, ReconcileError> {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
         self.0.under_way.fetch_add(1, Ordering::SeqCst);
         let may_end = self.0.may_end.acquire().await;
         may_end.expect("it is never closed").forget();
         self.0.under_way.fetch_sub(1, Ordering::SeqCst);
-        Ok(Progress {
+        Ok(ReconcileOutput {
             status: Map::new(),
             readiness: Some(Readiness {
                 ready: true,
@@ -74,21 +74,21 @@ impl Reconcile for Worker {
         })
     }
 
-    async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        Ok(Finalized::Gone)
+    async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        Ok(FinalizeOutcome::Done)
     }
 }
 
 struct Works {
     cluster: Cluster,
     work: Arc<Work>,
-    directory: Directory,
+    directory: ControllerRegistry,
     running: Running,
 }
 
 impl Works {
     /// A loop, and as many rounds at first that do not have to wait.
-    async fn start(pace: Pace, calls: &TokenBucket, free: usize) -> Self {
+    async fn start(pace: Config, calls: &RateLimiter, free: usize) -> Self {
         let cluster = cluster_with::<Slow>().await;
         let work = Arc::new(Work {
             under_way: AtomicUsize::new(0),
@@ -98,8 +98,8 @@ impl Works {
         let metrics = Metrics::register(&mut Registry::default());
         let worker = Worker(Arc::clone(&work));
         let run = operator(paced(&cluster, calls).await, worker, &metrics);
-        let directory = Directory::default();
-        let running = Running::start(run.pace(pace).listed_in(&directory));
+        let directory = ControllerRegistry::default();
+        let running = Running::start(run.with_config(pace).register_in(&directory));
         Self {
             cluster,
             work,
@@ -126,7 +126,7 @@ impl Works {
     }
 }
 
-async fn paced(cluster: &Cluster, calls: &TokenBucket) -> Client {
+async fn paced(cluster: &Cluster, calls: &RateLimiter) -> Client {
     let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
     let config =
         kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -136,11 +136,11 @@ async fn paced(cluster: &Cluster, calls: &TokenBucket) -> Client {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_objects_at_once_than_allowed_and_those_under_way_are_ended_properly() {
-    let three = Pace {
-        concurrency: NonZeroUsize::new(3).expect("not zero"),
-        ..Pace::default()
+    let three = Config {
+        max_concurrent_reconciles: NonZeroUsize::new(3).expect("not zero"),
+        ..Config::default()
     };
-    let works = Works::start(three, &TokenBucket::unlimited(), 0).await;
+    let works = Works::start(three, &RateLimiter::unlimited(), 0).await;
     works.make(6).await;
     works.begun(3).await;
     let half = Duration::from_millis(500);
@@ -168,11 +168,11 @@ async fn no_more_objects_at_once_than_allowed_and_those_under_way_are_ended_prop
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_that_come_together_are_one_round_and_a_channel_leads_to_one_too() {
-    let slow = Pace {
+    let slow = Config {
         debounce: Duration::from_secs(2),
-        ..Pace::default()
+        ..Config::default()
     };
-    let works = Works::start(slow, &TokenBucket::unlimited(), usize::MAX >> 4).await;
+    let works = Works::start(slow, &RateLimiter::unlimited(), usize::MAX >> 4).await;
     works.make(1).await;
     stands(&works.objects(), "s0", "Ready", "True").await;
     let before = works.work.begun.load(Ordering::SeqCst);
@@ -197,9 +197,9 @@ async fn changes_that_come_together_are_one_round_and_a_channel_leads_to_one_too
     let knocks = futures::stream::unfold(knocks, async |mut knocks| {
         Some((knocks.recv().await?, knocks))
     });
-    let following = tokio::spawn(async move { directory.follow(knocks.boxed()).await });
+    let following = tokio::spawn(async move { directory.run_triggers(knocks.boxed()).await });
     for controller in ["nobody", "slow"] {
-        let sent = knock.send(Knock {
+        let sent = knock.send(ReconcileTrigger {
             controller: controller.to_owned(),
             namespace: Some("default".to_owned()),
             name: "s0".to_owned(),
@@ -215,8 +215,8 @@ async fn changes_that_come_together_are_one_round_and_a_channel_leads_to_one_too
 async fn the_api_server_is_not_asked_more_often_than_allowed() {
     const OBJECTS: usize = 30;
     let rate = |count| NonZeroU32::new(count).expect("not zero");
-    let calls = TokenBucket::new(rate(5), rate(5));
-    let works = Works::start(Pace::default(), &calls, usize::MAX >> 4).await;
+    let calls = RateLimiter::new(rate(5), rate(5));
+    let works = Works::start(Config::default(), &calls, usize::MAX >> 4).await;
     let begun = Instant::now();
     works.make(OBJECTS).await;
     let told = eventually("all of them being told of", async || {

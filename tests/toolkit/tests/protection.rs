@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use control_plane::{Cluster, eventually};
 use controller::{
-    Deleted, Finalized, Handled, Handler, Metrics, Progress, ReconcileError, Reference,
+    FinalizeRequest, FinalizeOutcome, SyncReconciler, SyncHandler, Metrics, ReconcileOutput, ReconcileError, Reference,
     SyncRequest, SyncResponse, Watch,
 };
 use k8s_openapi::api::core::v1::Secret;
@@ -18,7 +18,7 @@ use kube::api::{
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use toolkit::{
     Calls, Leaving, Running, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
 };
@@ -29,7 +29,7 @@ const FINALIZER: &str = "vault.toys.example.com/in-use";
 #[derive(Deserialize)]
 struct Vault {}
 
-impl Kind for Vault {
+impl ValidatedResource for Vault {
     const GROUP: &'static str = "toys.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Vault";
@@ -50,16 +50,16 @@ struct Keeper {
     is_emptied: Arc<AtomicBool>,
 }
 
-impl Handler<Vault> for Keeper {
+impl SyncHandler<Vault> for Keeper {
     fn sync(&self, _: &SyncRequest<'_, Vault>) -> Result<SyncResponse, ReconcileError> {
         Ok(SyncResponse::new())
     }
 
-    fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+    fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         if self.is_emptied.load(Ordering::Acquire) {
-            return Ok(Finalized::Gone);
+            return Ok(FinalizeOutcome::Done);
         }
-        Ok(Finalized::Waiting(Progress {
+        Ok(FinalizeOutcome::Waiting(ReconcileOutput {
             status: Map::new(),
             readiness: None,
             requeue_after: Duration::from_millis(200),
@@ -74,14 +74,14 @@ fn watches() -> [Watch; 2] {
         let named = move |object: &Value| {
             let name = object.pointer(place).and_then(Value::as_str);
             assert_ne!(name, Some("nobody knows"), "on purpose");
-            name.map(|name| Reference::Named(name.to_owned()))
+            name.map(|name| Reference::Name(name.to_owned()))
                 .into_iter()
                 .collect()
         };
-        Watch::on::<Secret>(named)
-            .labels("key=true")
+        Watch::new::<Secret>(named)
+            .label_selector("key=true")
             .metadata_only()
-            .protected()
+            .with_in_use_protection()
     })
 }
 
@@ -107,8 +107,8 @@ impl Bank {
     }
 
     async fn start(&self) -> Running {
-        let handler = Handled::new(self.keeper.clone())
-            .watching(watches())
+        let handler = SyncReconciler::new(self.keeper.clone())
+            .watches_all(watches())
             .finalizer("toys.example.com/emptied");
         let metrics = Metrics::register(&mut Registry::default());
         let client = self.calls.client(&self.cluster).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use control_plane::{Cluster, eventually_within};
-use controller::{ChildType, Handled, Metrics, ReconcileError, SyncRequest, SyncResponse};
+use controller::{OwnedType, SyncReconciler, Metrics, ReconcileError, SyncRequest, SyncResponse};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DynamicObject;
@@ -14,7 +14,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use toolkit::{Running, install_crd, objects, operator, tell, toy_crd};
 
 const OBJECTS: usize = 1_000;
@@ -31,7 +31,7 @@ const DEADLINE: Duration = Duration::from_mins(5);
 #[derive(Deserialize)]
 struct Parent {}
 
-impl Kind for Parent {
+impl ValidatedResource for Parent {
     const GROUP: &'static str = "toys.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Parent";
@@ -62,7 +62,7 @@ impl Counted {
     fn start(cluster: &Cluster) -> Self {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        let handler = Handled::new(sync).making([ChildType::namespaced::<ConfigMap>()]);
+        let handler = SyncReconciler::new(sync).owns([OwnedType::namespaced::<ConfigMap>()]);
         let running = Running::start(operator(cluster.client(), handler, &metrics));
         Self { running, registry }
     }

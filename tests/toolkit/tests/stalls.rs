@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use control_plane::eventually;
 use controller::{
-    Deleted, Finalized, Handled, Handler, Metrics, ReconcileError, Stalls, SyncRequest,
+    FinalizeRequest, FinalizeOutcome, SyncReconciler, SyncHandler, Metrics, ReconcileError, DeletionTimeouts, SyncRequest,
     SyncResponse,
 };
 use k8s_openapi::api::events::v1::Event;
@@ -13,14 +13,14 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use toolkit::{Running, becomes, cluster_with, objects, operator, stands, tell, toy_crd};
 
 /// An object that stands for something that cannot be removed.
 #[derive(Deserialize)]
 struct Stain {}
 
-impl Kind for Stain {
+impl ValidatedResource for Stain {
     const GROUP: &'static str = "toys.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Stain";
@@ -37,12 +37,12 @@ impl Kind for Stain {
 
 struct Indelible;
 
-impl Handler<Stain> for Indelible {
+impl SyncHandler<Stain> for Indelible {
     fn sync(&self, _: &SyncRequest<'_, Stain>) -> Result<SyncResponse, ReconcileError> {
         SyncResponse::new().status(&json!({"spot": "on the carpet"}))
     }
 
-    fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+    fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         Err(ReconcileError::Transient {
             reason: "Indelible",
             message: "it does not come out".to_owned(),
@@ -56,12 +56,12 @@ async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let start = |let_go_after| {
-        let handler = Handled::new(Indelible).finalizer("toys.example.com/indelible");
-        let stalls = Stalls {
-            told_after: Duration::from_secs(1),
-            let_go_after,
+        let handler = SyncReconciler::new(Indelible).finalizer("toys.example.com/indelible");
+        let stalls = DeletionTimeouts {
+            stalled_after: Duration::from_secs(1),
+            force_after,
         };
-        Running::start(operator(cluster.client(), handler, &metrics).stalls(stalls))
+        Running::start(operator(cluster.client(), handler, &metrics).with_deletion_timeouts(stalls))
     };
     let running = start(None);
     let stains = objects::<Stain>(cluster.client(), Some("default"));

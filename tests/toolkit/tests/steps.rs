@@ -1,7 +1,7 @@
 //! An operator that is gone through round by round, with what each of them writes.
 
 use controller::{
-    ChildType, Handled, Loop, Metrics, Next, ReconcileError, Reference, SyncRequest, SyncResponse,
+    OwnedType, SyncReconciler, Controller, Metrics, Action, ReconcileError, Reference, SyncRequest, SyncResponse,
     Watch,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -9,14 +9,14 @@ use kube::api::{Api, DeleteParams, PostParams};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use toolkit::{Calls, When, cluster_with, objects, operator, tell, toy_crd};
 
 /// An object with a child that tells whether there is a Secret of its name.
 #[derive(Deserialize)]
 struct Stepper {}
 
-impl Kind for Stepper {
+impl ValidatedResource for Stepper {
     const GROUP: &'static str = "toys.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Stepper";
@@ -35,7 +35,7 @@ impl Kind for Stepper {
 fn sync(request: &SyncRequest<'_, Stepper>) -> Result<SyncResponse, ReconcileError> {
     let name = request.raw_parent()["metadata"]["name"].as_str();
     let name = name.unwrap_or_default();
-    let secret: Option<Secret> = request.related().named(name)?;
+    let secret: Option<Secret> = request.related().get(name)?;
     SyncResponse::new().child(&json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
         "data": {"secret": secret.is_some().to_string()},
@@ -43,8 +43,8 @@ fn sync(request: &SyncRequest<'_, Stepper>) -> Result<SyncResponse, ReconcileErr
 }
 
 /// The calls of one round that write, as `verb resource`.
-async fn step<R: controller::Reconcile>(run: &Loop<R>, calls: &Calls) -> (Next, Vec<String>) {
-    let next = run.step(Some("default"), "a").await.expect("an answer");
+async fn step<R: controller::Reconciler>(run: &Controller<R>, calls: &Calls) -> (Action, Vec<String>) {
+    let next = run.reconcile_once(Some("default"), "a").await.expect("an answer");
     let writes = calls.take_writes();
     let writes = writes
         .into_iter()
@@ -56,31 +56,31 @@ async fn step<R: controller::Reconcile>(run: &Loop<R>, calls: &Calls) -> (Next, 
 async fn an_operator_is_gone_through_round_by_round() {
     let cluster = cluster_with::<Stepper>().await;
     let calls = Calls::default();
-    let secrets = Watch::on::<Secret>(|object| {
+    let secrets = Watch::new::<Secret>(|object| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        vec![Reference::Named(name.to_owned())]
+        vec![Reference::Name(name.to_owned())]
     });
-    let handler = Handled::new(sync)
-        .making([ChildType::namespaced::<ConfigMap>()])
-        .watching([secrets]);
+    let handler = SyncReconciler::new(sync)
+        .owns([OwnedType::namespaced::<ConfigMap>()])
+        .watches_all([secrets]);
     let metrics = Metrics::register(&mut Registry::default());
     let run = operator(calls.client(&cluster).await, handler, &metrics);
     let steppers = objects::<Stepper>(cluster.client(), Some("default"));
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
-    let none = run.step(Some("default"), "a").await.expect("an answer");
+    let none = run.reconcile_once(Some("default"), "a").await.expect("an answer");
     assert_eq!(none, None, "there is no such object");
 
     tell::<Stepper>(&steppers, "a", &json!({"spec": {}})).await;
     calls.fail("create", "configmaps", 1, When::Before);
     let (next, writes) = step(&run, &calls).await;
-    assert!(matches!(next, Next::Failed(_)), "{next:?}");
+    assert!(matches!(next, Action::Backoff(_)), "{next:?}");
     assert_eq!(writes, ["create configmaps"], "and no status was written");
     calls.fail("create", "configmaps", 1, When::After);
     let (next, _) = step(&run, &calls).await;
-    assert!(matches!(next, Next::Failed(_)), "{next:?}");
+    assert!(matches!(next, Action::Backoff(_)), "{next:?}");
     // What was done without an answer is found.
     let (next, writes) = step(&run, &calls).await;
-    assert!(matches!(next, Next::After(_)), "{next:?}");
+    assert!(matches!(next, Action::RequeueAfter(_)), "{next:?}");
     assert_eq!(writes, ["patch steppers/status"]);
     let (_, writes) = step(&run, &calls).await;
     assert_eq!(writes, [""; 0], "all is as it is to be");

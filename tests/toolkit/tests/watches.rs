@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use control_plane::{Cluster, eventually};
-use controller::predicate::{Change, annotations};
+use controller::predicate::{UpdateEvent, annotation_changed};
 use controller::{
-    ChildType, Found, Handled, Metrics, ReconcileError, Reference, SyncRequest, SyncResponse, Watch,
+    OwnedType, Lookup, SyncReconciler, Metrics, ReconcileError, Reference, SyncRequest, SyncResponse, Watch,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -17,7 +17,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use toolkit::{Running, Twice, becomes, install_crd, objects, operator, tell, toy_crd};
 
 /// An object that tells, in a `ConfigMap` of its name, what it finds of what it depends on.
@@ -33,7 +33,7 @@ struct Spec {
     port: Option<String>,
 }
 
-impl Kind for Reader {
+impl ValidatedResource for Reader {
     const GROUP: &'static str = "toys.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Reader";
@@ -57,17 +57,17 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
     let Spec { secret, app, port } = &request.parent().spec;
     let mut told = BTreeMap::new();
     if let Some(name) = secret {
-        let secret: Option<Secret> = request.related().named(name)?;
+        let secret: Option<Secret> = request.related().get(name)?;
         let value = secret.and_then(|secret| secret.data?.remove("value"));
         let value = value.map(|value| String::from_utf8_lossy(&value.0).into_owned());
         told.insert("secret", value.unwrap_or("none".to_owned()));
     }
     if let Some(app) = app {
-        let found = match request.related().labelled::<ConfigMap>("app", app)? {
-            Found::None => "none".to_owned(),
+        let found = match request.related().list_by_label::<ConfigMap>("app", app)? {
+            Lookup::None => "none".to_owned(),
             // Of its metadata there is all, of its data nothing.
-            Found::One(map) => format!("one, data {:?}", map.data),
-            Found::Many(names) => names.join(" and "),
+            Lookup::One(map) => format!("one, data {:?}", map.data),
+            Lookup::Many(names) => names.join(" and "),
         };
         told.insert("app", found);
     }
@@ -75,7 +75,7 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
         let keys = [port.clone()];
         let found = request
             .related()
-            .keyed::<String>(&readers_of_all(), &keys)?;
+            .by_index::<String>(&readers_of_all(), &keys)?;
         let names: Vec<_> = found.iter().map(|name| name.as_str()).collect();
         told.insert("port", names.join(" and "));
     }
@@ -92,15 +92,15 @@ fn readers_of_all() -> ApiResource {
 }
 
 fn watches() -> [Watch; 3] {
-    let secrets = Watch::on::<Secret>(|object| {
+    let secrets = Watch::new::<Secret>(|object| {
         let name = object.pointer("/spec/secret").and_then(Value::as_str);
-        name.map(|name| Reference::Named(name.to_owned()))
+        name.map(|name| Reference::Name(name.to_owned()))
             .into_iter()
             .collect()
     });
-    let maps = Watch::on::<ConfigMap>(|object| {
+    let maps = Watch::new::<ConfigMap>(|object| {
         let app = object.pointer("/spec/app").and_then(Value::as_str);
-        let labelled = |app: &str| Reference::Labelled("app".to_owned(), app.to_owned());
+        let labelled = |app: &str| Reference::Label("app".to_owned(), app.to_owned());
         app.map(labelled).into_iter().collect()
     });
     let port = |object: &Value| {
@@ -109,19 +109,19 @@ fn watches() -> [Watch; 3] {
     };
     // Those that are reconciled are watched once.
     let same_port = Watch::dynamic(readers_of_all(), move |object| {
-        port(object).into_iter().map(Reference::Keyed).collect()
+        port(object).into_iter().map(Reference::IndexKey).collect()
     });
     [
         secrets
-            .labels("readable=true")
-            .fields("metadata.name!=hidden")
-            .when(|change| {
+            .label_selector("readable=true")
+            .field_selector("metadata.name!=hidden")
+            .filter(|change| {
                 !change
                     .after
                     .is_some_and(|secret| secret.annotations().contains_key("quiet"))
             }),
-        maps.labels("app").metadata_only(),
-        same_port.keyed(move |object| {
+        maps.label_selector("app").metadata_only(),
+        same_port.index_by(move |object| {
             let of = |pointer| object.pointer(pointer).and_then(Value::as_str);
             let (namespace, name) = (of("/metadata/namespace"), of("/metadata/name"));
             let name = [namespace, name].map(Option::unwrap_or_default).join("/");
@@ -143,9 +143,9 @@ impl Readers {
         let client = client(&cluster).await;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        let handler = Handled::new(Twice(sync))
-            .making([ChildType::namespaced::<ConfigMap>()])
-            .watching(watches());
+        let handler = SyncReconciler::new(Twice(sync))
+            .owns([OwnedType::namespaced::<ConfigMap>()])
+            .watches_all(watches());
         let running = Running::start(operator(client, handler, &metrics));
         Self {
             cluster,
@@ -358,24 +358,24 @@ async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
     let readers = Readers::start(limited).await;
     let down = async |what: &str| {
         let told = eventually(what, async || {
-            let down = readers.metrics.what_is_down();
+            let down = readers.metrics.disconnected_watches();
             down.iter().any(|told| told.contains(what)).then_some(())
         });
         told.await
-            .unwrap_or_else(|error| panic!("{error}: {:?}", readers.metrics.what_is_down()));
+            .unwrap_or_else(|error| panic!("{error}: {:?}", readers.metrics.disconnected_watches()));
     };
     down("on readers.toys.example.com finds no such kind: apply the CRD readers.toys.example.com")
         .await;
     down("on secrets is forbidden: grant `list` and `watch` on secrets").await;
     // What is reconciled is watched once, though each depends on others of it.
-    let down = readers.metrics.what_is_down();
+    let down = readers.metrics.disconnected_watches();
     let on_readers = down.iter().filter(|told| told.contains("on readers."));
     assert_eq!(on_readers.count(), 1, "{down:?}");
     install_crd(&readers.cluster.client(), Reader::crd()).await;
     readers.reader("r", json!({"secret": "s"})).await;
     readers.secret("s", "late").await;
     let only_secrets = eventually("the other watches beginning", async || {
-        let down = readers.metrics.what_is_down();
+        let down = readers.metrics.disconnected_watches();
         (down.len() == 1 && down[0].contains("secrets")).then_some(())
     });
     only_secrets.await.expect("they begin");
@@ -395,16 +395,16 @@ async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
     ];
     readers.cluster.run_kubectl(&args).expect("it is granted");
     readers.tells("r", "secret", "late").await;
-    assert_eq!(readers.metrics.what_is_down(), Vec::<String>::new());
+    assert_eq!(readers.metrics.disconnected_watches(), Vec::<String>::new());
 }
 
 /// Secrets of type TLS that are annotated: a change of their keys, or of the annotation itself.
-fn annotated_tls(change: &Change<'_, DynamicObject>) -> bool {
+fn annotated_tls(change: &UpdateEvent<'_, DynamicObject>) -> bool {
     const ANNOTATION: &str = "cert-info";
     let is_wanted = |secret: &&Arc<DynamicObject>| {
         let annotations = secret.metadata.annotations.as_ref();
         secret.data["type"] == "kubernetes.io/tls"
-            && annotations
+            && annotation_changed
                 .is_some_and(|all| all.get(ANNOTATION).is_some_and(|value| value == "true"))
     };
     let (before, after) = (
@@ -414,8 +414,8 @@ fn annotated_tls(change: &Change<'_, DynamicObject>) -> bool {
     match (before, after) {
         (None, None) => false,
         (Some(_), Some(_)) => change
-            .differs(|secret| ["tls.crt", "ca.crt"].map(|key| secret.data["data"][key].clone())),
-        _ => annotations(&[ANNOTATION], change),
+            .changed(|secret| ["tls.crt", "ca.crt"].map(|key| secret.data["data"][key].clone())),
+        _ => annotation_changed(&[ANNOTATION], change),
     }
 }
 
@@ -455,7 +455,7 @@ async fn of_tls_secrets_only_the_annotated_ones_and_only_their_keys_count() {
                 .await
                 .expect("it is stored");
             let made = Arc::new(made);
-            let new = Change {
+            let new = UpdateEvent {
                 before: None,
                 after: Some(&made),
             };
@@ -470,7 +470,7 @@ async fn of_tls_secrets_only_the_annotated_ones_and_only_their_keys_count() {
                 .await
         };
         let after = Arc::new(after.expect("it is changed"));
-        let seen = Change {
+        let seen = UpdateEvent {
             before: before.as_ref(),
             after: Some(&after),
         };

@@ -5,11 +5,11 @@ use std::sync::{Condvar, LazyLock, Mutex, mpsc};
 
 use futures::poll;
 use kube::api::ObjectMeta;
-use shared_validation::{Candidate, Policy, Rule, Rulesets, Severity, Verdict};
+use shared_validation::{ValidationRequest, Policy, Rule, ValidatorRegistry, Severity, ValidationResult};
 use tokio::task::spawn_blocking;
 
 use super::*;
-use crate::related::Related;
+use crate::related::RelatedObjects;
 
 /// While one called `swayed` is judged, another policy comes into force; `long` takes as long as no other is judged;
 /// that `unwanted` is judged is noted.
@@ -18,13 +18,13 @@ struct Slow {
     metadata: ObjectMeta,
 }
 
-static POLICY: LazyLock<CurrentPolicy> = LazyLock::new(CurrentPolicy::default);
+static POLICY: LazyLock<PolicyHandle> = LazyLock::new(PolicyHandle::default);
 
 static UNWANTED_JUDGED: AtomicBool = AtomicBool::new(false);
 
 static OTHER_JUDGED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
-impl Kind for Slow {
+impl ValidatedResource for Slow {
     const GROUP: &'static str = "example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Slow";
@@ -40,11 +40,11 @@ impl Kind for Slow {
     fn rules() -> Vec<Rule<Self>> {
         vec![Rule {
             id: "slow",
-            sentence: "It takes its time.",
+            description: "It takes its time.",
             severity: Severity::Error,
-            source: "this test",
-            reads: &["metadata.name"],
-            check: |subject, findings| match subject.object.metadata.name.as_deref() {
+            reference: "this test",
+            fields: &["metadata.name"],
+            validate: |subject, findings| match subject.object.metadata.name.as_deref() {
                 Some("swayed") => POLICY.set(warning()),
                 Some("long") if !is_other_judged() => {
                     findings.invalid("metadata.name", "long", "nobody else was judged");
@@ -63,7 +63,7 @@ impl Kind for Slow {
 fn warning() -> Policy {
     let file = json!({"rules": {"Slow": {"slow": "warn"}}});
     let ruleset = Ruleset::<Slow>::compile().expect("it compiles");
-    let rulesets = Rulesets::default().with(Arc::new(ruleset));
+    let rulesets = ValidatorRegistry::default().register(Arc::new(ruleset));
     Policy::read(&file, &rulesets).expect("a policy")
 }
 
@@ -85,37 +85,37 @@ struct Remembers {
 }
 
 #[async_trait]
-impl Reconcile for Remembers {
+impl Reconciler for Remembers {
     type Kind = Slow;
 
-    fn others(&self, _: &Value, _: Related<'_>) -> Result<Value, ReconcileError> {
+    fn related_for_validation(&self, _: &Value, _: RelatedObjects<'_>) -> Result<Value, ReconcileError> {
         let mut others = self.others.lock().expect("no panic");
         Ok(others.pop().unwrap_or_default())
     }
 
-    fn judged(
+    fn on_validated(
         &self,
-        candidate: &Candidate<'_>,
-        verdict: &Verdict,
+        candidate: &ValidationRequest<'_>,
+        verdict: &ValidationResult,
     ) -> serde_json::Map<String, Value> {
         let policy = candidate.policy.cloned().unwrap_or_default();
-        let others = candidate.others.cloned().unwrap_or_default();
+        let others = candidate.related.cloned().unwrap_or_default();
         let mut told = self.told.lock().expect("no panic");
         told.push((verdict.is_valid(), policy, others));
         serde_json::Map::new()
     }
 
-    async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<Progress, ReconcileError> {
+    async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<ReconcileOutput, ReconcileError> {
         Err(ReconcileError::Invalid(Vec::new()))
     }
 
-    async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        Ok(Finalized::Gone)
+    async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        Ok(FinalizeOutcome::Done)
     }
 }
 
 /// The loop of these, and an object of each of the names.
-fn slow(names: &[&str], policy: &CurrentPolicy) -> (Cycle<Remembers>, Vec<DynamicObject>) {
+fn slow(names: &[&str], policy: &PolicyHandle) -> (Context<Remembers>, Vec<DynamicObject>) {
     let metrics = Metrics::register(&mut Registry::default());
     let cycle = cycle_of(Remembers::default(), &metrics, policy.clone());
     let objects = names.iter().map(|name| {
@@ -128,13 +128,13 @@ fn slow(names: &[&str], policy: &CurrentPolicy) -> (Cycle<Remembers>, Vec<Dynami
 }
 
 /// How the rounds of all end; at once, as by the workers of a loop.
-async fn rounds(cycle: &Cycle<Remembers>, objects: &[DynamicObject]) -> Vec<Next> {
-    let rounds = objects.iter().map(|object| cycle.run(object, &[]));
+async fn rounds(cycle: &Context<Remembers>, objects: &[DynamicObject]) -> Vec<Action> {
+    let rounds = objects.iter().map(|object| cycle.reconcile(object, &[]));
     let ended = futures::future::join_all(rounds).await.into_iter();
     ended.map(|next| next.expect("it ends")).collect()
 }
 
-fn told(cycle: &Cycle<Remembers>) -> Vec<Told> {
+fn told(cycle: &Context<Remembers>) -> Vec<Told> {
     cycle.reconciler.told.lock().expect("no panic").clone()
 }
 
@@ -148,13 +148,13 @@ async fn a_verdict_is_told_under_the_policy_that_it_was_made_under() {
 
 #[tokio::test]
 async fn a_verdict_is_not_told_beside_others_that_are_not_there_any_more() {
-    let (cycle, objects) = slow(&["any"], &CurrentPolicy::default());
+    let (cycle, objects) = slow(&["any"], &PolicyHandle::default());
     let (before, now) = (json!("before"), json!("now"));
     // The last is the first.
     *cycle.reconciler.others.lock().expect("no panic") = vec![now.clone(), before];
     assert_eq!(
         rounds(&cycle, &objects).await,
-        [Next::After(Duration::ZERO)]
+        [Action::RequeueAfter(Duration::ZERO)]
     );
     assert!(told(&cycle).is_empty());
     *cycle.reconciler.others.lock().expect("no panic") = vec![now.clone(), now.clone()];
@@ -164,7 +164,7 @@ async fn a_verdict_is_not_told_beside_others_that_are_not_there_any_more() {
 
 #[tokio::test]
 async fn who_takes_long_to_judge_holds_nobody_up() {
-    let (cycle, objects) = slow(&["long", "short"], &CurrentPolicy::default());
+    let (cycle, objects) = slow(&["long", "short"], &PolicyHandle::default());
     rounds(&cycle, &objects).await;
     let valid: Vec<_> = told(&cycle)
         .iter()
@@ -181,8 +181,8 @@ fn who_is_not_wanted_any_more_before_it_is_his_turn_is_not_judged() {
     runtime.block_on(async {
         let (release, released) = mpsc::channel::<()>();
         let before = spawn_blocking(move || released.recv());
-        let (cycle, objects) = slow(&["unwanted"], &CurrentPolicy::default());
-        let mut round = Box::pin(cycle.run(&objects[0], &[]));
+        let (cycle, objects) = slow(&["unwanted"], &PolicyHandle::default());
+        let mut round = Box::pin(cycle.reconcile(&objects[0], &[]));
         assert!(poll!(&mut round).is_pending());
         drop(round);
         release.send(()).expect("it waits");

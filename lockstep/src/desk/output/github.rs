@@ -3,12 +3,12 @@
 
 use std::io::{self, Write};
 
-use crate::desk::judge::{FileReport, Level, Place};
+use crate::desk::judge::{FileReport, Level, SourceLocation};
 
 pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
-    let mut command = |what: &str, place: Option<&Place>, title: &str, message: &str| {
+    let mut command = |what: &str, place: Option<&SourceLocation>, title: &str, message: &str| {
         let file = property(&report.name);
-        let place = place.map_or(String::new(), |Place { line, column, .. }| {
+        let place = place.map_or(String::new(), |SourceLocation { line, column, .. }| {
             format!(",line={line},col={column}")
         });
         writeln!(
@@ -19,7 +19,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
         )
     };
     for document in &report.documents {
-        for finding in &document.findings {
+        for finding in &document.diagnostics {
             let what = match finding.level {
                 Level::Error => "error",
                 Level::Warning => "warning",
@@ -27,7 +27,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
             };
             command(
                 what,
-                Some(&finding.place),
+                Some(&finding.location),
                 &finding.rule,
                 &finding.message(),
             )?;
@@ -36,7 +36,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
     for problem in &report.problems {
         command(
             "error",
-            problem.place.as_ref(),
+            problem.location.as_ref(),
             "cannot be judged",
             &problem.message,
         )?;

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::desk::judge::{FileReport, Finding, Level};
+use crate::desk::judge::{FileReport, Diagnostic, Level};
 
 pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     for document in &report.documents {
         let list = |level| {
             let own = document
-                .findings
+                .diagnostics
                 .iter()
                 .filter(|finding| finding.level == level);
             own.map(finding).collect::<Vec<_>>()
@@ -24,13 +24,13 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
             "warnings": list(Level::Warning),
             "audited": list(Level::Audit),
         });
-        if let Some(stored) = &document.stored {
+        if let Some(stored) = &document.diff {
             line["stored"] = json!(stored);
         }
         writeln!(out, "{line}")?;
     }
     for problem in &report.problems {
-        let place = problem.place.as_ref();
+        let place = problem.location.as_ref();
         let line = json!({
             "file": report.name,
             "valid": false,
@@ -43,7 +43,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
     Ok(())
 }
 
-fn finding(finding: &Finding) -> Value {
+fn finding(finding: &Diagnostic) -> Value {
     json!({
         "type": finding.error.error_type.as_str(),
         "field": finding.error.path.to_string(),
@@ -51,7 +51,7 @@ fn finding(finding: &Finding) -> Value {
         "message": finding.error.to_string(),
         "rule": finding.rule,
         "layer": finding.layer.as_str(),
-        "line": finding.place.line,
-        "column": finding.place.column,
+        "line": finding.location.line,
+        "column": finding.location.column,
     })
 }

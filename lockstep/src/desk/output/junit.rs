@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use crate::desk::judge::{FileReport, Finding, Judged, Level};
+use crate::desk::judge::{FileReport, Diagnostic, CheckedDocument, Level};
 
 pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<()> {
     let mut whole = Report::new("lockstep check");
@@ -24,18 +24,18 @@ pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<
     writeln!(out)
 }
 
-fn case(document: &Judged) -> TestCase {
+fn case(document: &CheckedDocument) -> TestCase {
     let name = format!("{}/{}", document.kind, document.name);
     let of_level = |level: Level| {
         document
-            .findings
+            .diagnostics
             .iter()
             .filter(move |finding| finding.level == level)
     };
-    let line = |finding: &Finding| {
+    let line = |finding: &Diagnostic| {
         format!(
             "line {}: {} [{}]",
-            finding.place.line,
+            finding.location.line,
             finding.message(),
             finding.rule
         )

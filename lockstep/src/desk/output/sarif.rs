@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::desk::judge::{FileReport, Level, Place};
+use crate::desk::judge::{FileReport, Level, SourceLocation};
 
 /// The rule of what cannot be judged at all.
 const READABLE: &str = "readable";
@@ -15,7 +15,7 @@ pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<
         reports
             .iter()
             .flat_map(|report| &report.documents)
-            .flat_map(|document| &document.findings)
+            .flat_map(|document| &document.diagnostics)
     };
     let mut ids: BTreeSet<&str> = findings().map(|finding| finding.rule.as_str()).collect();
     if reports.iter().any(|report| !report.problems.is_empty()) {
@@ -35,9 +35,9 @@ pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<
 }
 
 fn results(report: &FileReport) -> Vec<Value> {
-    let result = |id: &str, level: &str, message: &str, place: Option<&Place>| {
+    let result = |id: &str, level: &str, message: &str, place: Option<&SourceLocation>| {
         let region = place
-            .map(|Place { line, column, .. }| json!({"startLine": line, "startColumn": column}));
+            .map(|SourceLocation { line, column, .. }| json!({"startLine": line, "startColumn": column}));
         let mut location = json!({"artifactLocation": {"uri": uri(&report.name)}});
         if let Some(region) = region {
             location["region"] = region;
@@ -51,7 +51,7 @@ fn results(report: &FileReport) -> Vec<Value> {
     };
     let mut results = Vec::new();
     for document in &report.documents {
-        for finding in &document.findings {
+        for finding in &document.diagnostics {
             let level = match finding.level {
                 Level::Error => "error",
                 Level::Warning => "warning",
@@ -61,7 +61,7 @@ fn results(report: &FileReport) -> Vec<Value> {
                 &finding.rule,
                 level,
                 &finding.message(),
-                Some(&finding.place),
+                Some(&finding.location),
             ));
         }
     }
@@ -70,7 +70,7 @@ fn results(report: &FileReport) -> Vec<Value> {
             READABLE,
             "error",
             &problem.message,
-            problem.place.as_ref(),
+            problem.location.as_ref(),
         ));
     }
     results

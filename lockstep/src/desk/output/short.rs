@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use crate::desk::judge::{FileReport, Level, Place, on_one_line};
+use crate::desk::judge::{FileReport, Level, SourceLocation, on_one_line};
 
 pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     let file = &report.name;
     for document in &report.documents {
-        for finding in &document.findings {
-            let Place { line, column, .. } = finding.place;
+        for finding in &document.diagnostics {
+            let SourceLocation { line, column, .. } = finding.location;
             let label = match finding.level {
                 Level::Error => "",
                 Level::Warning => "warning: ",
@@ -23,8 +23,8 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
         }
     }
     for problem in &report.problems {
-        match &problem.place {
-            Some(Place { line, column, .. }) => {
+        match &problem.location {
+            Some(SourceLocation { line, column, .. }) => {
                 writeln!(out, "{file}:{line}:{column}: {}", problem.message)?;
             }
             None => writeln!(out, "{file}: {}", problem.message)?,

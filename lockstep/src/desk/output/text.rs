@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Level as Shown, Renderer, Snippet};
 
-use crate::desk::judge::{FileReport, Level, Place, on_one_line};
+use crate::desk::judge::{FileReport, Level, SourceLocation, on_one_line};
 
 /// Lines longer than this are cut around the place: a minified document is one line.
 const MAX_LINE_BYTES: usize = 400;
@@ -16,7 +16,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
         Renderer::plain()
     };
     let mut show =
-        |level: Shown<'static>, id: Option<&str>, message: &str, place: Option<&Place>| {
+        |level: Shown<'static>, id: Option<&str>, message: &str, place: Option<&SourceLocation>| {
             let mut title = level.primary_title(message.to_owned());
             if let Some(id) = id {
                 title = title.id(on_one_line(id));
@@ -35,7 +35,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
             writeln!(out, "{}\n", renderer.render(&[group]))
         };
     for document in &report.documents {
-        for finding in &document.findings {
+        for finding in &document.diagnostics {
             let level = match finding.level {
                 Level::Error => Shown::ERROR,
                 Level::Warning => Shown::WARNING,
@@ -45,18 +45,18 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
                 level,
                 Some(&finding.rule),
                 &finding.message(),
-                Some(&finding.place),
+                Some(&finding.location),
             )?;
         }
     }
     for problem in &report.problems {
-        show(Shown::ERROR, None, &problem.message, problem.place.as_ref())?;
+        show(Shown::ERROR, None, &problem.message, problem.location.as_ref())?;
     }
     Ok(())
 }
 
 /// The line of a place, and where in it the place is.
-fn around<'a>(text: &'a str, place: &Place) -> (&'a str, std::ops::Range<usize>) {
+fn around<'a>(text: &'a str, place: &SourceLocation) -> (&'a str, std::ops::Range<usize>) {
     let start = text.floor_char_boundary(place.span.start);
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);

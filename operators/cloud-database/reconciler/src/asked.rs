@@ -12,7 +12,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_hours(1);
 
 /// The changes asked for, by instance identifier.
 #[derive(Default)]
-pub(crate) struct Asked(Mutex<HashMap<String, Vec<Change>>>);
+pub(crate) struct RejectedModifications(Mutex<HashMap<String, Vec<Change>>>);
 
 struct Change {
     modification: Modification,
@@ -20,7 +20,7 @@ struct Change {
     at: Instant,
 }
 
-impl Asked {
+impl RejectedModifications {
     /// Returns the outcome of a change that was asked for not long ago.
     pub(crate) fn outcome(&self, id: &str, modification: &Modification) -> Option<String> {
         let mut asked = self.lock();
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_outcome_of_each_change_is_remembered_until_its_instance_agrees() {
-        let asked = Asked::default();
+        let asked = RejectedModifications::default();
         let port = |port: i32| Modification {
             port: Some(port),
             ..Modification::default()

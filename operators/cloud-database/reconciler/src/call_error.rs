@@ -29,7 +29,7 @@ impl CallError {
 
     /// Returns whether RDS has refused the call, so that it has not been carried out. A call without an answer may have
     /// been, and so may one that RDS turns away because it comes again.
-    pub(crate) fn is_refusal(&self) -> bool {
+    pub(crate) fn is_rejected(&self) -> bool {
         const COMES_AGAIN: &[&str] = &[
             "DBInstanceAlreadyExists",
             "DBSnapshotAlreadyExists",
@@ -109,7 +109,7 @@ mod tests {
                 status,
                 message: String::new(),
             };
-            error.is_refusal()
+            error.is_rejected()
         };
         assert!(is_refusal(Some("DBSubnetGroupNotFoundFault"), Some(404)));
         assert!(is_refusal(Some("AccessDenied"), Some(403)));

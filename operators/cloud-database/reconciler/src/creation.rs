@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{CloudDatabase, REPLACES_INSTANCE};
-use controller::{Progress, ReconcileError};
+use controller::{ReconcileOutput, ReconcileError};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::call_error::CallError;
 use crate::credentials;
 use crate::drift;
-use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours, told};
-use crate::record::Record;
+use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours, with_status};
+use crate::record::RecordedInstance;
 use crate::standing;
 use crate::tags;
 
@@ -29,25 +29,25 @@ impl CloudDatabaseReconciler {
         &self,
         id: &str,
         object: &CloudDatabase,
-        record: &Record<'_>,
-    ) -> Result<Progress, ReconcileError> {
-        if let Some(shown) = record.shown() {
+        record: &RecordedInstance<'_>,
+    ) -> Result<ReconcileOutput, ReconcileError> {
+        if let Some(shown) = record.display_name() {
             self.require_not_renamed(id, record, object.uid().as_deref())
                 .await?;
             if !replaced(object).contains(shown) {
-                if !self.stays_unseen(id) {
+                if !self.is_within_grace_period(id) {
                     return Ok(self.unseen(id));
                 }
                 return Err(self.missing(id, shown));
             }
         }
-        standing::require(&self.client, object).await?;
+        standing::require_valid_credentials(&self.client, object).await?;
         let user = credentials::read(&self.client, object).await?;
         if record.region.is_none() || record.account_id.is_none() {
             self.require_first(object).await?;
             return self.locating(id).await;
         }
-        match self.instances.create(id, object, &user).await {
+        match self.rds.create(id, object, &user).await {
             Ok(instance) => {
                 tracing::info!(instance = id, "asked RDS for a new instance");
                 let phase = instance.db_instance_status().unwrap_or("creating");
@@ -60,7 +60,7 @@ impl CloudDatabaseReconciler {
             }
             // An earlier call was applied and its reply lost.
             Err(error) if error.is("DBInstanceAlreadyExists") => {
-                match self.instances.describe(id).await? {
+                match self.rds.describe(id).await? {
                     Some(instance) => {
                         require_ours(&instance, id, object.uid().as_deref())?;
                         let phase = instance.db_instance_status().unwrap_or("creating");
@@ -74,20 +74,20 @@ impl CloudDatabaseReconciler {
                     }),
                 }
             }
-            Err(error) => Err(refused(error, record)),
+            Err(error) => Err(creation_rejected(error, record)),
         }
     }
 
     /// Records where the instance is about to be created; the reconciliation that finds it recorded creates it.
-    async fn locating(&self, id: &str) -> Result<Progress, ReconcileError> {
-        let location = self.instances.location().await?;
+    async fn locating(&self, id: &str) -> Result<ReconcileOutput, ReconcileError> {
+        let location = self.rds.location().await?;
         let message = format!("the RDS instance '{id}' is about to be created");
         let status = fields([
             ("region", json!(location.region)),
             ("accountId", json!(location.account_id)),
             ("message", json!(message)),
         ]);
-        Ok(Progress {
+        Ok(ReconcileOutput {
             requeue_after: Duration::ZERO,
             ..self.in_progress(status, message)
         })
@@ -97,13 +97,13 @@ impl CloudDatabaseReconciler {
     pub(crate) async fn require_not_renamed(
         &self,
         id: &str,
-        record: &Record<'_>,
+        record: &RecordedInstance<'_>,
         uid: Option<&str>,
     ) -> Result<(), ReconcileError> {
         let Some(resource_id) = record.resource_id else {
             return Ok(());
         };
-        let found = self.instances.by_resource_id(resource_id).await?;
+        let found = self.rds.by_resource_id(resource_id).await?;
         // Whether its tags were lost, too, does not matter; those of another object do.
         let is_ours =
             |found: &&DbInstance| tags::is_owned_by(found, uid) || !tags::has_owner(found);
@@ -139,7 +139,7 @@ impl CloudDatabaseReconciler {
     /// the author most likely expects to find.
     async fn require_first(&self, object: &CloudDatabase) -> Result<(), ReconcileError> {
         let replaced = replaced(object);
-        let found = self.instances.of_earlier_objects(object).await?;
+        let found = self.rds.of_earlier_objects(object).await?;
         let mut earlier = found.iter().filter_map(|instance| {
             let resource_id = instance.dbi_resource_id().unwrap_or_default();
             (!replaced.contains(resource_id)).then_some((instance, resource_id))
@@ -161,20 +161,20 @@ impl CloudDatabaseReconciler {
     fn stalled(&self, reason: &'static str, message: String) -> ReconcileError {
         // The phase is RDS' word for an instance that it knows.
         let status = fields([("phase", Value::Null), ("message", json!(message))]);
-        told(
+        with_status(
             status,
-            self.recheck(ReconcileError::Permanent { reason, message }),
+            self.requeue(ReconcileError::Permanent { reason, message }),
         )
     }
 }
 
 /// The error of a creation. Where RDS has refused it, nothing was created, and the object belongs to no region yet.
-fn refused(error: CallError, record: &Record<'_>) -> ReconcileError {
-    let is_nowhere = error.is_refusal() && record.shown().is_none();
+fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> ReconcileError {
+    let is_nowhere = error.is_rejected() && record.display_name().is_none();
     let error = error.into();
     if is_nowhere {
         let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
-        return told(status, error);
+        return with_status(status, error);
     }
     error
 }

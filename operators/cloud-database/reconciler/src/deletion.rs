@@ -1,17 +1,17 @@
 //! What a deletion destroys.
 
 use cloud_database_rules::DeletionPolicy;
-use controller::Deleted;
+use controller::FinalizeRequest;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// The policy that a deletion follows: the safer of what was last accepted and what the object says
 /// now, so that an unguarded edit just before the deletion destroys nothing. Without a readable one,
 /// the default.
-pub(crate) fn policy(deleted: &Deleted<'_>) -> DeletionPolicy {
+pub(crate) fn safer_policy(deleted: &FinalizeRequest<'_>) -> DeletionPolicy {
     let accepted = deleted
-        .accepted
-        .and_then(|accepted| accepted.value("spec.deletionPolicy"));
+        .last_validated
+        .and_then(|accepted| accepted.get("spec.deletionPolicy"));
     let present = deleted.object.pointer("/spec/deletionPolicy");
     let readable = [accepted, present].into_iter().flatten().filter_map(read);
     readable
@@ -21,12 +21,12 @@ pub(crate) fn policy(deleted: &Deleted<'_>) -> DeletionPolicy {
 
 /// Whether RDS may be told to lift its protection of the instance: the object says plainly that it
 /// need not be protected, and either keeps every rule or has not been accepted as saying otherwise.
-pub(crate) fn lifts_protection(deleted: &Deleted<'_>) -> bool {
+pub(crate) fn lifts_protection(deleted: &FinalizeRequest<'_>) -> bool {
     let accepted = deleted
-        .accepted
-        .and_then(|accepted| accepted.value("spec.deletionProtection"));
+        .last_validated
+        .and_then(|accepted| accepted.get("spec.deletionProtection"));
     let present = deleted.object.pointer("/spec/deletionProtection");
-    present == Some(&Value::Bool(false)) && (deleted.valid || accepted != Some(&Value::Bool(true)))
+    present == Some(&Value::Bool(false)) && (deleted.is_valid || accepted != Some(&Value::Bool(true)))
 }
 
 fn read(value: &Value) -> Option<DeletionPolicy> {
@@ -43,24 +43,24 @@ fn safety(policy: DeletionPolicy) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use controller::Observation;
+    use controller::Children;
 
     use super::*;
     use serde_json::json;
-    use shared_validation::Accepted;
+    use shared_validation::LastValidated;
 
     fn decide(accepted: Option<&str>, present: &Value) -> DeletionPolicy {
-        let accepted = accepted.map(|policy| Accepted {
+        let accepted = accepted.map(|policy| LastValidated {
             generation: 1,
             values: [("spec.deletionPolicy".to_owned(), json!(policy))].into(),
-            ..Accepted::default()
+            ..LastValidated::default()
         });
         let object = json!({"spec": {"deletionPolicy": present}});
-        policy(&Deleted {
+        safer_policy(&FinalizeRequest {
             object: &object,
-            accepted: accepted.as_ref(),
-            valid: false,
-            children: Observation::default(),
+            last_validated: accepted.as_ref(),
+            is_valid: false,
+            children: Children::default(),
         })
     }
 
@@ -90,17 +90,17 @@ mod tests {
     #[test]
     fn protection_is_lifted_only_where_nothing_speaks_for_it() {
         let lifts = |accepted: Option<bool>, present: &Value| {
-            let accepted = accepted.map(|protected| Accepted {
+            let accepted = accepted.map(|protected| LastValidated {
                 generation: 1,
                 values: [("spec.deletionProtection".to_owned(), json!(protected))].into(),
-                ..Accepted::default()
+                ..LastValidated::default()
             });
             let object = json!({"spec": {"deletionProtection": present}});
-            lifts_protection(&Deleted {
+            lifts_protection(&FinalizeRequest {
                 object: &object,
-                accepted: accepted.as_ref(),
-                valid: false,
-                children: Observation::default(),
+                last_validated: accepted.as_ref(),
+                is_valid: false,
+                children: Children::default(),
             })
         };
         assert!(lifts(None, &json!(false)));

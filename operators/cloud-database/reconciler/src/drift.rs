@@ -165,7 +165,7 @@ fn max_size(storage: &Storage, instance: &DbInstance) -> Option<i32> {
 }
 
 /// Returns the differences that stay: those that no change can mend, and those in fields that are not [enforced].
-pub(crate) fn beyond_mending(
+pub(crate) fn unrepairable(
     spec: &CloudDatabaseSpec,
     instance: &DbInstance,
     enforced: &[&str],
@@ -392,7 +392,7 @@ mod tests {
         let raised = instance().engine_version("16.6").build();
         assert!(between(&spec, &raised, &[]).is_empty());
         assert_eq!(
-            beyond_mending(&spec, &raised, &[]),
+            unrepairable(&spec, &raised, &[]),
             ["it runs version 16.6 and cannot go back to 16.4"]
         );
     }
@@ -419,7 +419,7 @@ mod tests {
         let enforced_then = enforced(&spec, &made_before, &[]);
         assert_eq!(enforced_then, [""; 0]);
         assert!(between(&spec, &made_before, &enforced_then).is_empty());
-        let kept = beyond_mending(&spec, &made_before, &enforced_then).join("; ");
+        let kept = unrepairable(&spec, &made_before, &enforced_then).join("; ");
         for part in [
             "publicly accessible",
             "do not get its tags",
@@ -433,7 +433,7 @@ mod tests {
         let change = between(&spec, &made_before, &enforced_later);
         assert_eq!(change.publicly_accessible, Some(false));
         assert_eq!(change.copy_tags_to_snapshot, Some(true));
-        let kept = beyond_mending(&spec, &made_before, &enforced_later);
+        let kept = unrepairable(&spec, &made_before, &enforced_later);
         assert_eq!(kept.len(), 1, "encryption cannot be changed: {kept:?}");
 
         let as_the_spec_says = instance()
@@ -474,7 +474,7 @@ mod tests {
         let kept = |name: &str| {
             let mut spec = spec();
             spec.network.subnet_group = Some(name.to_owned());
-            beyond_mending(&spec, &instance, &[])
+            unrepairable(&spec, &instance, &[])
         };
         assert_eq!(kept("Databases"), [""; 0]);
         assert_eq!(kept("others").len(), 1);

@@ -9,46 +9,46 @@ use std::time::Duration;
 
 use aws_sdk_rds::types::{DbInstance, DbSnapshot};
 use cloud_database_rules::{DeletionPolicy, DeletionRequest};
-use controller::{Deleted, Finalized, Progress, ReconcileError};
+use controller::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, ReconcileError};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::deletion;
 use crate::modification::Modification;
 use crate::reconciler::{
-    CloudDatabaseReconciler, fields, identifier, observed, require_ours, told,
+    CloudDatabaseReconciler, fields, identifier, observed, require_ours, with_status,
 };
-use crate::record::Record;
+use crate::record::RecordedInstance;
 
 /// States in which RDS takes no final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
 const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
 
 impl CloudDatabaseReconciler {
-    pub(crate) async fn end(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+    pub(crate) async fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         let uid = uid_of(deleted);
         let id = identifier(uid)?;
-        let record = Record::of(deleted.object, &id);
-        let policy = deletion::policy(deleted);
+        let record = RecordedInstance::from_status(deleted.object, &id);
+        let policy = deletion::safer_policy(deleted);
         if policy == DeletionPolicy::Retain {
             let place = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
-            return Ok(Finalized::Kept(format!(
+            return Ok(FinalizeOutcome::Retained(format!(
                 "the RDS instance '{id}'{place} is left as it is, as the deletion policy Retain says"
             )));
         }
-        let location = self.instances.location().await?;
+        let location = self.rds.location().await?;
         location.require(&id, &record)?;
-        let Some(instance) = self.instances.describe(&id).await? else {
-            return self.absent(&id, deleted, policy, &record).await;
+        let Some(instance) = self.rds.describe(&id).await? else {
+            return self.finalize_absent(&id, deleted, policy, &record).await;
         };
         require_ours(&instance, &id, uid)?;
-        self.note_shown(&id);
+        self.record_seen(&id);
         let observed = observed(&instance);
         match self.delete(&id, deleted, policy, &record, &instance).await {
             Ok(mut progress) => {
                 progress.status.extend(observed);
-                Ok(Finalized::Waiting(progress))
+                Ok(FinalizeOutcome::Waiting(progress))
             }
-            Err(error) => Err(told(observed, error)),
+            Err(error) => Err(with_status(observed, error)),
         }
     }
 
@@ -56,11 +56,11 @@ impl CloudDatabaseReconciler {
     async fn delete(
         &self,
         id: &str,
-        deleted: &Deleted<'_>,
+        deleted: &FinalizeRequest<'_>,
         policy: DeletionPolicy,
-        record: &Record<'_>,
+        record: &RecordedInstance<'_>,
         instance: &DbInstance,
-    ) -> Result<Progress, ReconcileError> {
+    ) -> Result<ReconcileOutput, ReconcileError> {
         let phase = instance.db_instance_status().unwrap_or_default();
         if phase == "deleting" {
             return Ok(self.waiting(id, phase));
@@ -76,7 +76,7 @@ impl CloudDatabaseReconciler {
                 deletion_protection: Some(false),
                 ..Modification::default()
             };
-            self.instances.modify(id, &lift).await?;
+            self.rds.modify(id, &lift).await?;
             return Ok(self.waiting(id, phase));
         }
         let wants_snapshot = policy == DeletionPolicy::Snapshot;
@@ -98,7 +98,7 @@ impl CloudDatabaseReconciler {
         if recorded.is_none() || recorded_snapshot != snapshot {
             return Ok(self.requesting(id, phase, snapshot));
         }
-        match self.instances.delete(id, snapshot.clone()).await {
+        match self.rds.delete(id, snapshot.clone()).await {
             Ok(()) => {
                 tracing::info!(instance = id, ?policy, "asked RDS to delete the instance");
                 // Accepted is not gone: the next reconciliation confirms it.
@@ -115,16 +115,16 @@ impl CloudDatabaseReconciler {
             // Busy; RDS takes the call once it is not.
             Err(error) if error.is("InvalidDBInstanceState") => Ok(self.waiting(id, phase)),
             // Nothing is under way that could delete the instance.
-            Err(error) if error.is_refusal() => {
+            Err(error) if error.is_rejected() => {
                 let status = fields([("deletionRequest", Value::Null)]);
-                Err(told(status, error.into()))
+                Err(with_status(status, error.into()))
             }
             Err(error) => Err(error.into()),
         }
     }
 
     /// Records the request to delete an instance; it is sent by the reconciliation that finds it recorded.
-    fn requesting(&self, id: &str, phase: &str, snapshot: Option<String>) -> Progress {
+    fn requesting(&self, id: &str, phase: &str, snapshot: Option<String>) -> ReconcileOutput {
         let mut progress = self.waiting(id, phase);
         let request = DeletionRequest {
             final_snapshot_id: snapshot,
@@ -136,30 +136,30 @@ impl CloudDatabaseReconciler {
     }
 
     /// Decides on an instance that RDS does not know.
-    async fn absent(
+    async fn finalize_absent(
         &self,
         id: &str,
-        deleted: &Deleted<'_>,
+        deleted: &FinalizeRequest<'_>,
         policy: DeletionPolicy,
-        record: &Record<'_>,
-    ) -> Result<Finalized, ReconcileError> {
+        record: &RecordedInstance<'_>,
+    ) -> Result<FinalizeOutcome, ReconcileError> {
         // Recorded before RDS was first asked for anything.
         if record.instance_id.is_none() {
-            return Ok(Finalized::Gone);
+            return Ok(FinalizeOutcome::Done);
         }
-        if !self.stays_unseen(id) && record.deletion_request.is_none() {
-            return Ok(Finalized::Waiting(self.unseen(id)));
+        if !self.is_within_grace_period(id) && record.deletion_request.is_none() {
+            return Ok(FinalizeOutcome::Waiting(self.unseen(id)));
         }
-        let Some(shown) = record.shown() else {
+        let Some(shown) = record.display_name() else {
             self.forget(id);
-            return Ok(Finalized::Gone);
+            return Ok(FinalizeOutcome::Done);
         };
         self.require_not_renamed(id, record, uid_of(deleted))
             .await?;
         let began = deletion_began(deleted);
         if self.is_deleted_by_us(id, policy, record, began).await? {
             self.forget(id);
-            return Ok(Finalized::Gone);
+            return Ok(FinalizeOutcome::Done);
         }
         Err(ReconcileError::Permanent {
             reason: "InstanceMissing",
@@ -175,19 +175,19 @@ impl CloudDatabaseReconciler {
         &self,
         id: &str,
         policy: DeletionPolicy,
-        record: &Record<'_>,
+        record: &RecordedInstance<'_>,
         began: i64,
     ) -> Result<bool, ReconcileError> {
         if policy == DeletionPolicy::Delete && record.deletion_request.is_some() {
             return Ok(true);
         }
-        let snapshots = self.instances.snapshots(id).await?;
+        let snapshots = self.rds.snapshots(id).await?;
         let mut snapshots = snapshots.iter();
         Ok(snapshots.any(|snapshot| is_final(snapshot, id, began)))
     }
 }
 
-fn uid_of<'a>(deleted: &Deleted<'a>) -> Option<&'a str> {
+fn uid_of<'a>(deleted: &FinalizeRequest<'a>) -> Option<&'a str> {
     let uid = deleted.object.pointer("/metadata/uid");
     uid.and_then(Value::as_str)
 }
@@ -208,7 +208,7 @@ fn is_final(snapshot: &DbSnapshot, id: &str, began: i64) -> bool {
 }
 
 /// Returns when the deletion of an object began, in seconds since 1970.
-fn deletion_began(deleted: &Deleted<'_>) -> i64 {
+fn deletion_began(deleted: &FinalizeRequest<'_>) -> i64 {
     let time = deleted.object.pointer("/metadata/deletionTimestamp");
     let time = time.and_then(Value::as_str);
     let time = time.and_then(|time| time.parse::<Timestamp>().ok());

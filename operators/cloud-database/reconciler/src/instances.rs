@@ -10,7 +10,7 @@ use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
-use controller::{ReconcileError, Tenure, TokenBucket};
+use controller::{ReconcileError, Leadership, RateLimiter};
 
 use crate::account::Account;
 use crate::call_error::CallError;
@@ -28,25 +28,25 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The RDS API.
 #[derive(Clone, Debug)]
-pub struct Instances {
+pub struct RdsClient {
     client: Client,
     account: Account,
     region: Option<String>,
     /// Tells the instances of this cluster from those of others in the same account.
     cluster_name: Option<String>,
-    tenure: Tenure,
-    calls: TokenBucket,
+    leadership: Leadership,
+    rate_limiter: RateLimiter,
 }
 
-impl Instances {
+impl RdsClient {
     /// The API as the environment configures it: region, credentials and endpoint come from where AWS
     /// tools take them.
     ///
     /// Nothing is written that might be carried out after the tenure has ended, and every call takes a token. Instances
     /// are tagged with the name of the cluster, if it has one.
     pub async fn from_environment(
-        tenure: Tenure,
-        calls: TokenBucket,
+        tenure: Leadership,
+        calls: RateLimiter,
         cluster_name: Option<String>,
     ) -> Self {
         let http = Builder::new()
@@ -65,8 +65,8 @@ impl Instances {
 
     fn of(
         config: SdkConfig,
-        tenure: Tenure,
-        calls: TokenBucket,
+        tenure: Leadership,
+        calls: RateLimiter,
         cluster_name: Option<String>,
     ) -> Self {
         let (account, config) = Account::of(config);
@@ -75,8 +75,8 @@ impl Instances {
             account,
             region: config.region().map(ToString::to_string),
             cluster_name,
-            tenure,
-            calls,
+            leadership: tenure,
+            rate_limiter: calls,
         }
     }
 
@@ -107,8 +107,8 @@ impl Instances {
 
     /// Waits for its turn; whether a call that writes would then end while nobody else can lead.
     async fn may_write(&self) -> Result<(), CallError> {
-        self.calls.take().await;
-        if self.tenure.has_room_for(CALL_DEADLINE) {
+        self.rate_limiter.take().await;
+        if self.leadership.outlasts(CALL_DEADLINE) {
             return Ok(());
         }
         Err(CallError::without_answer(
@@ -118,7 +118,7 @@ impl Instances {
 
     /// The instance of that identifier, if there is one.
     pub(crate) async fn describe(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
-        self.calls.take().await;
+        self.rate_limiter.take().await;
         let call = self
             .client
             .describe_db_instances()
@@ -137,7 +137,7 @@ impl Instances {
         &self,
         resource_id: &str,
     ) -> Result<Vec<DbInstance>, CallError> {
-        self.calls.take().await;
+        self.rate_limiter.take().await;
         let filter = Filter::builder()
             .name("dbi-resource-id")
             .values(resource_id)
@@ -161,7 +161,7 @@ impl Instances {
         let mut found = Vec::new();
         let mut marker = None;
         loop {
-            self.calls.take().await;
+            self.rate_limiter.take().await;
             let call = self.client.describe_db_instances();
             let call = call.max_records(PAGE_SIZE).set_marker(marker);
             let page = call.send().await?;
@@ -182,7 +182,7 @@ impl Instances {
         let mut found = Vec::new();
         let mut marker = None;
         loop {
-            self.calls.take().await;
+            self.rate_limiter.take().await;
             let call = self.client.describe_db_snapshots();
             let call = call.db_instance_identifier(id).set_marker(marker);
             let page = match call.max_records(PAGE_SIZE).send().await {
@@ -391,7 +391,7 @@ mod tests {
             }))
             .load()
             .await;
-        let instances = Instances::of(config, Tenure::unlimited(), TokenBucket::unlimited(), None);
+        let instances = RdsClient::of(config, Leadership::always(), RateLimiter::unlimited(), None);
         let object = serde_json::json!({
             "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
             "metadata": {"name": "orders", "namespace": "shop", "uid": "3"},
@@ -416,7 +416,7 @@ mod tests {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
-        let instances = Instances::of(config, Tenure::unlimited(), TokenBucket::unlimited(), None);
+        let instances = RdsClient::of(config, Leadership::always(), RateLimiter::unlimited(), None);
         let error = instances.location().await.expect_err("no region");
         let is_so = matches!(&error, ReconcileError::Permanent { reason, .. } if *reason == "RegionUnknown");
         assert!(is_so, "{error:?}");
@@ -429,9 +429,9 @@ mod tests {
             .behavior_version(BehaviorVersion::latest())
             .build();
         let instances =
-            |tenure| Instances::of(config.clone(), tenure, TokenBucket::unlimited(), None);
+            |tenure| RdsClient::of(config.clone(), tenure, RateLimiter::unlimited(), None);
         let said = |answer: Result<(), CallError>| answer.expect_err("nobody is there").message;
-        let late = instances(Tenure::pending());
+        let late = instances(Leadership::pending());
         let change = Modification::default();
         for message in [
             said(late.delete("cdb-1", None).await),
@@ -440,7 +440,7 @@ mod tests {
         ] {
             assert_eq!(message, "not asked: the lease may end before the answer");
         }
-        let leading = instances(Tenure::unlimited());
+        let leading = instances(Leadership::always());
         let message = said(leading.delete("cdb-1", None).await);
         assert!(!message.contains("not asked"), "{message}");
         let error = ReconcileError::from(CallError::without_answer(&message));

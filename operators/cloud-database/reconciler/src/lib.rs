@@ -18,11 +18,11 @@ mod record;
 mod standing;
 mod tags;
 
-pub use instances::Instances;
-pub use reconciler::{CloudDatabaseReconciler, Timing};
+pub use instances::RdsClient;
+pub use reconciler::{CloudDatabaseReconciler, Config};
 
 /// What the operator may do beyond its own kind, as RBAC rules: get the Secret that an object names.
 #[must_use]
-pub fn access() -> Vec<serde_json::Value> {
+pub fn rbac_rules() -> Vec<serde_json::Value> {
     vec![serde_json::json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]})]
 }

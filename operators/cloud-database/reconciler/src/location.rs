@@ -2,7 +2,7 @@
 
 use controller::ReconcileError;
 
-use crate::record::Record;
+use crate::record::RecordedInstance;
 
 /// A region of an account: RDS knows an instance by its identifier there and nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ impl Location {
     ///
     /// Where RDS does not know an instance because it is elsewhere, it must neither be created once more nor counted as
     /// deleted.
-    pub(crate) fn require(&self, id: &str, record: &Record<'_>) -> Result<(), ReconcileError> {
+    pub(crate) fn require(&self, id: &str, record: &RecordedInstance<'_>) -> Result<(), ReconcileError> {
         let region = record.region.unwrap_or(&self.region);
         let account_id = record.account_id.unwrap_or(&self.account_id);
         let reason = if region != self.region {
@@ -50,7 +50,7 @@ mod tests {
         };
         let reason = |status: serde_json::Value| {
             let object = json!({"status": status});
-            match here.require("cdb-1", &Record::of(&object, "cdb-1")) {
+            match here.require("cdb-1", &RecordedInstance::from_status(&object, "cdb-1")) {
                 Err(ReconcileError::Permanent { reason, .. }) => Some(reason),
                 _ => None,
             }

@@ -8,36 +8,36 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
-use controller::{Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, SyncRequest};
+use controller::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, Readiness, Reconciler, ReconcileError, SyncRequest};
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use crate::asked::Asked;
+use crate::asked::RejectedModifications;
 use crate::creation;
 use crate::drift;
-use crate::instances::Instances;
+use crate::instances::RdsClient;
 use crate::modification::Modification;
-use crate::record::Record;
+use crate::record::RecordedInstance;
 use crate::tags::{self, OWNER_TAG};
 
 /// How often RDS is looked at.
 #[derive(Clone, Copy, Debug)]
-pub struct Timing {
+pub struct Config {
     /// While something is under way. An instance takes minutes to come and to go.
-    pub poll: Duration,
+    pub poll_interval: Duration,
     /// While all is as it should be, to see what others have changed.
-    pub resync: Duration,
+    pub resync_period: Duration,
     /// Time for which RDS must not show an instance before it counts as missing, or as gone while its object is deleted: RDS
     /// shows a new instance a little after it has agreed to make it.
-    pub settle: Duration,
+    pub not_found_grace_period: Duration,
 }
 
-impl Default for Timing {
+impl Default for Config {
     fn default() -> Self {
         Self {
-            poll: Duration::from_secs(30),
-            resync: Duration::from_mins(10),
-            settle: Duration::from_mins(2),
+            poll_interval: Duration::from_secs(30),
+            resync_period: Duration::from_mins(10),
+            not_found_grace_period: Duration::from_mins(2),
         }
     }
 }
@@ -52,9 +52,9 @@ impl Default for Timing {
 /// object's author says so.
 pub struct CloudDatabaseReconciler {
     pub(crate) client: Client,
-    pub(crate) instances: Instances,
-    pub(crate) timing: Timing,
-    asked: Asked,
+    pub(crate) rds: RdsClient,
+    pub(crate) config: Config,
+    rejected_modifications: RejectedModifications,
     /// Instances that RDS does not show: the time since when.
     unseen_since: Mutex<HashMap<String, Instant>>,
 }
@@ -83,25 +83,25 @@ const BROKEN: &[&str] = &[
 
 impl CloudDatabaseReconciler {
     /// An operator that reads Secrets with `client` and keeps `instances`.
-    pub fn new(client: Client, instances: Instances, timing: Timing) -> Self {
+    pub fn new(client: Client, instances: RdsClient, timing: Config) -> Self {
         Self {
             client,
-            instances,
-            timing,
-            asked: Asked::default(),
+            rds: instances,
+            config: timing,
+            rejected_modifications: RejectedModifications::default(),
             unseen_since: Mutex::default(),
         }
     }
 
-    async fn serve(
+    async fn sync_instance(
         &self,
         id: &str,
         object: &CloudDatabase,
         instance: &DbInstance,
         enforced: &[&str],
-    ) -> Result<Progress, ReconcileError> {
+    ) -> Result<ReconcileOutput, ReconcileError> {
         let phase = instance.db_instance_status().unwrap_or_default();
-        let mut remarks = drift::beyond_mending(&object.spec, instance, enforced);
+        let mut remarks = drift::unrepairable(&object.spec, instance, enforced);
         if let Some(id) = instance.dbi_resource_id()
             && creation::replaced(object).contains(id)
         {
@@ -117,12 +117,12 @@ impl CloudDatabaseReconciler {
             self.add_tags(object, instance).await?;
             let change = drift::between(&object.spec, instance, enforced);
             let parts: Vec<_> = change.parts().collect();
-            self.asked.retain(id, &parts);
+            self.rejected_modifications.retain(id, &parts);
             soon |= !parts.is_empty();
             // Each is asked for, whatever becomes of the others.
             let mut outcomes = Vec::new();
             for part in parts {
-                outcomes.push(self.change(id, part).await);
+                outcomes.push(self.modify(id, part).await);
             }
             for outcome in outcomes {
                 remarks.push(outcome?);
@@ -135,7 +135,7 @@ impl CloudDatabaseReconciler {
         }
         let mut progress = self.available(id, instance, message);
         if soon {
-            progress.requeue_after = self.timing.poll;
+            progress.requeue_after = self.config.poll_interval;
         }
         Ok(progress)
     }
@@ -145,28 +145,28 @@ impl CloudDatabaseReconciler {
         object: &CloudDatabase,
         instance: &DbInstance,
     ) -> Result<(), ReconcileError> {
-        let kept = tags::kept(object, self.instances.cluster_name());
+        let kept = tags::managed_tags(object, self.rds.cluster_name());
         let missing = drift::missing_tags(kept, instance);
         match instance.db_instance_arn() {
-            Some(arn) if !missing.is_empty() => Ok(self.instances.tag(arn, &missing).await?),
+            Some(arn) if !missing.is_empty() => Ok(self.rds.tag(arn, &missing).await?),
             _ => Ok(()),
         }
     }
 
     /// Asks RDS for a change and says what came of it. A change that RDS refuses does not make a
     /// database unusable.
-    async fn change(&self, id: &str, change: Modification) -> Result<String, ReconcileError> {
-        if let Some(outcome) = self.asked.outcome(id, &change) {
+    async fn modify(&self, id: &str, change: Modification) -> Result<String, ReconcileError> {
+        if let Some(outcome) = self.rejected_modifications.outcome(id, &change) {
             return Ok(outcome);
         }
         let fields = change.fields().join(", ");
         tracing::info!(instance = id, fields, "asking RDS for a change");
-        let asked = self.instances.modify(id, &change).await;
+        let asked = self.rds.modify(id, &change).await;
         match asked {
             Ok(_) => {
                 let outcome =
                     format!("RDS has been asked to change {fields} and has not yet done so");
-                self.asked.remember(id, change, outcome);
+                self.rejected_modifications.remember(id, change, outcome);
                 Ok(format!("RDS is changing {fields}"))
             }
             // Busy: it takes the change once it is not.
@@ -175,7 +175,7 @@ impl CloudDatabaseReconciler {
             }
             Err(error) if error.is_permanent() => {
                 let outcome = format!("RDS refuses to change {fields}: {}", error.message);
-                self.asked.remember(id, change, outcome.clone());
+                self.rejected_modifications.remember(id, change, outcome.clone());
                 Ok(outcome)
             }
             Err(error) => Err(error.into()),
@@ -184,16 +184,16 @@ impl CloudDatabaseReconciler {
 
     /// Returns whether an instance that RDS does not show has been looked for long enough: a creation whose answer was lost
     /// may still be carried out, and RDS shows a new instance a little after it has agreed to make it.
-    pub(crate) fn stays_unseen(&self, id: &str) -> bool {
+    pub(crate) fn is_within_grace_period(&self, id: &str) -> bool {
         let mut unseen = self
             .unseen_since
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let since = unseen.entry(id.to_owned()).or_insert_with(Instant::now);
-        since.elapsed() >= self.timing.settle
+        since.elapsed() >= self.config.not_found_grace_period
     }
 
-    fn available(&self, id: &str, instance: &DbInstance, message: String) -> Progress {
+    fn available(&self, id: &str, instance: &DbInstance, message: String) -> ReconcileOutput {
         let endpoint = instance
             .endpoint()
             .and_then(|endpoint| Some((endpoint.address()?, endpoint.port()?)));
@@ -207,55 +207,55 @@ impl CloudDatabaseReconciler {
             &message,
         );
         status.insert("endpoint".to_owned(), json!({"host": host, "port": port}));
-        Progress {
+        ReconcileOutput {
             status,
             readiness: Some(Readiness {
                 ready: true,
                 reason: "Available",
                 message,
             }),
-            requeue_after: self.timing.resync,
+            requeue_after: self.config.resync_period,
             children: Vec::new(),
         }
     }
 
     /// An instance that is on its way to another phase.
-    pub(crate) fn waiting(&self, id: &str, phase: &str) -> Progress {
+    pub(crate) fn waiting(&self, id: &str, phase: &str) -> ReconcileOutput {
         let message = format!("RDS reports the instance as '{phase}'");
         self.in_progress(status(id, phase, &message), message)
     }
 
     /// An instance that RDS does not show, and that may yet come.
-    pub(crate) fn unseen(&self, id: &str) -> Progress {
+    pub(crate) fn unseen(&self, id: &str) -> ReconcileOutput {
         let message = format!("RDS does not show the instance '{id}'");
         let status = fields([("phase", Value::Null), ("message", json!(message))]);
         self.in_progress(status, message)
     }
 
     /// A step that is not the last one.
-    pub(crate) fn in_progress(&self, status: Map<String, Value>, message: String) -> Progress {
-        Progress {
+    pub(crate) fn in_progress(&self, status: Map<String, Value>, message: String) -> ReconcileOutput {
+        ReconcileOutput {
             status,
             readiness: Some(Readiness {
                 ready: false,
                 reason: "InProgress",
                 message,
             }),
-            requeue_after: self.timing.poll,
+            requeue_after: self.config.poll_interval,
             children: Vec::new(),
         }
     }
 
     /// An error whose cause may go away in RDS, where no watch sees it.
-    pub(crate) fn recheck(&self, error: ReconcileError) -> ReconcileError {
-        ReconcileError::Recheck {
-            after: self.timing.resync,
+    pub(crate) fn requeue(&self, error: ReconcileError) -> ReconcileError {
+        ReconcileError::RequeueAfter {
+            after: self.config.resync_period,
             error: Box::new(error),
         }
     }
 
     /// Notes that RDS shows an instance.
-    pub(crate) fn note_shown(&self, id: &str) {
+    pub(crate) fn record_seen(&self, id: &str) {
         self.unseen_since
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -263,26 +263,26 @@ impl CloudDatabaseReconciler {
     }
 
     pub(crate) fn forget(&self, id: &str) {
-        self.note_shown(id);
-        self.asked.retain(id, &[]);
+        self.record_seen(id);
+        self.rejected_modifications.retain(id, &[]);
     }
 }
 
 #[async_trait]
-impl Reconcile for CloudDatabaseReconciler {
+impl Reconciler for CloudDatabaseReconciler {
     type Kind = CloudDatabase;
 
     fn finalizer(&self) -> Option<&'static str> {
         Some(FINALIZER)
     }
 
-    async fn identity(
+    async fn status_identity(
         &self,
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<Map<String, Value>, ReconcileError> {
         let id = identifier(request.parent().uid().as_deref())?;
-        let location = self.instances.location().await?;
-        location.require(&id, &Record::of(request.raw_parent(), &id))?;
+        let location = self.rds.location().await?;
+        location.require(&id, &RecordedInstance::from_status(request.raw_parent(), &id))?;
         let mut identity = fields([("instanceId", json!(id))]);
         let status = &request.raw_parent()["status"];
         if status["instanceId"]
@@ -298,24 +298,24 @@ impl Reconcile for CloudDatabaseReconciler {
     async fn reconcile(
         &self,
         request: &SyncRequest<'_, CloudDatabase>,
-    ) -> Result<Progress, ReconcileError> {
+    ) -> Result<ReconcileOutput, ReconcileError> {
         let object = request.parent();
         let uid = object.uid();
         let id = identifier(uid.as_deref())?;
-        let record = Record::of(request.raw_parent(), &id);
-        let Some(instance) = self.instances.describe(&id).await? else {
+        let record = RecordedInstance::from_status(request.raw_parent(), &id);
+        let Some(instance) = self.rds.describe(&id).await? else {
             return self.create(&id, object, &record).await;
         };
-        require_ours(&instance, &id, uid.as_deref()).map_err(|error| self.recheck(error))?;
-        self.note_shown(&id);
+        require_ours(&instance, &id, uid.as_deref()).map_err(|error| self.requeue(error))?;
+        self.record_seen(&id);
         let enforced = drift::enforced(&object.spec, &instance, &record.enforced_fields);
         let mut observed = observed(&instance);
         observed.insert("enforcedFields".to_owned(), json!(enforced));
         let phase = instance.db_instance_status().unwrap_or_default();
         let done = if SERVING.contains(&phase) {
-            self.serve(&id, object, &instance, &enforced).await
+            self.sync_instance(&id, object, &instance, &enforced).await
         } else if BROKEN.contains(&phase) {
-            Err(self.recheck(ReconcileError::Permanent {
+            Err(self.requeue(ReconcileError::Permanent {
                 reason: "InstanceBroken",
                 message: format!(
                     "RDS reports the instance '{id}' as '{phase}'; see its events in RDS"
@@ -330,12 +330,12 @@ impl Reconcile for CloudDatabaseReconciler {
                 progress.status.extend(observed);
                 Ok(progress)
             }
-            Err(error) => Err(told(observed, error)),
+            Err(error) => Err(with_status(observed, error)),
         }
     }
 
-    async fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        self.end(deleted).await
+    async fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        self.finalize(deleted).await
     }
 }
 
@@ -381,7 +381,7 @@ const RECORDED: [&str; 10] = [
 ];
 
 /// An error, with status fields that are written along with it.
-pub(crate) fn told(status: Map<String, Value>, error: ReconcileError) -> ReconcileError {
+pub(crate) fn with_status(status: Map<String, Value>, error: ReconcileError) -> ReconcileError {
     ReconcileError::Told {
         status,
         error: Box::new(error),

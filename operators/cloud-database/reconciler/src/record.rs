@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The recorded fields of an object. Read one by one, so that one that cannot be read does not hide the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record<'a> {
+pub(crate) struct RecordedInstance<'a> {
     /// Recorded before RDS was first asked for anything.
     pub(crate) instance_id: Option<&'a str>,
     /// Recorded before an instance was created, and once RDS has shown it.
@@ -23,10 +23,10 @@ pub(crate) struct Record<'a> {
     pub(crate) deletion_request: Option<DeletionRequest>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> RecordedInstance<'a> {
     /// Reads what is recorded of the instance with an identifier. A status that was copied from another object, such as
     /// by a restore, records another instance, which is none of this object's.
-    pub(crate) fn of(object: &'a Value, id: &str) -> Self {
+    pub(crate) fn from_status(object: &'a Value, id: &str) -> Self {
         let status = &object["status"];
         let text = |field: &str| status[field].as_str().filter(|text| !text.is_empty());
         let instance_id = text("instanceId");
@@ -54,7 +54,7 @@ impl<'a> Record<'a> {
 
     /// Returns the ID by which a shown instance is named: its resource ID, or its identifier where an earlier release has
     /// not recorded that. Returns none if RDS has never shown the instance.
-    pub(crate) fn shown(&self) -> Option<&'a str> {
+    pub(crate) fn display_name(&self) -> Option<&'a str> {
         let identifier = self.instance_id.filter(|_| self.has_endpoint);
         self.resource_id.or(identifier)
     }
@@ -69,15 +69,15 @@ mod tests {
     #[test]
     fn a_status_that_was_copied_from_another_object_records_nothing() {
         let object = json!({"status": {"instanceId": "cdb-1", "resourceId": "db-A", "region": "eu-central-1"}});
-        assert_eq!(Record::of(&object, "cdb-1").resource_id, Some("db-A"));
-        assert_eq!(Record::of(&object, "cdb-2"), Record::default());
+        assert_eq!(RecordedInstance::from_status(&object, "cdb-1").resource_id, Some("db-A"));
+        assert_eq!(RecordedInstance::from_status(&object, "cdb-2"), RecordedInstance::default());
     }
 
     #[test]
     fn an_instance_that_an_earlier_release_has_shown_counts_as_shown() {
         let shown = |status: &Value| {
             let object = json!({"status": status});
-            Record::of(&object, "cdb-1").shown().map(String::from)
+            RecordedInstance::from_status(&object, "cdb-1").display_name().map(String::from)
         };
         let endpoint = json!({"host": "h", "port": 1});
         assert_eq!(shown(&json!({"instanceId": "cdb-1"})), None);
@@ -91,7 +91,7 @@ mod tests {
     fn an_arn_has_region_and_account() {
         let arn = "arn:aws:rds:eu-central-1:123456789012:db:cdb-1";
         let object = json!({"status": {"arn": arn}});
-        let record = Record::of(&object, "cdb-1");
+        let record = RecordedInstance::from_status(&object, "cdb-1");
         assert_eq!(record.region, Some("eu-central-1"));
         assert_eq!(record.account_id, Some("123456789012"));
     }

@@ -16,7 +16,7 @@ const CLUSTER_TAG: &str = "database.example.com/cluster";
 
 /// Returns the tags that an instance keeps for as long as it lives: those of the spec, and those that name its object
 /// for people. The owner's is not among them: an instance without it is not touched.
-pub(crate) fn kept(object: &CloudDatabase, cluster_name: Option<&str>) -> BTreeMap<String, String> {
+pub(crate) fn managed_tags(object: &CloudDatabase, cluster_name: Option<&str>) -> BTreeMap<String, String> {
     let mut tags = object.spec.tags.clone();
     tags.insert(OBJECT_TAG.to_owned(), object_name(object));
     if let Some(name) = cluster_name {
@@ -27,7 +27,7 @@ pub(crate) fn kept(object: &CloudDatabase, cluster_name: Option<&str>) -> BTreeM
 
 /// Returns the tags that an instance is created with.
 pub(crate) fn at_creation(object: &CloudDatabase, cluster_name: Option<&str>) -> Vec<Tag> {
-    let mut tags = kept(object, cluster_name);
+    let mut tags = managed_tags(object, cluster_name);
     let uid = object.metadata.uid.clone().unwrap_or_default();
     tags.insert(OWNER_TAG.to_owned(), uid);
     tags.iter().map(|(key, value)| tag(key, value)).collect()

@@ -29,7 +29,7 @@ pub(crate) fn security_groups(_: &mut SchemaGenerator) -> Schema {
 /// The CRD.
 pub(crate) fn crd() -> Value {
     let crd = serde_json::to_value(CloudDatabase::crd()).expect("a CRD is JSON");
-    let mut crd = completed(crd);
+    let mut crd = with_standard_fields(crd);
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] =
         "A managed relational database: an AWS RDS instance.".into();
     kind::V1BETA1.add_to(&mut crd);

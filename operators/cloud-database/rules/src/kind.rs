@@ -1,7 +1,7 @@
 //! CloudDatabase as a kind that can be judged.
 
 use serde_json::{Value, json};
-use shared_validation::{CompileError, DynamicDefault, Kind, OtherVersion, Rule, Ruleset};
+use shared_validation::{CompileError, DynamicDefault, ValidatedResource, VersionMapping, Rule, Ruleset};
 
 use crate::engine::Engine;
 use crate::spec::CloudDatabase;
@@ -45,7 +45,7 @@ const SOURCES: &[(&str, &str)] = &[
 ];
 
 /// The class by its plain name, and the Secret as a reference.
-pub(crate) const V1BETA1: OtherVersion = OtherVersion {
+pub(crate) const V1BETA1: VersionMapping = VersionMapping {
     name: "v1beta1",
     moves: &[
         ("spec.instanceClass", "spec.class"),
@@ -62,8 +62,8 @@ pub(crate) const V1BETA1: OtherVersion = OtherVersion {
             "spec.credentials.secretRef.passwordKey",
         ),
     ],
-    only_judged: &["spec.credentials.selectors"],
-    only_here: &[(
+    only_in_storage: &["spec.credentials.selectors"],
+    only_in_version: &[(
         "spec.credentials.secretRef",
         "The Secret that holds the password, in the object's namespace, and under which keys.",
     )],
@@ -74,7 +74,7 @@ pub fn ruleset() -> Result<Ruleset<CloudDatabase>, CompileError> {
     Ruleset::compile()
 }
 
-impl Kind for CloudDatabase {
+impl ValidatedResource for CloudDatabase {
     const GROUP: &'static str = "database.example.com";
     const VERSION: &'static str = "v1alpha1";
     const KIND: &'static str = "CloudDatabase";
@@ -112,15 +112,15 @@ impl Kind for CloudDatabase {
         ]
     }
 
-    fn other_versions() -> Vec<OtherVersion> {
+    fn served_versions() -> Vec<VersionMapping> {
         vec![V1BETA1]
     }
 
-    fn sources() -> &'static [(&'static str, &'static str)] {
+    fn rule_references() -> &'static [(&'static str, &'static str)] {
         SOURCES
     }
 
-    fn remembered_fields() -> &'static [&'static str] {
+    fn transition_fields() -> &'static [&'static str] {
         &[
             "spec.credentials.username",
             "spec.deletionPolicy",

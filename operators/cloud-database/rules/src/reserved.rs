@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::engine::Engine;
 
 /// Words, told apart once.
-type Words = LazyLock<HashSet<&'static str>>;
+type ReservedWords = LazyLock<HashSet<&'static str>>;
 
 /// Whether the engine refuses the name as that of its master user.
 pub(crate) fn is_reserved(engine: Engine, name: &str) -> bool {
@@ -26,7 +26,7 @@ fn words(text: &'static str) -> HashSet<&'static str> {
 }
 
 /// <https://www.postgresql.org/docs/17/sql-keywords-appendix.html>, "reserved" of any sort.
-static POSTGRES: Words = LazyLock::new(|| {
+static POSTGRES: ReservedWords = LazyLock::new(|| {
     words("
     all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation
     column concurrently constraint create cross current_catalog current_date current_role current_schema current_time
@@ -38,7 +38,7 @@ static POSTGRES: Words = LazyLock::new(|| {
 });
 
 /// <https://dev.mysql.com/doc/refman/8.4/en/keywords.html>, "reserved"; MariaDB keeps the same core.
-static MYSQL: Words = LazyLock::new(|| {
+static MYSQL: ReservedWords = LazyLock::new(|| {
     words("
     accessible add all alter analyze and as asc asensitive before between bigint binary blob both by call cascade case
     change char character check collate column condition constraint continue convert create cross cube cume_dist

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
 
 use crate::engine::{Engine, compare_versions};
 use crate::reserved;
@@ -32,82 +32,82 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     vec![
         Rule {
             id: "username-reserved",
-            sentence: "The master user's name is not one that the engine or RDS keeps for itself.",
+            description: "The master user's name is not one that the engine or RDS keeps for itself.",
             severity: Severity::Error,
-            source: CREATE,
-            reads: &["spec.credentials.username", "spec.engine"],
-            check: username_reserved,
+            reference: CREATE,
+            fields: &["spec.credentials.username", "spec.engine"],
+            validate: username_reserved,
         },
         // Not in CEL: the API server compares with the object as stored, and one that was stored without
         // the gate, under a reserved name, could never be corrected.
         Rule {
             id: "username-immutable",
-            sentence: "The master user's literal name stays what it was: RDS sets it at creation only.",
+            description: "The master user's literal name stays what it was: RDS sets it at creation only.",
             severity: Severity::Error,
-            source: CREATE,
-            reads: &["spec.credentials.username"],
-            check: username_immutable,
+            reference: CREATE,
+            fields: &["spec.credentials.username"],
+            validate: username_immutable,
         },
         Rule {
             id: "engine-version-only-rises",
-            sentence: "The engine version is never lowered: RDS cannot downgrade an instance.",
+            description: "The engine version is never lowered: RDS cannot downgrade an instance.",
             severity: Severity::Error,
-            source: UPGRADES,
-            reads: &["spec.engine", "spec.engineVersion"],
-            check: engine_version_only_rises,
+            reference: UPGRADES,
+            fields: &["spec.engine", "spec.engineVersion"],
+            validate: engine_version_only_rises,
         },
         Rule {
             id: "backup-window-length",
-            sentence: "The backup window lasts at least 30 minutes.",
+            description: "The backup window lasts at least 30 minutes.",
             severity: Severity::Error,
-            source: CREATE,
-            reads: &["spec.backup.window"],
-            check: backup_window_length,
+            reference: CREATE,
+            fields: &["spec.backup.window"],
+            validate: backup_window_length,
         },
         Rule {
             id: "maintenance-window-length",
-            sentence: "The maintenance window lasts at least 30 minutes.",
+            description: "The maintenance window lasts at least 30 minutes.",
             severity: Severity::Error,
-            source: CREATE,
-            reads: &["spec.maintenanceWindow"],
-            check: maintenance_window_length,
+            reference: CREATE,
+            fields: &["spec.maintenanceWindow"],
+            validate: maintenance_window_length,
         },
         Rule {
             id: "windows-disjoint",
-            sentence: "The backup window and the maintenance window do not overlap.",
+            description: "The backup window and the maintenance window do not overlap.",
             severity: Severity::Error,
-            source: CREATE,
-            reads: &["spec.backup.window", "spec.maintenanceWindow"],
-            check: windows_disjoint,
+            reference: CREATE,
+            fields: &["spec.backup.window", "spec.maintenanceWindow"],
+            validate: windows_disjoint,
         },
         Rule {
             id: "autoscaling-headroom",
-            sentence: "RDS recommends `maxSizeGib` at least 26 % above `sizeGib`.",
+            description: "RDS recommends `maxSizeGib` at least 26 % above `sizeGib`.",
             severity: Severity::Warning,
-            source: AUTOSCALING,
-            reads: &["spec.storage.sizeGib", "spec.storage.maxSizeGib"],
-            check: autoscaling_headroom,
+            reference: AUTOSCALING,
+            fields: &["spec.storage.sizeGib", "spec.storage.maxSizeGib"],
+            validate: autoscaling_headroom,
         },
         Rule {
             id: "publicly-accessible",
-            sentence: "The instance is not publicly accessible.",
+            description: "The instance is not publicly accessible.",
             severity: Severity::Warning,
-            source: PUBLIC_ACCESS,
-            reads: &["spec.network.publiclyAccessible"],
-            check: publicly_accessible,
+            reference: PUBLIC_ACCESS,
+            fields: &["spec.network.publiclyAccessible"],
+            validate: publicly_accessible,
         },
         Rule {
             id: "encryption-not-supported",
-            sentence: "The instance class supports encryption, where encryption is enabled.",
+            description: "The instance class supports encryption, where encryption is enabled.",
             severity: Severity::Error,
-            source: ENCRYPTION,
-            reads: &["spec.encryption.enabled", "spec.instanceClass"],
-            check: encryption_not_supported,
+            reference: ENCRYPTION,
+            fields: &["spec.encryption.enabled", "spec.instanceClass"],
+            validate: encryption_not_supported,
         },
     ]
 }
 
-fn username_reserved(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn username_reserved(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     let spec = &subject.object.spec;
     if let Some(name) = &spec.credentials.username
         && let Some(detail) = username_problem(spec.engine, name)
@@ -116,7 +116,7 @@ fn username_reserved(subject: &Subject<'_, CloudDatabase>, findings: &mut Findin
     }
 }
 
-fn username_immutable(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn username_immutable(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     let old = subject
         .old
         .and_then(|old| old.spec.credentials.username.as_deref());
@@ -176,7 +176,7 @@ pub fn check_password(object: &CloudDatabase, password: &str) -> Option<FieldErr
     })
 }
 
-fn engine_version_only_rises(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn engine_version_only_rises(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     let same_engine = |old: &&CloudDatabase| old.spec.engine == subject.object.spec.engine;
     let old = subject
         .old
@@ -190,12 +190,12 @@ fn engine_version_only_rises(subject: &Subject<'_, CloudDatabase>, findings: &mu
     }
 }
 
-fn backup_window_length(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn backup_window_length(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     let window = subject.object.spec.backup.window.as_deref();
     window_length(window, Window::daily, "spec.backup.window", findings);
 }
 
-fn maintenance_window_length(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn maintenance_window_length(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     let window = subject.object.spec.maintenance_window.as_deref();
     window_length(window, Window::weekly, "spec.maintenanceWindow", findings);
 }
@@ -204,7 +204,7 @@ fn window_length(
     text: Option<&str>,
     read: fn(&str) -> Option<Window>,
     path: &str,
-    findings: &mut Findings,
+    findings: &mut Diagnostics,
 ) {
     if let Some(text) = text
         && read(text).is_some_and(|window| window.minutes < SHORTEST_WINDOW)
@@ -214,7 +214,7 @@ fn window_length(
     }
 }
 
-fn windows_disjoint(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn windows_disjoint(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     let spec = &subject.object.spec;
     let (Some(backup), Some(maintenance)) = (&spec.backup.window, &spec.maintenance_window) else {
         return;
@@ -228,7 +228,7 @@ fn windows_disjoint(subject: &Subject<'_, CloudDatabase>, findings: &mut Finding
     }
 }
 
-fn autoscaling_headroom(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn autoscaling_headroom(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     let storage = &subject.object.spec.storage;
     if let Some(max) = storage.max_size_gib
         && i64::from(max) * 100 < i64::from(storage.size_gib) * 126
@@ -238,7 +238,7 @@ fn autoscaling_headroom(subject: &Subject<'_, CloudDatabase>, findings: &mut Fin
     }
 }
 
-fn publicly_accessible(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn publicly_accessible(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     if subject.object.spec.network.publicly_accessible {
         let detail = "gives the instance a public IP address: anybody whom its security groups admit can connect; \
             set it to false unless clients outside the VPC need it";
@@ -246,7 +246,7 @@ fn publicly_accessible(subject: &Subject<'_, CloudDatabase>, findings: &mut Find
     }
 }
 
-fn encryption_not_supported(subject: &Subject<'_, CloudDatabase>, findings: &mut Findings) {
+fn encryption_not_supported(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     // An instance that was made without encryption stays so, whatever the default of a later release is.
     let status = subject.object.status.as_ref();
     let exists = status.is_some_and(|status| status.endpoint.is_some() || status.arn.is_some());

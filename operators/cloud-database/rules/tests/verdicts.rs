@@ -2,7 +2,7 @@
 
 use cloud_database_rules::{CloudDatabase, ruleset};
 use serde_json::{Value, json};
-use shared_validation::{Accepted, Candidate, Judge, Policy, Ruleset, Rulesets, Verdict};
+use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, Ruleset, ValidatorRegistry, ValidationResult};
 
 fn rules() -> Ruleset<CloudDatabase> {
     ruleset().expect("the ruleset compiles")
@@ -38,7 +38,7 @@ fn json_merge(target: &mut Value, patch: &Value) {
     }
 }
 
-fn errors(verdict: &Verdict) -> Vec<String> {
+fn errors(verdict: &ValidationResult) -> Vec<String> {
     verdict
         .errors
         .iter()
@@ -49,7 +49,7 @@ fn errors(verdict: &Verdict) -> Vec<String> {
 #[test]
 fn a_minimal_object_stands_and_gets_its_defaults() {
     let object = database(&json!({}));
-    let verdict = rules().check(&Candidate::create(&object).strict());
+    let verdict = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
     assert_eq!(errors(&verdict), Vec::<String>::new());
     let spec = &verdict.object["spec"];
     assert_eq!(spec["storage"], json!({"sizeGib": 100, "type": "gp3"}));
@@ -75,19 +75,19 @@ fn the_emitted_patch_makes_the_defaulted_object_of_the_written_one() {
     let mut object = database(
         &json!({"credentials": {"selectors": {"password": "pw"}}, "unknown": {"kept": true}}),
     );
-    let verdict = rules().check(&Candidate::create(&object));
-    json_patch::patch(&mut object, &verdict.additions).expect("the patch applies");
+    let verdict = rules().validate(&ValidationRequest::create(&object));
+    json_patch::patch(&mut object, &verdict.defaults).expect("the patch applies");
     assert_eq!(object, verdict.object);
     assert_eq!(
         object["spec"]["credentials"]["selectors"],
         json!({"username": "username", "password": "pw"})
     );
     assert_eq!(object["spec"]["unknown"], json!({"kept": true}));
-    let again = rules().check(&Candidate::create(&object));
+    let again = rules().validate(&ValidationRequest::create(&object));
     assert!(
-        again.additions.0.is_empty(),
+        again.defaults.0.is_empty(),
         "filling twice adds nothing: {:?}",
-        again.additions
+        again.defaults
     );
 }
 
@@ -99,7 +99,7 @@ fn all_errors_come_at_once_sorted_by_path() {
         "port": 80,
     }));
     assert_eq!(
-        errors(&rules().check(&Candidate::create(&object))),
+        errors(&rules().validate(&ValidationRequest::create(&object))),
         [
             r#"spec.credentials.username: Invalid value: "user": is reserved by postgres or RDS; choose another name [username-reserved]"#,
             "spec.port: Invalid value: 80: spec.port in body should be greater than or equal to 1150",
@@ -113,8 +113,8 @@ fn all_errors_come_at_once_sorted_by_path() {
 fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object() {
     let rules = rules();
     let filled = database(&json!({}));
-    let accepted_object = rules.check(&Candidate::create(&filled)).object;
-    let accepted = Accepted::of(&accepted_object, rules.transition_fields());
+    let accepted_object = rules.validate(&ValidationRequest::create(&filled)).object;
+    let accepted = LastValidated::from_object(&accepted_object, rules.transition_fields());
     let edited = database(&json!({
         "engine": "mysql",
         "storage": {"sizeGib": 50},
@@ -127,7 +127,7 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
         "spec.network.subnetGroup",
         "spec.storage.sizeGib",
     ];
-    let paths = |verdict: &Verdict| {
+    let paths = |verdict: &ValidationResult| {
         verdict
             .errors
             .iter()
@@ -136,22 +136,22 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
     };
     // The loop, which has no old object, and the gate, which has one.
     assert_eq!(
-        paths(&rules.check(&Candidate::create(&edited).since(Some(&accepted)))),
+        paths(&rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)))),
         refused
     );
     assert_eq!(
-        paths(&rules.check(&Candidate::update(&edited, &accepted_object))),
+        paths(&rules.validate(&ValidationRequest::update(&edited, &accepted_object))),
         refused
     );
     // The repair of an unguarded edit stands, and without the memory it would not.
     assert!(
         rules
-            .check(&Candidate::update(&accepted_object, &edited).since(Some(&accepted)))
+            .validate(&ValidationRequest::update(&accepted_object, &edited).with_last_validated(Some(&accepted)))
             .is_valid()
     );
     assert!(
         !rules
-            .check(&Candidate::update(&accepted_object, &edited))
+            .validate(&ValidationRequest::update(&accepted_object, &edited))
             .is_valid()
     );
 }
@@ -164,7 +164,7 @@ fn an_inherited_error_warns_and_a_new_one_refuses() {
     );
     let mut new = old.clone();
     new["spec"]["multiAz"] = json!(true);
-    let verdict = rules.check(&Candidate::update(&new, &old));
+    let verdict = rules.validate(&ValidationRequest::update(&new, &old));
     assert_eq!(errors(&verdict), Vec::<String>::new());
     assert_eq!(
         verdict.warnings.len(),
@@ -173,7 +173,7 @@ fn an_inherited_error_warns_and_a_new_one_refuses() {
         verdict.warnings
     );
     new["spec"]["storage"]["maxSizeGib"] = json!(102);
-    assert_eq!(rules.check(&Candidate::update(&new, &old)).errors.len(), 1);
+    assert_eq!(rules.validate(&ValidationRequest::update(&new, &old)).errors.len(), 1);
 }
 
 #[test]
@@ -184,34 +184,34 @@ fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
     new["metadata"]["finalizers"] = json!([]);
     new["spec"]["port"] = json!(81);
     assert!(
-        !rules().check(&Candidate::update(&new, &old)).is_valid(),
+        !rules().validate(&ValidationRequest::update(&new, &old)).is_valid(),
         "not being deleted"
     );
     new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     assert!(
-        !rules().check(&Candidate::update(&new, &old)).is_valid(),
+        !rules().validate(&ValidationRequest::update(&new, &old)).is_valid(),
         "more than metadata changes"
     );
     new["spec"]["port"] = json!(80);
-    assert!(rules().check(&Candidate::update(&new, &old)).is_valid());
+    assert!(rules().validate(&ValidationRequest::update(&new, &old)).is_valid());
 }
 
 #[test]
 fn a_misspelt_field_is_refused_where_decoding_is_strict() {
     let object = database(&json!({"multiaz": true}));
-    let verdict = rules().check(&Candidate::create(&object).strict());
+    let verdict = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
     assert_eq!(
         errors(&verdict),
         ["spec.multiaz: Forbidden: unknown field; did you mean `multiAz`?"]
     );
-    assert!(rules().check(&Candidate::create(&object)).is_valid());
+    assert!(rules().validate(&ValidationRequest::create(&object)).is_valid());
 }
 
 #[test]
 fn what_the_schema_does_not_know_of_the_old_object_is_no_difference() {
     let old = database(&json!({"port": 80, "credentials": {"stray": 1}}));
     let new = database(&json!({"port": 80}));
-    let verdict = rules().check(&Candidate::update(&new, &old));
+    let verdict = rules().validate(&ValidationRequest::update(&new, &old));
     assert_eq!(errors(&verdict), Vec::<String>::new());
     assert_eq!(verdict.warnings.len(), 1, "the port was there before");
 }
@@ -219,7 +219,7 @@ fn what_the_schema_does_not_know_of_the_old_object_is_no_difference() {
 #[test]
 fn a_null_counts_as_left_out() {
     let object = database(&json!({"port": null, "databaseName": null, "instanceClass": null}));
-    let verdict = rules().check(&Candidate::create(&object));
+    let verdict = rules().validate(&ValidationRequest::create(&object));
     assert_eq!(errors(&verdict), ["spec.instanceClass: Required value"]);
 }
 
@@ -227,7 +227,7 @@ fn a_null_counts_as_left_out() {
 fn a_default_left_out_on_update_keeps_what_was_there() {
     let old = database(&json!({"engineVersion": "16.4", "port": 6000}));
     let new = database(&json!({}));
-    let verdict = rules().check(&Candidate::update(&new, &old));
+    let verdict = rules().validate(&ValidationRequest::update(&new, &old));
     assert_eq!(verdict.object["spec"]["engineVersion"], "16.4");
     assert_eq!(verdict.object["spec"]["port"], 6000);
     assert!(verdict.is_valid());
@@ -239,11 +239,11 @@ fn a_default_left_out_on_update_keeps_what_was_there() {
 fn a_whole_float_is_an_integer_once_a_default_was_filled() {
     let old = database(&json!({}));
     let new = database(&json!({"storage": {"sizeGib": 100.0}}));
-    let verdict = rules().check(&Candidate::update(&new, &old));
+    let verdict = rules().validate(&ValidationRequest::update(&new, &old));
     assert_eq!(errors(&verdict), Vec::<String>::new());
     let mut new = verdict.object;
     new["spec"]["storage"]["sizeGib"] = json!(100.0);
-    let verdict = rules().check(&Candidate::update(&new, &old));
+    let verdict = rules().validate(&ValidationRequest::update(&new, &old));
     assert!(
         errors(&verdict)[0].contains("expected int, got float64"),
         "{verdict:?}"
@@ -255,7 +255,7 @@ fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
     let mut stored = database(&json!({"credentials": {"username": "user"}}));
     let corrected = database(&json!({}));
     let verdict = |old: &Value| {
-        rules().check(&Candidate::update(&corrected, old).since(Accepted::read(old).as_ref()))
+        rules().validate(&ValidationRequest::update(&corrected, old).with_last_validated(LastValidated::from_status_of(old).as_ref()))
     };
     assert_eq!(
         verdict(&stored).errors[0].rule,
@@ -281,21 +281,21 @@ fn what_was_accepted_in_spite_of_an_error_stays_accepted_until_the_error_has_oth
     let rules = rules();
     let stored = overlapping(&json!({}));
     // The loop has accepted this generation before the rule came.
-    let accepted = Accepted::of(&stored, rules.transition_fields());
-    let verdict = rules.check(&Candidate::update(&stored, &stored).since(Some(&accepted)));
+    let accepted = LastValidated::from_object(&stored, rules.transition_fields());
+    let verdict = rules.validate(&ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
-    assert_eq!(verdict.inherited.len(), 1);
-    let accepted = accepted.in_spite_of(&verdict.inherited);
+    assert_eq!(verdict.ratcheted.len(), 1);
+    let accepted = accepted.with_ratcheted(&verdict.ratcheted);
 
     // An edit that has nothing to do with it, seen by a loop that has no old object.
     let edited = overlapping(&json!({"multiAz": true}));
-    let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
+    let verdict = rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     assert_eq!(verdict.warnings.len(), 1);
 
     // Another overlap is another error.
     let worse = overlapping(&json!({"backup": {"window": "05:00-05:30"}}));
-    let verdict = rules.check(&Candidate::create(&worse).since(Some(&accepted)));
+    let verdict = rules.validate(&ValidationRequest::create(&worse).with_last_validated(Some(&accepted)));
     assert_eq!(verdict.errors.len(), 1);
 }
 
@@ -306,22 +306,22 @@ fn errors_of_the_schema_and_of_cel_are_remembered_in_the_same_way() {
         "instanceClass": "t4g",
         "tags": {"aws:mine": "x"},
     }));
-    let accepted = Accepted::of(&stored, rules.transition_fields());
-    let verdict = rules.check(&Candidate::update(&stored, &stored).since(Some(&accepted)));
+    let accepted = LastValidated::from_object(&stored, rules.transition_fields());
+    let verdict = rules.validate(&ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
-    let accepted = accepted.in_spite_of(&verdict.inherited);
-    assert_eq!(accepted.inherited.len(), 2);
+    let accepted = accepted.with_ratcheted(&verdict.ratcheted);
+    assert_eq!(accepted.ratcheted.len(), 2);
     let mut edited = stored.clone();
     edited["spec"]["multiAz"] = json!(true);
-    let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
+    let verdict = rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     edited["spec"]["tags"]["team"] = json!("y");
-    let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
+    let verdict = rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
     assert_eq!(verdict.errors.len(), 1, "the tags are others now");
 }
 
-fn registry() -> Rulesets {
-    Rulesets::default().with(std::sync::Arc::new(rules()))
+fn registry() -> ValidatorRegistry {
+    ValidatorRegistry::default().register(std::sync::Arc::new(rules()))
 }
 
 #[test]
@@ -330,11 +330,11 @@ fn a_policy_decides_what_a_rust_rule_does() {
     let outcome = |action: &str| {
         let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": action}}});
         let policy = Policy::read(&file, &registry()).expect("a policy");
-        let verdict = rules().check(&Candidate::create(&object).under(&policy));
+        let verdict = rules().validate(&ValidationRequest::create(&object).with_policy(&policy));
         (
             verdict.errors.len(),
             verdict.warnings.len(),
-            verdict.audited.len(),
+            verdict.audit_violations.len(),
         )
     };
     assert_eq!(outcome("deny"), (1, 0, 0));
@@ -348,13 +348,13 @@ fn what_a_policy_let_pass_stays_accepted_when_the_policy_denies() {
     let object = overlapping(&json!({}));
     let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": "audit"}}});
     let policy = Policy::read(&file, &registry()).expect("a policy");
-    let verdict = rules.check(&Candidate::create(&object).under(&policy));
-    let accepted = Accepted::of(&object, rules.transition_fields()).in_spite_of(&verdict.inherited);
+    let verdict = rules.validate(&ValidationRequest::create(&object).with_policy(&policy));
+    let accepted = LastValidated::from_object(&object, rules.transition_fields()).with_ratcheted(&verdict.ratcheted);
     let edited = overlapping(&json!({"multiAz": true}));
-    let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
+    let verdict = rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     assert_eq!(verdict.warnings.len(), 1);
-    assert_eq!(verdict.inherited, accepted.inherited);
+    assert_eq!(verdict.ratcheted, accepted.ratcheted);
 }
 
 #[test]
@@ -402,15 +402,15 @@ fn a_policy_that_names_what_is_not_there_is_not_taken() {
 
 #[test]
 fn every_rule_is_explained_and_has_a_source() {
-    let catalogue = rules().catalogue();
+    let catalogue = rules().rules();
     assert!(catalogue.len() > 80, "{} rules", catalogue.len());
     for entry in &catalogue {
         assert!(
-            entry.source.starts_with("http") || entry.source.starts_with("Lockstep's own"),
+            entry.reference.starts_with("http") || entry.reference.starts_with("Lockstep's own"),
             "{entry:?}"
         );
         assert!(
-            entry.sentence.ends_with('.') && !entry.fields.is_empty(),
+            entry.description.ends_with('.') && !entry.fields.is_empty(),
             "{entry:?}"
         );
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// One thing that a value may be.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Alternative {
+pub(crate) enum SchemaAlternative {
     Object(Object),
     /// Anything else, as it is judged.
     Other(Value),
@@ -77,17 +77,17 @@ impl Object {
 
 /// Everything that is one of the first and one of the second at once.
 pub(crate) fn both(
-    first: &[Alternative],
-    second: &[Alternative],
-) -> anyhow::Result<Vec<Alternative>> {
+    first: &[SchemaAlternative],
+    second: &[SchemaAlternative],
+) -> anyhow::Result<Vec<SchemaAlternative>> {
     let mut out = Vec::new();
     for a in first {
         for b in second {
             out.push(match (a, b) {
-                (Alternative::Object(a), Alternative::Object(b)) => {
-                    Alternative::Object(a.clone().with(b))
+                (SchemaAlternative::Object(a), SchemaAlternative::Object(b)) => {
+                    SchemaAlternative::Object(a.clone().with(b))
                 }
-                (Alternative::Object(empty), other) | (other, Alternative::Object(empty))
+                (SchemaAlternative::Object(empty), other) | (other, SchemaAlternative::Object(empty))
                     if empty.is_empty() =>
                 {
                     other.clone()
@@ -101,12 +101,12 @@ pub(crate) fn both(
 
 /// A structure that is flattened into another and may be absent. It is absent, too, where it cannot be read; but
 /// then those of its names are known that come before what cannot be read, and this itself.
-pub(crate) fn optional_part(alternatives: &[Alternative]) -> Object {
+pub(crate) fn optional_part(alternatives: &[SchemaAlternative]) -> Object {
     let objects = alternatives
         .iter()
         .filter_map(|alternative| match alternative {
-            Alternative::Object(object) => Some(object),
-            Alternative::Other(_) => None,
+            SchemaAlternative::Object(object) => Some(object),
+            SchemaAlternative::Other(_) => None,
         });
     let mut out = Object::default();
     for object in objects {
@@ -123,7 +123,7 @@ pub(crate) fn optional_part(alternatives: &[Alternative]) -> Object {
 /// `is_closed` tells of an object whether Vector refuses fields that it does not know: of the variant of that
 /// name, where there are several.
 pub(crate) fn any(
-    alternatives: &[Alternative],
+    alternatives: &[SchemaAlternative],
     is_closed: &dyn Fn(Option<&str>) -> bool,
 ) -> anyhow::Result<Value> {
     let mut objects: Vec<&Object> = Vec::new();
@@ -131,11 +131,11 @@ pub(crate) fn any(
     let mut others: Vec<Value> = Vec::new();
     for alternative in alternatives {
         match alternative {
-            Alternative::Object(object) if !objects.contains(&object) => objects.push(object),
-            Alternative::Other(value) if value["enum"].is_array() => {
+            SchemaAlternative::Object(object) if !objects.contains(&object) => objects.push(object),
+            SchemaAlternative::Other(value) if value["enum"].is_array() => {
                 names.extend(value["enum"].as_array().into_iter().flatten().cloned());
             }
-            Alternative::Other(value) if !others.contains(value) => others.push(value.clone()),
+            SchemaAlternative::Other(value) if !others.contains(value) => others.push(value.clone()),
             _ => {}
         }
     }

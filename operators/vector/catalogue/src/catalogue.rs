@@ -6,8 +6,8 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::alternatives::{self, Alternative, Object};
-use crate::normal::{Corrections, Normal};
+use crate::alternatives::{self, SchemaAlternative, Object};
+use crate::normal::{Corrections, Normalizer};
 use crate::schema::{Family, SINKS, SOURCES, Schema, TRANSFORMS};
 
 /// What the schema does not say.
@@ -86,7 +86,7 @@ impl ComponentTraits {
 
 /// Makes the catalogue.
 pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
-    let mut normal = Normal::new(
+    let mut normal = Normalizer::new(
         schema,
         Corrections {
             closed: &traits.closed,
@@ -120,7 +120,7 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
         }
     }
     out.insert("globals".to_owned(), globals.into());
-    let unmet = normal.unmet();
+    let unmet = normal.unused_corrections();
     ensure!(
         unmet.is_empty(),
         "the traits name what is nowhere: {unmet:?}"
@@ -135,12 +135,12 @@ fn components(
     family: &Family,
     traits: &BTreeMap<String, ComponentTraits>,
     internal: &BTreeSet<String>,
-    normal: &mut Normal<'_>,
+    normal: &mut Normalizer<'_>,
 ) -> anyhow::Result<Value> {
     let shared = normal.alternatives(schema.shared(family)?, "shared", true)?;
     let mut typed = Object::default();
     typed.properties.insert("type".to_owned(), json!({}));
-    let shared = alternatives::both(&shared, &[Alternative::Object(typed)])?;
+    let shared = alternatives::both(&shared, &[SchemaAlternative::Object(typed)])?;
     let mut components = Map::new();
     let offered = schema.types(family)?.into_iter();
     for (name, node) in offered.filter(|(name, _)| !internal.contains(*name)) {

@@ -23,13 +23,13 @@ struct Args {
     folder: PathBuf,
     /// The catalogue. Without it, standard output.
     #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    output_file: Option<PathBuf>,
 }
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let text = text_of(&args.folder)?;
-    match args.write {
+    match args.output_file {
         Some(path) => fs::write(&path, text).with_context(|| path.display().to_string())?,
         None => print!("{text}"),
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use crate::alternatives::{self, Alternative, Object};
+use crate::alternatives::{self, SchemaAlternative, Object};
 use crate::schema::{Schema, target};
 
 /// The bounds that a number has by its Rust type. Others in the schema are advice: nothing checks them when a
@@ -27,7 +27,7 @@ const OF_TYPES: [f64; 9] = [
 const KEPT: [&str; 2] = ["minLength", "maxLength"];
 
 /// Makes the schema's nodes the catalogue's.
-pub(crate) struct Normal<'a> {
+pub(crate) struct Normalizer<'a> {
     schema: &'a Schema,
     corrections: Corrections<'a>,
     /// The places of those that were met.
@@ -58,7 +58,7 @@ pub(crate) struct Corrections<'a> {
     pub(crate) replaced: &'a BTreeMap<String, Value>,
 }
 
-impl<'a> Normal<'a> {
+impl<'a> Normalizer<'a> {
     pub(crate) fn new(schema: &'a Schema, corrections: Corrections<'a>) -> Self {
         Self {
             schema,
@@ -69,7 +69,7 @@ impl<'a> Normal<'a> {
     }
 
     /// The places of corrections that are nowhere in the schema.
-    pub(crate) fn unmet(&self) -> Vec<&'a String> {
+    pub(crate) fn unused_corrections(&self) -> Vec<&'a String> {
         let Corrections {
             closed,
             aliases,
@@ -108,7 +108,7 @@ impl<'a> Normal<'a> {
         let mut alternatives = self.alternatives(node, place, false)?;
         if let Some(also) = self.corrections.also.get(place) {
             self.meet(place);
-            alternatives.push(Alternative::Other(also.clone()));
+            alternatives.push(SchemaAlternative::Other(also.clone()));
         }
         let is_closed = |variant: Option<&str>| self.is_closed(place, variant);
         alternatives::any(&alternatives, &is_closed).with_context(|| place.to_owned())
@@ -120,7 +120,7 @@ impl<'a> Normal<'a> {
         node: &Value,
         place: &str,
         is_part: bool,
-    ) -> anyhow::Result<Vec<Alternative>> {
+    ) -> anyhow::Result<Vec<SchemaAlternative>> {
         if node["type"] == "null" {
             return Ok(Vec::new());
         }
@@ -129,9 +129,9 @@ impl<'a> Normal<'a> {
                 let schema = self.schema;
                 return self.alternatives(schema.definition(name)?, inner(name), true);
             }
-            return Ok(vec![Alternative::Other(self.refer(name)?)]);
+            return Ok(vec![SchemaAlternative::Other(self.refer(name)?)]);
         }
-        let mut own = vec![Alternative::Object(Object::default())];
+        let mut own = vec![SchemaAlternative::Object(Object::default())];
         for part in node["allOf"].as_array().into_iter().flatten() {
             let part = self.alternatives(part, place, true)?;
             own = alternatives::both(&own, &part)?;
@@ -143,13 +143,13 @@ impl<'a> Normal<'a> {
                 any.append(&mut self.alternatives(choice, place, is_part)?);
             }
             if is_part && choices.iter().any(|choice| choice["type"] == "null") {
-                any = vec![Alternative::Object(alternatives::optional_part(&any))];
+                any = vec![SchemaAlternative::Object(alternatives::optional_part(&any))];
             }
             own = alternatives::both(&own, &any)?;
         }
         if node["properties"].is_object() {
             let object = self.object(node, place)?;
-            return alternatives::both(&own, &[Alternative::Object(object)]);
+            return alternatives::both(&own, &[SchemaAlternative::Object(object)]);
         }
         if node["allOf"].is_array() || choices.is_some() {
             return Ok(own);
@@ -162,9 +162,9 @@ impl<'a> Normal<'a> {
                 others,
                 ..Object::default()
             };
-            return Ok(vec![Alternative::Object(object)]);
+            return Ok(vec![SchemaAlternative::Object(object)]);
         }
-        Ok(vec![Alternative::Other(self.plain(node, place)?)])
+        Ok(vec![SchemaAlternative::Other(self.plain(node, place)?)])
     }
 
     fn object(&mut self, node: &Value, place: &str) -> anyhow::Result<Object> {

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use controller::{
-    Deleted, Finalized, Progress, Readiness, Reconcile, ReconcileError, Related, SyncRequest, Watch,
+    FinalizeRequest, FinalizeOutcome, ReconcileOutput, Readiness, Reconciler, ReconcileError, RelatedObjects, SyncRequest, Watch,
 };
 use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
-use shared_validation::{Candidate, Kind, Verdict};
-use vector_rules::{Catalogue, Pipeline, Role, sharing};
+use shared_validation::{ValidationRequest, ValidatedResource, ValidationResult};
+use vector_rules::{Catalogue, Pipeline, RunnerKind, sharing};
 
 use crate::hash;
-use crate::neighbours::Neighbours;
+use crate::neighbours::RelatedPipelines;
 
 /// How long an object that was judged is left unseen when nothing changes.
 const RESYNC: Duration = Duration::from_hours(10);
@@ -22,75 +22,75 @@ const RESYNC: Duration = Duration::from_hours(10);
 const LONGEST_REASON: usize = 32_768;
 
 /// Judges objects of one kind.
-pub struct Judging<K> {
+pub struct ValidateOnlyReconciler<K> {
     /// The field of the status that holds the fingerprint.
     hash: &'static str,
     /// Whether the status says who runs it.
     has_role: bool,
     /// What it may share a Vector with, if it is what Vectors run.
-    neighbours: Neighbours,
+    related: RelatedPipelines,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K: Pipeline> Judging<K> {
+impl<K: Pipeline> ValidateOnlyReconciler<K> {
     /// Judges pipelines among those of the kinds that are installed.
     #[must_use]
     pub fn pipelines(installed: &[ApiResource]) -> Self {
         Self {
             hash: "LastAppliedPipelineHash",
             has_role: true,
-            neighbours: Neighbours::among(installed),
+            related: RelatedPipelines::among(installed),
             kind: PhantomData,
         }
     }
 }
 
-impl<K: Kind> Judging<K> {
+impl<K: ValidatedResource> ValidateOnlyReconciler<K> {
     /// Judges what runs pipelines.
     #[must_use]
     pub fn workloads() -> Self {
         Self {
             hash: "LastAppliedConfigHash",
             has_role: false,
-            neighbours: Neighbours::among(&[]),
+            related: RelatedPipelines::among(&[]),
             kind: PhantomData,
         }
     }
 }
 
-fn hash<K: Kind>(candidate: &Candidate<'_>) -> i64 {
+fn hash<K: ValidatedResource>(candidate: &ValidationRequest<'_>) -> i64 {
     let section = K::settings().map(|settings| settings.section);
     let policy = candidate.policy;
-    let policy = policy.map(|policy| policy.told_of(K::KIND, section));
+    let policy = policy.map(|policy| policy.settings_fingerprint(K::KIND, section));
     let policy = policy.unwrap_or_default();
-    let others = candidate.others.unwrap_or(&Value::Null);
+    let others = candidate.related.unwrap_or(&Value::Null);
     let catalogue = Catalogue::shipped().digest();
     hash::of(candidate.object, others, &policy, catalogue)
 }
 
 #[async_trait]
-impl<K: Kind> Reconcile for Judging<K> {
+impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
     type Kind = K;
 
     fn watches(&self) -> Vec<Watch> {
-        self.neighbours.watches()
+        self.related.watches()
     }
 
-    fn others(&self, object: &Value, related: Related<'_>) -> Result<Value, ReconcileError> {
-        self.neighbours.shared(object, related)
+    fn related_for_validation(&self, object: &Value, related: RelatedObjects<'_>) -> Result<Value, ReconcileError> {
+        self.related.shared(object, related)
     }
 
-    fn is_settled(&self, candidate: &Candidate<'_>) -> bool {
+    fn is_up_to_date(&self, candidate: &ValidationRequest<'_>) -> bool {
         candidate.object["status"][self.hash] == hash::<K>(candidate)
     }
 
-    fn judged(&self, candidate: &Candidate<'_>, verdict: &Verdict) -> Map<String, Value> {
+    fn on_validated(&self, candidate: &ValidationRequest<'_>, verdict: &ValidationResult) -> Map<String, Value> {
         let object = candidate.object;
-        let others = candidate.others.unwrap_or(&Value::Null);
+        let others = candidate.related.unwrap_or(&Value::Null);
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
-        let role = sources.and_then(Role::of).map(Role::as_str);
+        let role = sources.and_then(RunnerKind::of).map(RunnerKind::as_str);
         // What could not be judged goes on as before.
-        let is_new = self.has_role && (verdict.is_valid() || verdict.is_conclusive());
+        let is_new = self.has_role && (verdict.is_valid() || verdict.is_complete());
         let role = is_new.then_some(("role".to_owned(), json!(role)));
         let listens = is_new.then(|| listens_on(object, others, verdict));
         let reason = (!verdict.is_valid()).then(|| shortened(verdict.message()));
@@ -98,7 +98,7 @@ impl<K: Kind> Reconcile for Judging<K> {
             "configCheckResult": verdict.is_valid(),
             "reason": reason,
             // Without it, the object is judged again.
-            self.hash: verdict.is_conclusive().then(|| hash::<K>(candidate)),
+            self.hash: verdict.is_complete().then(|| hash::<K>(candidate)),
         });
         let fields = match fields {
             Value::Object(fields) => fields,
@@ -108,13 +108,13 @@ impl<K: Kind> Reconcile for Judging<K> {
         fields.into_iter().chain(role).chain(listens).collect()
     }
 
-    async fn reconcile(&self, _: &SyncRequest<'_, K>) -> Result<Progress, ReconcileError> {
+    async fn reconcile(&self, _: &SyncRequest<'_, K>) -> Result<ReconcileOutput, ReconcileError> {
         let readiness = Readiness {
             ready: true,
             reason: "Valid",
             message: "Vector would start with it".to_owned(),
         };
-        Ok(Progress {
+        Ok(ReconcileOutput {
             status: Map::new(),
             readiness: Some(readiness),
             requeue_after: RESYNC,
@@ -122,13 +122,13 @@ impl<K: Kind> Reconcile for Judging<K> {
         })
     }
 
-    async fn finalize(&self, _: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
-        Ok(Finalized::Gone)
+    async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        Ok(FinalizeOutcome::Done)
     }
 }
 
 /// Where a pipeline listens and who runs it, or what it waits for. Nothing of one that cannot run for another reason.
-fn listens_on(object: &Value, others: &Value, verdict: &Verdict) -> Map<String, Value> {
+fn listens_on(object: &Value, others: &Value, verdict: &ValidationResult) -> Map<String, Value> {
     let mut errors = verdict.errors.iter();
     let could_run = errors.all(|violation| violation.rule == sharing::ADDRESS_FREE);
     let waits = !verdict.is_valid();
@@ -157,7 +157,7 @@ mod tests {
     use std::sync::Arc;
 
     use shared_validation::{
-        FieldError, FieldPath, Judge, Layer, Policy, Ruleset, Rulesets, Violation,
+        FieldError, FieldPath, Validator, Layer, Policy, Ruleset, ValidatorRegistry, Violation,
     };
     use vector_rules::VectorPipeline;
 
@@ -200,35 +200,35 @@ mod tests {
             at: FieldPath::root(),
             error,
             inputs: None,
-            is_of_others: false,
+            is_of_related: false,
         }
     }
 
-    fn status(candidate: &Candidate<'_>, verdict: &Verdict) -> Map<String, Value> {
-        Judging::<VectorPipeline>::pipelines(&[]).judged(candidate, verdict)
+    fn status(candidate: &ValidationRequest<'_>, verdict: &ValidationResult) -> Map<String, Value> {
+        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]).judged(candidate, verdict)
     }
 
     fn rules() -> Ruleset<VectorPipeline> {
         Ruleset::compile().expect("it compiles")
     }
 
-    fn check(candidate: &Candidate<'_>) -> Verdict {
+    fn check(candidate: &ValidationRequest<'_>) -> ValidationResult {
         rules().check(candidate)
     }
 
     /// Whose address another has is only warned.
     fn warning() -> Policy {
         let file = json!({"rules": {"VectorPipeline": {"address-free": "warn"}}});
-        let rulesets = Rulesets::default().with(Arc::new(rules()));
+        let rulesets = ValidatorRegistry::default().register(Arc::new(rules()));
         Policy::read(&file, &rulesets).expect("a policy")
     }
 
     #[test]
     fn what_could_not_be_judged_goes_on_as_before() {
         let object = pipeline();
-        let candidate = Candidate::create(&object);
+        let candidate = ValidationRequest::create(&object);
         let verdict = check(&candidate);
-        let told = |verdict: &Verdict| {
+        let told = |verdict: &ValidationResult| {
             let status = status(&candidate, verdict);
             ["role", "addresses", "runBy"].map(|field| status.contains_key(field))
         };
@@ -257,8 +257,8 @@ mod tests {
         let warning = warning();
         let all = json!(["tcp 0.0.0.0:9000", "tcp 0.0.0.0:9001"]);
         let runner = json!(["VectorAggregator team/all"]);
-        let candidate = |others| Candidate::create(&object).among(others);
-        let told = |candidate: &Candidate<'_>, verdict: &Verdict| {
+        let candidate = |others| ValidationRequest::create(&object).with_related(others);
+        let told = |candidate: &ValidationRequest<'_>, verdict: &ValidationResult| {
             let status = status(candidate, verdict);
             [status["addresses"].clone(), status["runBy"].clone()]
         };
@@ -274,7 +274,7 @@ mod tests {
         verdict.errors.push(broken("one-role", other));
         assert_eq!(told(&waits, &verdict), [Value::Null, Value::Null]);
         // Who is only warned runs, with what is left.
-        let warned = waits.under(&warning);
+        let warned = waits.with_policy(&warning);
         let second = json!(["tcp 0.0.0.0:9001"]);
         assert_eq!(told(&warned, &check(&warned)), [second, runner]);
     }
@@ -284,13 +284,13 @@ mod tests {
         let mut object = pipeline();
         let (others, none) = (others(), Policy::default());
         let before = object.clone();
-        let candidate = Candidate::create(&before).under(&none).among(&others);
+        let candidate = ValidationRequest::create(&before).with_policy(&none).with_related(&others);
         let status = status(&candidate, &check(&candidate));
         object["status"] = status.into();
-        let judging = Judging::<VectorPipeline>::pipelines(&[]);
-        let stored = Candidate::create(&object).under(&none).among(&others);
+        let judging = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]);
+        let stored = ValidationRequest::create(&object).with_policy(&none).with_related(&others);
         assert!(judging.is_settled(&stored));
-        assert!(!judging.is_settled(&stored.under(&warning())));
-        assert!(!judging.is_settled(&stored.among(&Value::Null)));
+        assert!(!judging.is_settled(&stored.with_policy(&warning())));
+        assert!(!judging.is_settled(&stored.with_related(&Value::Null)));
     }
 }

@@ -5,4 +5,4 @@ mod hash;
 mod judging;
 mod neighbours;
 
-pub use judging::Judging;
+pub use judging::ValidateOnlyReconciler;

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use controller::{ReconcileError, Reference, Related, Watch};
+use controller::{ReconcileError, Reference, RelatedObjects, Watch};
 use kube::api::ApiResource;
 use serde_json::Value;
 use vector_rules::sharing;
 
 /// The kinds whose objects a pipeline may share a Vector with, and those who run it. A kind that is not installed has
 /// no objects.
-pub(crate) struct Neighbours {
+pub(crate) struct RelatedPipelines {
     pipelines: Vec<ApiResource>,
     runners: Vec<ApiResource>,
 }
 
-impl Neighbours {
+impl RelatedPipelines {
     pub(crate) fn among(installed: &[ApiResource]) -> Self {
         let of = |kinds: &[&str]| {
             let of_these = |resource: &&ApiResource| kinds.contains(&resource.kind.as_str());
@@ -39,13 +39,13 @@ impl Neighbours {
             Watch::dynamic(resource.clone(), |pipeline| {
                 references(sharing::keys(pipeline))
             })
-            .keyed(sharing::told_of_pipeline)
+            .index_by(sharing::told_of_pipeline)
         });
         let runners = self.runners.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {
                 references(sharing::runners(pipeline))
             })
-            .keyed(sharing::told_of_runner)
+            .index_by(sharing::told_of_runner)
         });
         pipelines.chain(runners).collect()
     }
@@ -54,7 +54,7 @@ impl Neighbours {
     pub(crate) fn shared(
         &self,
         pipeline: &Value,
-        related: Related<'_>,
+        related: RelatedObjects<'_>,
     ) -> Result<Value, ReconcileError> {
         let Some(key) = sharing::runners(pipeline) else {
             return Ok(Value::Null);
@@ -70,17 +70,17 @@ impl Neighbours {
 
 /// What is told of those of several kinds that are found under any of these keys.
 fn told<T: Send + Sync + 'static>(
-    related: Related<'_>,
+    related: RelatedObjects<'_>,
     resources: &[ApiResource],
     keys: &[String],
 ) -> Result<Vec<Arc<T>>, ReconcileError> {
     let mut told = Vec::new();
     for resource in resources {
-        told.extend(related.keyed(resource, keys)?);
+        told.extend(related.by_index(resource, keys)?);
     }
     Ok(told)
 }
 
 fn references(keys: impl IntoIterator<Item = String>) -> Vec<Reference> {
-    keys.into_iter().map(Reference::Keyed).collect()
+    keys.into_iter().map(Reference::IndexKey).collect()
 }

@@ -6,14 +6,14 @@ use std::fmt;
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
-use crate::component::{Component, Family, components};
+use crate::component::{Component, ComponentKind, components};
 use crate::forms::Listening;
-use crate::problem::{Check, Problems};
+use crate::problem::{Check, DiagnosticList};
 use crate::role::KUBERNETES_EVENTS;
 
 /// Where a component listens: the protocol, and the address as Vector compares it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address {
+pub struct ListenAddress {
     /// `tcp`, `udp`, `systemd` or `fd`: a socket or a descriptor that is handed over.
     pub protocol: &'static str,
     /// Such as `0.0.0.0:9000`.
@@ -22,7 +22,7 @@ pub struct Address {
     pub option: &'static str,
 }
 
-impl Address {
+impl ListenAddress {
     /// Where a component says so.
     pub(crate) fn path(&self, component: &Component<'_>) -> FieldPath {
         let names = self.option.split('.');
@@ -32,14 +32,14 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.protocol, self.place)
     }
 }
 
 /// Components of one configuration that claim the same.
-pub(crate) fn judge(config: &Map<String, Value>, problems: &mut Problems) {
+pub(crate) fn validate(config: &Map<String, Value>, problems: &mut DiagnosticList) {
     let mut claimed: BTreeMap<(&str, String), Component<'_>> = BTreeMap::new();
     for component in components(config) {
         for address in of(&component) {
@@ -64,7 +64,7 @@ pub(crate) fn judge(config: &Map<String, Value>, problems: &mut Problems) {
 
 /// Where a component listens.
 #[must_use]
-pub fn of(component: &Component<'_>) -> Vec<Address> {
+pub fn of(component: &Component<'_>) -> Vec<ListenAddress> {
     let text = |option: &str| {
         let mut names = option.split('.');
         let first = component.option(names.next()?)?;
@@ -77,7 +77,7 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
             Listening::At(address) => (protocol, address.to_string()),
             Listening::Given(number) => ("systemd", number.to_string()),
         };
-        Some(Address {
+        Some(ListenAddress {
             protocol,
             place,
             option,
@@ -86,20 +86,20 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
     let kind = component.kind().unwrap_or_default();
     let mode = text("mode").unwrap_or_default();
     let claims = match (component.family, kind, mode) {
-        (Family::Source, "socket" | "syslog" | "statsd" | KUBERNETES_EVENTS, "udp") => {
+        (ComponentKind::Source, "socket" | "syslog" | "statsd" | KUBERNETES_EVENTS, "udp") => {
             vec![at("udp", "address", None)]
         }
         // Nobody looks whether two have one socket of the file system.
-        (Family::Source, _, "unix" | "unix_datagram" | "unix_stream") => Vec::new(),
-        (Family::Source, "opentelemetry", _) => {
+        (ComponentKind::Source, _, "unix" | "unix_datagram" | "unix_stream") => Vec::new(),
+        (ComponentKind::Source, "opentelemetry", _) => {
             vec![
                 at("tcp", "grpc.address", None),
                 at("tcp", "http.address", None),
             ]
         }
-        (Family::Source, "splunk_hec", _) => vec![at("tcp", "address", Some("0.0.0.0:8088"))],
+        (ComponentKind::Source, "splunk_hec", _) => vec![at("tcp", "address", Some("0.0.0.0:8088"))],
         (
-            Family::Source,
+            ComponentKind::Source,
             "aws_kinesis_firehose"
             | "datadog_agent"
             | "fluent"
@@ -116,20 +116,20 @@ pub fn of(component: &Component<'_>) -> Vec<Address> {
             | "vector",
             _,
         )
-        | (Family::Source, "dnstap", "tcp")
-        | (Family::Sink, "websocket_server", _) => vec![at("tcp", "address", None)],
-        (Family::Sink, "prometheus_exporter", _) => {
+        | (ComponentKind::Source, "dnstap", "tcp")
+        | (ComponentKind::Sink, "websocket_server", _) => vec![at("tcp", "address", None)],
+        (ComponentKind::Sink, "prometheus_exporter", _) => {
             vec![at("tcp", "address", Some("0.0.0.0:9598"))]
         }
-        (Family::Source, "stdin", _) => vec![Some(Address {
+        (ComponentKind::Source, "stdin", _) => vec![Some(ListenAddress {
             protocol: "fd",
             place: "0".to_owned(),
             option: "type",
         })],
-        (Family::Source, "file_descriptor", _) => {
+        (ComponentKind::Source, "file_descriptor", _) => {
             let fd = component.option("fd").and_then(Value::as_u64);
             let place = fd.map(|fd| fd.to_string());
-            vec![place.map(|place| Address {
+            vec![place.map(|place| ListenAddress {
                 protocol: "fd",
                 place,
                 option: "fd",

@@ -4,7 +4,7 @@ use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{Kind, completed};
+use shared_validation::{ValidatedResource, completed};
 
 use crate::crd;
 use crate::workload::{PipelineSelector, Workload, WorkloadStatus};
@@ -35,21 +35,21 @@ pub struct VectorSpec {
     pub selector: Option<PipelineSelector>,
 }
 
-impl Kind for Vector {
+impl ValidatedResource for Vector {
     const GROUP: &'static str = crd::GROUP;
     const VERSION: &'static str = crd::VERSION;
     const KIND: &'static str = "Vector";
 
     fn crd() -> Value {
         let crd = <Self as CustomResourceExt>::crd();
-        completed(serde_json::to_value(crd).expect("a CRD is JSON"))
+        with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
     }
 
     fn example() -> Value {
         json!({"spec": {"agent": {}}})
     }
 
-    fn sources() -> &'static [(&'static str, &'static str)] {
+    fn rule_references() -> &'static [(&'static str, &'static str)] {
         &[("spec", crate::workload::SPECIFICATION)]
     }
 }

@@ -4,7 +4,7 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shared_validation::{Kind, completed};
+use shared_validation::{ValidatedResource, completed};
 
 use crate::crd;
 use crate::workload::{

@@ -8,9 +8,9 @@
 pub(crate) const DIVIDER: &str = "__";
 
 /// What stands before the names of a pipeline's components.
-pub(crate) struct Prefix(String);
+pub(crate) struct ComponentNamespace(String);
 
-impl Prefix {
+impl ComponentNamespace {
     pub(crate) fn of(namespace: Option<&str>, pipeline: &str) -> Self {
         let namespace = namespace.unwrap_or_default();
         Self(format!("{namespace}{DIVIDER}{pipeline}{DIVIDER}"))
@@ -22,7 +22,7 @@ impl Prefix {
         Self(format!("{}{pipeline}-", namespace.unwrap_or_default()))
     }
 
-    pub(crate) fn before(&self, id: &str) -> String {
+    pub(crate) fn prepend_to(&self, id: &str) -> String {
         format!("{}{id}", self.0)
     }
 }
@@ -47,7 +47,7 @@ mod tests {
         ) {
             let mut owners = BTreeMap::new();
             for (namespace, pipeline, id) in &all {
-                let called = Prefix::of(namespace.as_deref(), pipeline).before(id);
+                let called = ComponentNamespace::of(namespace.as_deref(), pipeline).prepend_to(id);
                 let before = owners.insert(called.clone(), (namespace, pipeline, id));
                 prop_assert!(before.is_none(), "{called}: {before:?} and {namespace:?} {pipeline} {id}");
             }
@@ -56,12 +56,12 @@ mod tests {
 
     #[test]
     fn kaasops_operator_joins_several_to_one() {
-        let joined = |namespace, pipeline, id| Prefix::of_kaasops(namespace, pipeline).before(id);
+        let joined = |namespace, pipeline, id| ComponentNamespace::of_kaasops(namespace, pipeline).prepend_to(id);
         let called = "a-b-c-in";
         assert_eq!(joined(Some("a-b"), "c", "in"), called);
         assert_eq!(joined(Some("a"), "b-c", "in"), called);
         assert_eq!(joined(None, "a", "b-c-in"), called);
-        let own = |namespace, pipeline| Prefix::of(namespace, pipeline).before("in");
+        let own = |namespace, pipeline| ComponentNamespace::of(namespace, pipeline).prepend_to("in");
         assert_eq!(own(Some("a-b"), "c"), "a-b__c__in");
         assert_eq!(own(Some("a"), "b-c"), "a__b-c__in");
         assert_eq!(own(None, "a-b-c"), "__a-b-c__in");

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::component::Family;
-use crate::flow::Types;
+use crate::component::ComponentKind;
+use crate::flow::DataType;
 use crate::options::Options;
 
 /// The catalogue of Vector 0.57.
@@ -29,9 +29,9 @@ pub struct Catalogue {
     /// The options beside the components.
     globals: Entry,
     /// What codecs of sources give, where it is not logs.
-    pub(crate) decoders: BTreeMap<String, Types>,
+    pub(crate) decoders: BTreeMap<String, DataType>,
     /// What codecs of sinks take, where it is not logs.
-    pub(crate) encoders: BTreeMap<String, Types>,
+    pub(crate) encoders: BTreeMap<String, DataType>,
     /// What options refer to, not yet read: most of it is never needed.
     definitions: HashMap<&'static str, &'static RawValue>,
 }
@@ -39,11 +39,11 @@ pub struct Catalogue {
 /// One type of component.
 pub struct Entry {
     /// The events that it takes.
-    pub(crate) accepts: Types,
+    pub(crate) accepts: DataType,
     /// The events that it gives, where its only output is itself.
-    pub(crate) gives: Types,
+    pub(crate) gives: DataType,
     /// The events of each named output.
-    pub(crate) outputs: BTreeMap<String, Types>,
+    pub(crate) outputs: BTreeMap<String, DataType>,
     /// Other names of its options.
     pub(crate) aliases: BTreeMap<String, String>,
     options: &'static RawValue,
@@ -62,8 +62,8 @@ struct File<'a> {
     sinks: HashMap<String, EntryFile<'a>>,
     #[serde(borrow)]
     globals: &'a RawValue,
-    decoders: BTreeMap<String, Types>,
-    encoders: BTreeMap<String, Types>,
+    decoders: BTreeMap<String, DataType>,
+    encoders: BTreeMap<String, DataType>,
     #[serde(borrow)]
     definitions: HashMap<&'a str, &'a RawValue>,
 }
@@ -71,11 +71,11 @@ struct File<'a> {
 #[derive(Deserialize)]
 struct EntryFile<'a> {
     #[serde(default)]
-    accepts: Types,
+    accepts: DataType,
     #[serde(default)]
-    gives: Types,
+    gives: DataType,
     #[serde(default)]
-    outputs: BTreeMap<String, Types>,
+    outputs: BTreeMap<String, DataType>,
     #[serde(default)]
     aliases: BTreeMap<String, String>,
     #[serde(borrow)]
@@ -118,8 +118,8 @@ impl Catalogue {
                 entries.map(|(name, file)| (name, file.into())).collect()
             };
             let globals = EntryFile {
-                accepts: Types::default(),
-                gives: Types::default(),
+                accepts: DataType::default(),
+                gives: DataType::default(),
                 outputs: BTreeMap::new(),
                 aliases: BTreeMap::new(),
                 options: file.globals,
@@ -148,23 +148,23 @@ impl Catalogue {
 
     /// A type of component.
     #[must_use]
-    pub fn entry(&self, family: Family, kind: &str) -> Option<&Entry> {
+    pub fn entry(&self, family: ComponentKind, kind: &str) -> Option<&Entry> {
         self.family(family).get(kind)
     }
 
     /// The names of all types of a family, sorted.
     #[must_use]
-    pub fn kinds(&self, family: Family) -> Vec<&str> {
+    pub fn kinds(&self, family: ComponentKind) -> Vec<&str> {
         let mut kinds: Vec<_> = self.family(family).keys().map(String::as_str).collect();
         kinds.sort_unstable();
         kinds
     }
 
-    fn family(&self, family: Family) -> &HashMap<String, Entry> {
+    fn family(&self, family: ComponentKind) -> &HashMap<String, Entry> {
         match family {
-            Family::Source => &self.sources,
-            Family::Transform => &self.transforms,
-            Family::Sink => &self.sinks,
+            ComponentKind::Source => &self.sources,
+            ComponentKind::Transform => &self.transforms,
+            ComponentKind::Sink => &self.sinks,
         }
     }
 

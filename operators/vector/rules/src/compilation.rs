@@ -8,9 +8,9 @@ use shared_validation::{FieldError, FieldPath};
 
 use crate::compilers::{Compiler, compiler};
 use crate::limits;
-use crate::problem::{Check, Problems};
+use crate::problem::{Check, DiagnosticList};
 use crate::program::{Program, Purpose};
-use crate::size::Size;
+use crate::size::VrlCost;
 use crate::tenants::SECRET;
 
 /// What the programs of a configuration share.
@@ -20,7 +20,7 @@ pub(crate) struct Compilation<'a> {
     /// Functions that may not be called.
     denied: &'a BTreeSet<String>,
     /// How large all programs are.
-    together: Size,
+    together: VrlCost,
     /// None once it has failed.
     compiler: Option<Box<dyn Compiler>>,
 }
@@ -32,7 +32,7 @@ impl<'a> Compilation<'a> {
         Self {
             tables: tables.into_iter().flat_map(Map::keys).cloned().collect(),
             denied,
-            together: Size::default(),
+            together: VrlCost::default(),
             compiler: Some(compiler()),
         }
     }
@@ -43,12 +43,12 @@ impl<'a> Compilation<'a> {
     }
 
     /// Judges one program.
-    pub(crate) fn judge(
+    pub(crate) fn validate(
         &mut self,
         source: &str,
         purpose: Purpose,
         path: &FieldPath,
-        problems: &mut Problems,
+        problems: &mut DiagnosticList,
     ) {
         // What is refused already may not cost more.
         let Some(compiler) = &mut self.compiler else {
@@ -87,7 +87,7 @@ impl<'a> Compilation<'a> {
                         }
                         Purpose::Remap | Purpose::Condition => wrong(finding.detail),
                     };
-                    problems.add(check, error.within(finding.within));
+                    problems.add(check, error.with_span(finding.within));
                 }
             }
             Err(detail) => {

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::program::{Finding, Program};
+use crate::program::{VrlDiagnostic, Program};
 
 /// Compiles the programs of one configuration, one after the other.
 pub trait Compiler {
@@ -12,7 +12,7 @@ pub trait Compiler {
     ///
     /// When it cannot be told, for a reason that is not for sure the program's. No other program of the same
     /// configuration is asked for then.
-    fn compile(&mut self, program: &Program<'_>) -> Result<Vec<Finding>, String>;
+    fn compile(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String>;
 }
 
 /// Makes a compiler for a configuration.
@@ -25,7 +25,7 @@ static MAKE: OnceLock<MakeCompiler> = OnceLock::new();
 /// # Panics
 ///
 /// When it is set already.
-pub fn compile_by(make: MakeCompiler) {
+pub fn set_compiler(make: MakeCompiler) {
     assert!(MAKE.set(make).is_ok(), "the compiler is set once");
 }
 
@@ -33,15 +33,15 @@ pub fn compile_by(make: MakeCompiler) {
 pub(crate) fn compiler() -> Box<dyn Compiler> {
     match MAKE.get() {
         Some(make) => make(),
-        None => Box::new(Here),
+        None => Box::new(InProcess),
     }
 }
 
 /// The thread that judges.
-struct Here;
+struct InProcess;
 
-impl Compiler for Here {
-    fn compile(&mut self, program: &Program<'_>) -> Result<Vec<Finding>, String> {
+impl Compiler for InProcess {
+    fn compile(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
         Ok(program.compile())
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// What a component is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
+pub enum ComponentKind {
     /// Brings events in.
     Source,
     /// Changes them.
@@ -14,7 +14,7 @@ pub enum Family {
     Sink,
 }
 
-impl Family {
+impl ComponentKind {
     /// All, in the order in which events go through them.
     pub const ALL: [Self; 3] = [Self::Source, Self::Transform, Self::Sink];
 
@@ -45,7 +45,7 @@ pub struct Component<'a> {
     /// The block that holds it.
     pub block: &'a str,
     /// What it is for.
-    pub family: Family,
+    pub family: ComponentKind,
     /// Its name.
     pub id: &'a str,
     /// Everything that stands under the name.
@@ -85,7 +85,7 @@ pub(crate) fn is_pattern(input: &str) -> bool {
 
 /// Every component of a configuration, by family and name.
 pub fn components(config: &Map<String, Value>) -> impl Iterator<Item = Component<'_>> {
-    Family::ALL.into_iter().flat_map(move |family| {
+    ComponentKind::ALL.into_iter().flat_map(move |family| {
         let block = family.block();
         let all = config.get(block).and_then(Value::as_object);
         all.into_iter().flatten().map(move |(id, value)| Component {

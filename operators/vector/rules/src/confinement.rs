@@ -18,9 +18,9 @@ use serde_json::Value;
 use shared_validation::{FieldError, FieldPath};
 
 use crate::catalogue::Catalogue;
-use crate::component::{Component, Family};
+use crate::component::{Component, ComponentKind};
 use crate::option_errors::below;
-use crate::problem::{Check, Problems};
+use crate::problem::{Check, DiagnosticList};
 use fields::{Confined, Holds, Sink};
 use template::{Template, Unconfined};
 
@@ -41,7 +41,7 @@ pub(crate) fn validate(
     catalogue: &Catalogue,
     component: &Component<'_>,
     opt_out: OptOut,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
     let Some(kind) = component.kind() else {
         return;
@@ -138,7 +138,7 @@ fn texts<'a>(
     let rest: Vec<_> = parts.collect();
     let mut names = vec![first];
     // The catalogue has other names for the options at the top of a sink.
-    let entry = catalogue.entry(Family::Sink, kind);
+    let entry = catalogue.entry(ComponentKind::Sink, kind);
     if let Some(entry) = entry.filter(|_| sink.within.is_none()) {
         names = entry.names_of(first).collect();
     }

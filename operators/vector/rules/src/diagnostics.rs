@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
 
-use crate::program::Finding;
+use crate::program::VrlDiagnostic;
 
 /// How many of the compiler's findings in one program are told.
 const MOST_TOLD: usize = 10;
@@ -13,11 +13,11 @@ const MOST_TOLD: usize = 10;
 const LONGEST_DRAWN: usize = 400;
 
 /// What is wrong with a program.
-pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<Finding> {
+pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiagnostic> {
     let more = diagnostics.len().saturating_sub(MOST_TOLD);
-    let mut findings = findings(source, diagnostics, false);
+    let mut findings = vrl_diagnostics(source, diagnostics, false);
     if more > 0 {
-        findings.push(Finding {
+        findings.push(VrlDiagnostic {
             is_advice: false,
             detail: format!("and {more} more, which may come of those before"),
             within: None,
@@ -27,17 +27,17 @@ pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<Finding> 
 }
 
 /// What the compiler advises.
-pub(crate) fn advice(source: &str, diagnostics: DiagnosticList) -> Vec<Finding> {
-    findings(source, diagnostics, true)
+pub(crate) fn warnings(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiagnostic> {
+    vrl_diagnostics(source, diagnostics, true)
 }
 
-fn findings(source: &str, diagnostics: DiagnosticList, is_advice: bool) -> Vec<Finding> {
+fn vrl_diagnostics(source: &str, diagnostics: DiagnosticList, is_advice: bool) -> Vec<VrlDiagnostic> {
     let first = diagnostics.into_iter().take(MOST_TOLD);
-    let finding = |diagnostic| Finding {
+    let finding = |diagnostic| VrlDiagnostic {
         is_advice,
         within: span(source, &diagnostic),
         // Advice is a warning, which has one line.
-        detail: told(source, diagnostic, !is_advice),
+        detail: render(source, diagnostic, !is_advice),
     };
     first.map(finding).collect()
 }
@@ -51,7 +51,7 @@ fn span(source: &str, diagnostic: &Diagnostic) -> Option<Range<usize>> {
 }
 
 /// A diagnostic with the place in the program; drawn, with the line and what is under it as well.
-fn told(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
+fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
     let at = span(source, &diagnostic).map(|bytes| bytes.start);
     let place = at.map(|at| {
         let before = &source[..at];

@@ -7,7 +7,7 @@ use shared_validation::{FieldError, FieldPath};
 use vrl::path::parse_value_path;
 
 use crate::component::Component;
-use crate::problem::{Check, Problems};
+use crate::problem::{Check, DiagnosticList};
 
 /// How a sink writes events, and where it says so. That of `opentelemetry` is its protocol's.
 pub(crate) fn of<'a>(sink: &Component<'a>) -> Option<(FieldPath, &'a Value)> {
@@ -20,7 +20,7 @@ pub(crate) fn of<'a>(sink: &Component<'a>) -> Option<(FieldPath, &'a Value)> {
 }
 
 /// No field is both among those that alone are written and among those that are not.
-pub(crate) fn judge(sink: &Component<'_>, problems: &mut Problems) {
+pub(crate) fn validate(sink: &Component<'_>, problems: &mut DiagnosticList) {
     let Some((path, encoding)) = of(sink) else {
         return;
     };
@@ -50,7 +50,7 @@ mod tests {
     use serde_json::json;
 
     use crate::catalogue::Catalogue;
-    use crate::judge::judge;
+    use crate::judge::validate;
 
     #[test]
     fn a_field_is_written_or_not() {
@@ -59,7 +59,7 @@ mod tests {
                 "sources": {"in": {"type": "demo_logs", "format": "json"}},
                 "sinks": {"out": {"type": "console", "inputs": ["in"], "encoding": encoding}},
             });
-            let found = judge(Catalogue::shipped(), &config, &BTreeSet::new());
+            let found = validate(Catalogue::shipped(), &config, &BTreeSet::new());
             let found = found
                 .into_iter()
                 .map(|problem| problem.error.path.to_string());

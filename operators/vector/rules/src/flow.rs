@@ -4,9 +4,9 @@ use serde::{Deserialize, Deserializer};
 
 /// A set of event types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Types(u8);
+pub struct DataType(u8);
 
-impl Types {
+impl DataType {
     pub(crate) const LOG: Self = Self(1);
     pub(crate) const METRIC: Self = Self(2);
     pub(crate) const TRACE: Self = Self(4);
@@ -43,7 +43,7 @@ impl Types {
     }
 }
 
-impl<'de> Deserialize<'de> for Types {
+impl<'de> Deserialize<'de> for DataType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "lowercase")]

@@ -16,7 +16,7 @@ use vrl::path::{parse_target_path, parse_value_path};
 
 /// What a value is read as.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
+pub(crate) struct OptionFormat {
     /// What is expected, in a sentence.
     expected: &'static str,
     reads: Reads,
@@ -33,31 +33,31 @@ enum Reads {
 pub(crate) const WHOLE_NUMBER: &str = "whole number";
 
 /// Every form, by its name in the catalogue.
-const FORMS: &[(&str, Form)] = &[
+const FORMS: &[(&str, OptionFormat)] = &[
     (
         "ASCII character",
-        Form {
+        OptionFormat {
             expected: "must be one ASCII character, such as `,`",
             reads: Reads::Text(|text| text.len() == 1 && text.is_ascii()),
         },
     ),
     (
         "IP network",
-        Form {
+        OptionFormat {
             expected: "must be an IP network, such as 10.0.0.0/8",
             reads: Reads::Text(|text| text.parse::<IpNet>().is_ok()),
         },
     ),
     (
         "IPv4 address",
-        Form {
+        OptionFormat {
             expected: "must be an IPv4 address, such as 10.0.0.1",
             reads: Reads::Text(|text| text.parse::<Ipv4Addr>().is_ok()),
         },
     ),
     (
         "URI",
-        Form {
+        OptionFormat {
             expected: "must be a URI",
             // Vector parses the authority again as a URL, to separate the user from the host.
             reads: Reads::Text(|text| {
@@ -70,21 +70,21 @@ const FORMS: &[(&str, Form)] = &[
     ),
     (
         "listening address",
-        Form {
+        OptionFormat {
             expected: "must be an IP address with a port, such as 0.0.0.0:9000, or `systemd`, or `systemd#1`",
             reads: Reads::Text(|text| Listening::read(text).is_some()),
         },
     ),
     (
         "name of an encoding",
-        Form {
+        OptionFormat {
             expected: "must be the name of an encoding, such as `utf-16le`",
             reads: Reads::Text(|text| Encoding::for_label(text.as_bytes()).is_some()),
         },
     ),
     (
         "host and port",
-        Form {
+        OptionFormat {
             expected: "must be a host with a port, such as statsd:8125",
             reads: Reads::Text(|text| {
                 let uri = text.parse::<http::Uri>().ok();
@@ -94,49 +94,49 @@ const FORMS: &[(&str, Form)] = &[
     ),
     (
         "optional path",
-        Form {
+        OptionFormat {
             expected: "must be the path of a field, such as `.message`, or empty",
             reads: Reads::Text(|text| text.is_empty() || parse_target_path(text).is_ok()),
         },
     ),
     (
         "path",
-        Form {
+        OptionFormat {
             expected: "must be the path of a field, such as `.message`",
             reads: Reads::Text(|text| parse_target_path(text).is_ok()),
         },
     ),
     (
         "path in an event",
-        Form {
+        OptionFormat {
             expected: "must be the path of a field, such as `message`",
             reads: Reads::Text(|text| parse_value_path(text).is_ok()),
         },
     ),
     (
         "pattern",
-        Form {
+        OptionFormat {
             expected: "must be a pattern of file names",
             reads: Reads::Text(|text| glob::Pattern::new(text).is_ok()),
         },
     ),
     (
         "socket address",
-        Form {
+        OptionFormat {
             expected: "must be an IP address with a port, such as 0.0.0.0:9000",
             reads: Reads::Text(|text| text.parse::<SocketAddr>().is_ok()),
         },
     ),
     (
         "template",
-        Form {
+        OptionFormat {
             expected: "must be a template: `{{ path }}` is a field, and `%` begins a part of a time",
             reads: Reads::Text(is_template),
         },
     ),
     (
         "template of a whole number",
-        Form {
+        OptionFormat {
             expected: "must be a whole number, or a template of one: `{{ path }}` is a field",
             reads: Reads::Text(|text| {
                 fields_of_template(text).is_some_and(|fields| {
@@ -148,7 +148,7 @@ const FORMS: &[(&str, Form)] = &[
     ),
     (
         "time zone",
-        Form {
+        OptionFormat {
             expected: "must be `local` or a time zone, such as Europe/Berlin",
             reads: Reads::Text(|text| TimeZone::parse(text).is_some()),
         },
@@ -156,7 +156,7 @@ const FORMS: &[(&str, Form)] = &[
     (
         // `1.0` is none.
         WHOLE_NUMBER,
-        Form {
+        OptionFormat {
             expected: "must be a whole number of at most 9223372036854775807, without a point",
             // A fraction is told of as what it is.
             reads: Reads::Number(|number| {
@@ -186,7 +186,7 @@ pub(crate) fn fields_of_template(text: &str) -> Option<Vec<&str>> {
     is_valid.then_some(fields)
 }
 
-impl Form {
+impl OptionFormat {
     /// The form that the catalogue names.
     pub(crate) fn named(name: &Value) -> Self {
         let name = name.as_str().unwrap_or_default();
@@ -196,7 +196,7 @@ impl Form {
     }
 }
 
-impl Keyword for Form {
+impl Keyword for OptionFormat {
     fn validate<'i>(
         &self,
         value: &'i Value,
@@ -277,7 +277,7 @@ mod tests {
             ("optional path", "", "a["),
             ("time zone", "Europe/Berlin", "Mars/Olympus"),
         ] {
-            let form = Form::named(&form.into());
+            let form = OptionFormat::named(&form.into());
             assert!(form.is_valid(&good.into()), "{good}");
             assert!(!form.is_valid(&bad.into()), "{bad}");
         }

@@ -14,7 +14,7 @@ use vrl::compiler::Function;
 use vrl::diagnostic::{Label, Span};
 use vrl::prelude::{DiagnosticMessage, ExpressionError};
 
-use guarded::Guarded;
+use guarded::RestrictedFunction;
 pub(crate) use signature::{Meanings, Tables};
 
 /// Every function that there is.
@@ -37,7 +37,7 @@ fn all() -> &'static [Box<dyn Function>] {
 type Functions = Arc<Vec<Box<dyn Function>>>;
 
 /// Every function, of which a program may call all but some.
-pub(crate) fn but(denied: &BTreeSet<String>) -> Functions {
+pub(crate) fn allowed_functions(denied: &BTreeSet<String>) -> Functions {
     // Programs come after others that may call the same.
     static LAST: Mutex<Option<(BTreeSet<String>, Functions)>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +57,7 @@ pub(crate) fn but(denied: &BTreeSet<String>) -> Functions {
 }
 
 fn guarded(function: &'static dyn Function, denied: &BTreeSet<String>) -> Box<dyn Function> {
-    Box::new(Guarded {
+    Box::new(RestrictedFunction {
         function,
         is_denied: denied.contains(function.identifier()),
     })

@@ -7,8 +7,8 @@ use shared_validation::{FieldError, FieldPath};
 
 use crate::catalogue::Catalogue;
 use crate::compilation::Compilation;
-use crate::component::{Family, components};
-use crate::problem::{Check, Problem, Problems};
+use crate::component::{ComponentKind, components};
+use crate::problem::{Check, Diagnostic, DiagnosticList};
 use crate::{
     addresses, encodings, limits, option_errors, programs, readable, topology, transforms,
 };
@@ -16,19 +16,19 @@ use crate::{
 /// Judges a configuration as Vector would, without its environment: what is wrong with it, and what its author
 /// should know. Its programs may not call the functions that are denied.
 #[must_use]
-pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -> Vec<Problem> {
-    let mut problems = Problems::default();
+pub fn validate(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -> Vec<Diagnostic> {
+    let mut problems = DiagnosticList::default();
     let Value::Object(fields) = config else {
         let detail = "a configuration is a mapping with `sources`, `transforms` and `sinks`";
         let error = option_errors::mistyped(FieldPath::root(), config, detail);
         problems.add(Check::Readable, error);
-        return problems.end();
+        return problems.into_sorted();
     };
     if let Some(error) = limits::exceeded_by_components(fields) {
         problems.add(Check::Limits, error);
-        return problems.end();
+        return problems.into_sorted();
     }
-    for family in Family::ALL {
+    for family in ComponentKind::ALL {
         if let Some(block) = fields.get(family.block())
             && !block.is_object()
         {
@@ -42,26 +42,26 @@ pub fn judge(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -
     let mut compilation = Compilation::of(fields, denied);
     for component in components(fields) {
         let path = FieldPath::new(component.path());
-        readable::judge(component.value, &path, &mut problems);
-        option_errors::judge(catalogue, &component, &mut problems);
-        if component.family == Family::Sink {
-            encodings::judge(&component, &mut problems);
+        readable::validate(component.value, &path, &mut problems);
+        option_errors::validate(catalogue, &component, &mut problems);
+        if component.family == ComponentKind::Sink {
+            encodings::validate(&component, &mut problems);
         }
-        if component.family == Family::Transform {
-            transforms::judge(&component, &mut compilation, &mut problems);
+        if component.family == ComponentKind::Transform {
+            transforms::validate(&component, &mut compilation, &mut problems);
         } else if compilation.is_restricted() {
             // Nobody compiles them before the component is built; but who may not call everything may not do
             // so there.
-            programs::judge(&component, &mut compilation, &mut problems);
+            programs::validate(&component, &mut compilation, &mut problems);
         }
     }
-    topology::judge(catalogue, fields, &mut problems);
-    addresses::judge(fields, &mut problems);
-    problems.end()
+    topology::validate(catalogue, fields, &mut problems);
+    addresses::validate(fields, &mut problems);
+    problems.into_sorted()
 }
 
-fn globals(catalogue: &Catalogue, fields: &Map<String, Value>, problems: &mut Problems) {
-    let blocks = Family::ALL.map(Family::block);
+fn globals(catalogue: &Catalogue, fields: &Map<String, Value>, problems: &mut DiagnosticList) {
+    let blocks = ComponentKind::ALL.map(ComponentKind::block);
     let beside = fields
         .iter()
         .filter(|(name, _)| !blocks.contains(&name.as_str()));
@@ -73,12 +73,12 @@ fn globals(catalogue: &Catalogue, fields: &Map<String, Value>, problems: &mut Pr
     }
     averages(&beside, problems);
     let beside = Value::Object(beside);
-    readable::judge(&beside, &FieldPath::root(), problems);
-    option_errors::judge_globals(catalogue, &beside, problems);
+    readable::validate(&beside, &FieldPath::root(), problems);
+    option_errors::validate_globals(catalogue, &beside, problems);
 }
 
 /// The parameters of moving averages.
-fn averages(fields: &Map<String, Value>, problems: &mut Problems) {
+fn averages(fields: &Map<String, Value>, problems: &mut DiagnosticList) {
     for (name, below, detail) in [
         ("latency_ewma_alpha", 1.0, "must be above 0 and below 1"),
         (

@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use shared_validation::Subject;
+use shared_validation::RuleContext;
 
 use crate::confinement::{self, OptOut};
 use crate::pipeline::Pipeline;
-use crate::problem::Problem;
+use crate::problem::Diagnostic;
 use crate::role::KUBERNETES_EVENTS;
 use crate::tenant_policy::{Section, TenantPolicy};
 use crate::verdicts;
 
 /// A pipeline and what was found in it.
-pub(crate) struct Judged {
+pub(crate) struct CachedValidation {
     /// The configuration, as the author wrote it.
     pub(crate) config: Value,
     /// What tenants may do.
@@ -25,12 +25,12 @@ pub(crate) struct Judged {
     pub(crate) has_names_joined_by_dashes: bool,
     /// Whether it is a tenant's.
     is_tenants: bool,
-    problems: OnceCell<Arc<Vec<Problem>>>,
+    problems: OnceCell<Arc<Vec<Diagnostic>>>,
 }
 
-impl Judged {
-    pub(crate) fn of<'a, K: Pipeline>(subject: &'a Subject<'_, K>) -> &'a Self {
-        subject.prepared(|| {
+impl CachedValidation {
+    pub(crate) fn of<'a, K: Pipeline>(subject: &'a RuleContext<'_, K>) -> &'a Self {
+        subject.get_or_compute(|| {
             let section = Section::of(subject.settings);
             Self {
                 config: subject.object.spec().configuration(),
@@ -52,7 +52,7 @@ impl Judged {
     }
 
     /// What Vector would say of it.
-    pub(crate) fn problems(&self) -> &[Problem] {
+    pub(crate) fn problems(&self) -> &[Diagnostic] {
         let none = BTreeSet::new();
         let denied = if self.is_tenants {
             &self.policy.denied_functions

@@ -57,16 +57,16 @@ pub use aggregator::{
     VectorAggregatorSpec,
 };
 pub use catalogue::Catalogue;
-pub use compilers::{Compiler, MakeCompiler, compile_by};
-pub use component::Family;
+pub use compilers::{Compiler, MakeCompiler, set_compiler};
+pub use component::ComponentKind;
 pub use confinement::OptOut;
-pub use judge::judge;
+pub use judge::validate;
 pub use pipeline::{
     ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,
     VectorPipeline,
 };
-pub use problem::{Check, Problem};
-pub use program::{Finding, Program};
-pub use role::Role;
+pub use problem::{Check, Diagnostic};
+pub use program::{VrlDiagnostic, Program};
+pub use role::RunnerKind;
 pub use start_up::validate_start_up;
 pub use workload::{Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus};

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
-use crate::component::{Component, Family, components, is_pattern};
-use crate::size::{Size, measure};
+use crate::component::{Component, ComponentKind, components, is_pattern};
+use crate::size::{VrlCost, measure};
 
 /// The longest program, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -65,7 +65,7 @@ const MOST_ROUTES: usize = 10_000;
 const STACK_BYTES: usize = 256 << 20;
 
 /// How large a program is, or what it has too much of.
-pub(crate) fn exceeded(source: &str) -> Result<Size, String> {
+pub(crate) fn exceeded(source: &str) -> Result<VrlCost, String> {
     if source.len() > LONGEST {
         return Err(format!(
             "the program has {} bytes, more than the {LONGEST} that are judged; divide it among several transforms",
@@ -113,7 +113,7 @@ pub(crate) fn exceeded(source: &str) -> Result<Size, String> {
 }
 
 /// What the programs of a configuration have too much of together, once there is another one.
-pub(crate) fn exceeded_together(together: &mut Size, size: Size) -> Option<String> {
+pub(crate) fn exceeded_together(together: &mut VrlCost, size: VrlCost) -> Option<String> {
     together.assignments = together.assignments.saturating_add(size.assignments);
     together.bytes += size.bytes;
     together.followed = together.followed.saturating_add(size.followed);
@@ -174,7 +174,7 @@ pub(crate) fn exceeded_by_components(config: &Map<String, Value>) -> Option<Fiel
         let detail = format!(
             "there are {routes} routes, more than the {MOST_ROUTES} that are judged; divide the pipeline"
         );
-        return wrong(Family::Transform.block(), detail);
+        return wrong(ComponentKind::Transform.block(), detail);
     }
     let inputs = all.iter().filter_map(|component| {
         let inputs = component.option("inputs")?.as_array()?;
@@ -210,17 +210,17 @@ fn routes<'a>(component: &Component<'a>) -> impl Iterator<Item = &'a str> + Clon
 }
 
 /// The family that has most components.
-fn most(config: &Map<String, Value>) -> Family {
-    let count = |family: &Family| {
+fn most(config: &Map<String, Value>) -> ComponentKind {
+    let count = |family: &ComponentKind| {
         config
             .get(family.block())
             .and_then(Value::as_object)
             .map_or(0, Map::len)
     };
-    Family::ALL
+    ComponentKind::ALL
         .into_iter()
         .max_by_key(count)
-        .unwrap_or(Family::Source)
+        .unwrap_or(ComponentKind::Source)
 }
 
 /// Runs what may go deep.
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn all_programs_count_together() {
-        let mut together = Size::default();
+        let mut together = VrlCost::default();
         let size = exceeded(&".a = 1\n".repeat(50)).expect("not too much");
         let times = MOST_FIELDS_TOGETHER / 50;
         for _ in 0..times {
@@ -264,7 +264,7 @@ mod tests {
         let detail = exceeded_together(&mut together, size).expect("too much");
         assert!(detail.contains("1550 assignments together"), "{detail}");
         let long = exceeded(&" ".repeat(LONGEST)).expect("not too much");
-        let mut together = Size::default();
+        let mut together = VrlCost::default();
         let mut times = (0..).map_while(|_| {
             exceeded_together(&mut together, long)
                 .is_none()
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(times.by_ref().count(), 4);
         let source = ".a.b.c = 1\n".repeat(10) + &"1 + 1\n".repeat(1000);
         let fields = exceeded(&source).expect("not too much");
-        let mut together = Size::default();
+        let mut together = VrlCost::default();
         let detail = (0..20).find_map(|_| exceeded_together(&mut together, fields));
         assert!(detail.is_some_and(|detail| detail.contains("fields to follow together")));
     }

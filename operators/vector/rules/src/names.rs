@@ -5,9 +5,9 @@ use jsonschema::{Keyword, ValidationError};
 use serde_json::Value;
 
 /// Other names of the options of an object.
-pub(crate) struct Names(Vec<(String, String)>);
+pub(crate) struct Aliases(Vec<(String, String)>);
 
-impl Names {
+impl Aliases {
     /// As the catalogue has them: each with the name in whose place it may stand.
     pub(crate) fn of(aliases: &Value) -> Self {
         let aliases = aliases.as_object().into_iter().flatten();
@@ -24,7 +24,7 @@ impl Names {
     }
 }
 
-impl Keyword for Names {
+impl Keyword for Aliases {
     fn validate<'i>(
         &self,
         value: &'i Value,

@@ -10,9 +10,9 @@ use serde_json::Value;
 use shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
 
 use crate::catalogue::{Catalogue, Entry};
-use crate::component::{Component, Family};
+use crate::component::{Component, ComponentKind};
 use crate::options::Options;
-use crate::problem::{Check, Problems};
+use crate::problem::{Check, DiagnosticList};
 
 /// How many findings of one component are told.
 const MOST_TOLD: usize = 100;
@@ -29,7 +29,7 @@ const SECRET: [&str; 7] = [
 ];
 
 /// Judges the options of a component.
-pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: &mut Problems) {
+pub(crate) fn validate(catalogue: &Catalogue, component: &Component<'_>, problems: &mut DiagnosticList) {
     let path = FieldPath::new(component.path());
     let noun = component.family.noun();
     if !component.value.is_object() {
@@ -65,7 +65,7 @@ pub(crate) fn judge(catalogue: &Catalogue, component: &Component<'_>, problems: 
         return problems.add(Check::Options, error);
     };
     let value = renamed(entry, component.value, &path, problems);
-    judge_value(catalogue.options(entry), &value, &path, kind, problems);
+    validate_value(catalogue.options(entry), &value, &path, kind, problems);
 }
 
 /// The options under the names that the catalogue has. Under both names, one stands twice.
@@ -73,7 +73,7 @@ fn renamed<'a>(
     entry: &Entry,
     value: &'a Value,
     path: &FieldPath,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) -> Cow<'a, Value> {
     let mut value = Cow::Borrowed(value);
     for (alias, name) in &entry.aliases {
@@ -95,8 +95,8 @@ fn renamed<'a>(
 }
 
 /// Judges everything beside the components.
-pub(crate) fn judge_globals(catalogue: &Catalogue, config: &Value, problems: &mut Problems) {
-    judge_value(
+pub(crate) fn validate_globals(catalogue: &Catalogue, config: &Value, problems: &mut DiagnosticList) {
+    validate_value(
         catalogue.globals(),
         config,
         &FieldPath::root(),
@@ -107,34 +107,34 @@ pub(crate) fn judge_globals(catalogue: &Catalogue, config: &Value, problems: &mu
 
 fn example(component: &Component<'_>) -> &'static str {
     match component.family {
-        Family::Source => "kubernetes_logs",
-        Family::Transform => "remap",
-        Family::Sink => "loki",
+        ComponentKind::Source => "kubernetes_logs",
+        ComponentKind::Transform => "remap",
+        ComponentKind::Sink => "loki",
     }
 }
 
-fn judge_value(
+fn validate_value(
     options: &Options,
     value: &Value,
     path: &FieldPath,
     owner: &str,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
-    if options.is_silent(value) {
+    if options.is_valid(value) {
         return;
     }
-    let say = Say {
+    let say = ErrorRenderer {
         options,
         value,
         path,
         owner,
     };
     let mut refused = Vec::new();
-    for error in options.refused(value).take(MOST_TOLD) {
+    for error in options.errors(value).take(MOST_TOLD) {
         say.all(&error, &mut refused);
     }
     let mut ignored = Vec::new();
-    for error in options.doubted(value).take(2 * MOST_TOLD) {
+    for error in options.warnings(value).take(2 * MOST_TOLD) {
         say.all(&error, &mut ignored);
     }
     let refused: Vec<_> = unique(refused.into_iter().map(|found| found.error));
@@ -165,7 +165,7 @@ struct Found {
 }
 
 /// Turns findings into errors.
-struct Say<'a> {
+struct ErrorRenderer<'a> {
     options: &'a Options,
     value: &'a Value,
     path: &'a FieldPath,
@@ -173,7 +173,7 @@ struct Say<'a> {
     owner: &'a str,
 }
 
-impl Say<'_> {
+impl ErrorRenderer<'_> {
     fn all(&self, error: &ValidationError<'_>, out: &mut Vec<Found>) {
         let place: Vec<_> = error.instance_path().iter().collect();
         let path = self.path_of(error.instance_path());

@@ -12,8 +12,8 @@ use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 use shared_validation::FieldPath;
 
-use crate::forms::{self, Form};
-use crate::names::Names;
+use crate::forms::{self, OptionFormat};
+use crate::names::Aliases;
 use crate::option_errors::below as path_below;
 
 /// What a value must be.
@@ -46,12 +46,12 @@ impl Options {
     }
 
     /// Whether there is nothing to say at all.
-    pub(crate) fn is_silent(&self, value: &Value) -> bool {
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
         self.everywhere.is_valid(value)
     }
 
     /// What Vector would refuse.
-    pub(crate) fn refused<'a>(
+    pub(crate) fn errors<'a>(
         &'a self,
         value: &'a Value,
     ) -> impl Iterator<Item = ValidationError<'a>> {
@@ -60,7 +60,7 @@ impl Options {
     }
 
     /// What Vector would refuse or ignore.
-    pub(crate) fn doubted<'a>(
+    pub(crate) fn warnings<'a>(
         &'a self,
         value: &'a Value,
     ) -> impl Iterator<Item = ValidationError<'a>> {
@@ -205,8 +205,8 @@ fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed
     schema["definitions"] = named.collect::<Map<_, _>>().into();
     jsonschema::options()
         .with_draft(Draft::Draft7)
-        .with_keyword("form", |_, form, _| Ok(Box::new(Form::named(form))))
-        .with_keyword("names", |_, names, _| Ok(Box::new(Names::of(names))))
+        .with_keyword("form", |_, form, _| Ok(Box::new(OptionFormat::named(form))))
+        .with_keyword("names", |_, names, _| Ok(Box::new(Aliases::of(names))))
         .build(&schema)
         .expect("a generated catalogue")
 }

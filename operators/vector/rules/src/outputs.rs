@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
 use crate::catalogue::Catalogue;
-use crate::component::{Component, Family};
+use crate::component::{Component, ComponentKind};
 use crate::encodings;
-use crate::flow::Types;
-use crate::problem::{Check, Problems};
+use crate::flow::DataType;
+use crate::problem::{Check, DiagnosticList};
 use crate::tables;
 
 /// What everything is called that has no name of its own.
@@ -19,30 +19,30 @@ const RESERVED: [&str; 2] = ["_default", "_unmatched"];
 pub(crate) fn of(
     catalogue: &Catalogue,
     component: &Component<'_>,
-    problems: &mut Problems,
-) -> Vec<(String, Types)> {
+    problems: &mut DiagnosticList,
+) -> Vec<(String, DataType)> {
     let id = component.id;
     let kind = component.kind().unwrap_or_default();
     let entry = catalogue.entry(component.family, kind);
-    let itself = |types: Types| vec![(id.to_owned(), types)];
+    let itself = |types: DataType| vec![(id.to_owned(), types)];
     let named = |name: &str| format!("{id}.{name}");
     match (component.family, kind) {
-        (Family::Sink, _) => Vec::new(),
+        (ComponentKind::Sink, _) => Vec::new(),
         _ if component.block == tables::BLOCK => tables::outputs(component),
-        (Family::Transform, "route") => {
+        (ComponentKind::Transform, "route") => {
             let routes = component.option("route").and_then(Value::as_object);
             let mut outputs = Vec::new();
             for name in routes.into_iter().flat_map(Map::keys) {
                 let path = FieldPath::new(component.path()).child("route").key(name);
                 reserved(name, path, problems);
-                outputs.push((named(name), Types::ALL));
+                outputs.push((named(name), DataType::ALL));
             }
             if component.option("reroute_unmatched") != Some(&Value::Bool(false)) {
-                outputs.push((named("_unmatched"), Types::ALL));
+                outputs.push((named("_unmatched"), DataType::ALL));
             }
             outputs
         }
-        (Family::Transform, "exclusive_route") => {
+        (ComponentKind::Transform, "exclusive_route") => {
             let routes = component.option("routes").and_then(Value::as_array);
             let mut outputs = Vec::new();
             let mut seen = BTreeSet::new();
@@ -58,28 +58,28 @@ pub(crate) fn of(
                     let error = FieldError::duplicate(path.child("name"), name);
                     problems.add(Check::Topology, error);
                 }
-                outputs.push((named(name), Types::ALL));
+                outputs.push((named(name), DataType::ALL));
             }
-            outputs.push((named("_unmatched"), Types::ALL));
+            outputs.push((named("_unmatched"), DataType::ALL));
             outputs
         }
-        (Family::Transform, "remap") => {
-            let mut outputs = itself(Types::ALL);
+        (ComponentKind::Transform, "remap") => {
+            let mut outputs = itself(DataType::ALL);
             if component.option("reroute_dropped") == Some(&Value::Bool(true)) {
-                outputs.push((named("dropped"), Types::ALL));
+                outputs.push((named("dropped"), DataType::ALL));
             }
             outputs
         }
-        (Family::Transform, "lua") => itself(lua(component)),
-        (Family::Source, _) => match entry {
+        (ComponentKind::Transform, "lua") => itself(lua(component)),
+        (ComponentKind::Source, _) => match entry {
             // Of a type that does not exist nothing is known, and nothing more is said.
-            None => itself(Types::ALL),
+            None => itself(DataType::ALL),
             Some(entry) if !entry.outputs.is_empty() && has_several(component) => {
                 let outputs = entry.outputs.iter();
                 let outputs = outputs.filter(|(name, _)| !is_disabled(component, name));
                 let outputs = outputs.map(|(name, types)| {
                     let is_raw = name == "metrics" && has_raw_metrics(component);
-                    (named(name), if is_raw { Types::LOG } else { *types })
+                    (named(name), if is_raw { DataType::LOG } else { *types })
                 });
                 outputs.collect()
             }
@@ -87,35 +87,35 @@ pub(crate) fn of(
             Some(entry) if kind == "datadog_agent" => itself(entry.gives),
             Some(entry) => itself(decoded(catalogue, component, entry.gives)),
         },
-        (Family::Transform, _) => itself(entry.map_or(Types::ALL, |entry| entry.gives)),
+        (ComponentKind::Transform, _) => itself(entry.map_or(DataType::ALL, |entry| entry.gives)),
     }
 }
 
 /// What a component takes, if its type is known.
-pub(crate) fn accepted(catalogue: &Catalogue, component: &Component<'_>) -> Option<Types> {
+pub(crate) fn accepted(catalogue: &Catalogue, component: &Component<'_>) -> Option<DataType> {
     if component.block == tables::BLOCK {
         return Some(tables::TYPES);
     }
     let kind = component.kind()?;
     let entry = catalogue.entry(component.family, kind)?;
     match component.family {
-        Family::Transform if kind == "lua" => Some(lua(component)),
-        Family::Sink => Some(encoded(catalogue, component, entry.accepts)),
+        ComponentKind::Transform if kind == "lua" => Some(lua(component)),
+        ComponentKind::Sink => Some(encoded(catalogue, component, entry.accepts)),
         _ => Some(entry.accepts),
     }
 }
 
-fn reserved(name: &str, path: FieldPath, problems: &mut Problems) {
+fn reserved(name: &str, path: FieldPath, problems: &mut DiagnosticList) {
     if RESERVED.contains(&name) {
         let detail = "is reserved; choose another name";
         problems.add(Check::Topology, FieldError::invalid(path, name, detail));
     }
 }
 
-fn lua(component: &Component<'_>) -> Types {
+fn lua(component: &Component<'_>) -> DataType {
     match component.option("version").and_then(Value::as_str) {
-        Some("2") => Types::LOG.or(Types::METRIC),
-        _ => Types::LOG,
+        Some("2") => DataType::LOG.or(DataType::METRIC),
+        _ => DataType::LOG,
     }
 }
 
@@ -140,7 +140,7 @@ fn has_raw_metrics(component: &Component<'_>) -> bool {
 }
 
 /// What a source gives: a codec may read more than logs.
-fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: Types) -> Types {
+fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: DataType) -> DataType {
     let codec = component
         .option("decoding")
         .and_then(|decoding| decoding["codec"].as_str());
@@ -151,10 +151,10 @@ fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: Types) -> Ty
 }
 
 /// What a sink takes: where its type takes everything, a codec may write less.
-fn encoded(catalogue: &Catalogue, component: &Component<'_>, accepts: Types) -> Types {
+fn encoded(catalogue: &Catalogue, component: &Component<'_>, accepts: DataType) -> DataType {
     let encoding = encodings::of(component);
     let codec = encoding.and_then(|(_, encoding)| encoding["codec"].as_str());
     let Some(codec) = codec else { return accepts };
-    let writes = catalogue.encoders.get(codec).copied().unwrap_or(Types::LOG);
+    let writes = catalogue.encoders.get(codec).copied().unwrap_or(DataType::LOG);
     accepts.and(writes)
 }

@@ -6,7 +6,7 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use shared_validation::{Kind, Settings, completed};
+use shared_validation::{ValidatedResource, Settings, completed};
 
 use crate::crd;
 use crate::{pipeline_rules, tenant_policy};
@@ -134,7 +134,7 @@ pub struct PipelineStatus {
 pub struct ClusterVectorPipeline(pub VectorPipeline);
 
 /// A kind that holds a pipeline.
-pub trait Pipeline: Kind {
+pub trait Pipeline: ValidatedResource {
     /// What it says.
     fn spec(&self) -> &PipelineSpec;
     /// Whether it is a tenant's, and may do what tenants may.
@@ -208,12 +208,12 @@ macro_rules! pipeline_kind {
 
 pipeline_kind!(VectorPipeline, {
     let crd = <Self as CustomResourceExt>::crd();
-    completed(serde_json::to_value(crd).expect("a CRD is JSON"))
+    with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
 });
 
 // That of the kind in namespaces, under names of its own.
 pipeline_kind!(ClusterVectorPipeline, {
-    let mut crd = <VectorPipeline as Kind>::crd();
+    let mut crd = <VectorPipeline as ValidatedResource>::crd();
     let plural = "clustervectorpipelines";
     crd["metadata"]["name"] = format!("{plural}.{}", crd::GROUP).into();
     crd["spec"]["names"] = json!({

@@ -1,13 +1,13 @@
 //! The rules of pipelines, of tenants' and of administrators'.
 
-use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
 
 use crate::catalogue::Catalogue;
-use crate::component::Family;
-use crate::judged::Judged;
+use crate::component::ComponentKind;
+use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
-use crate::problem::{Check, Problem};
-use crate::role::Role;
+use crate::problem::{Check, Diagnostic};
+use crate::role::RunnerKind;
 use crate::start_up::validate_start_up;
 use crate::{sharing, tenants, usable};
 
@@ -21,11 +21,11 @@ const PIPELINE: &[&str] = &["spec.sources", "spec.transforms", "spec.sinks"];
 pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
     let rule = |id, sentence, severity, source, check| Rule {
         id,
-        sentence,
+        description: sentence,
         severity,
-        source,
-        reads: PIPELINE,
-        check,
+        reference: source,
+        fields: PIPELINE,
+        validate: check,
     };
     let (error, warning) = (Severity::Error, Severity::Warning);
     let mut rules = vec![
@@ -34,56 +34,56 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
             "Every value is one that Vector can read: there is no null in it and no number beyond 64 bits.",
             error,
             CONFIGURATION,
-            |subject, findings| found(Check::Readable, subject, findings),
+            |subject, findings| push_all(Check::Readable, subject, findings),
         ),
         rule(
             "options-accepted",
             "Every component has a type that Vector has, and options that it takes.",
             error,
             CONFIGURATION,
-            |subject, findings| found(Check::Options, subject, findings),
+            |subject, findings| push_all(Check::Options, subject, findings),
         ),
         rule(
             "options-ignored",
             "No option is there that Vector silently ignores.",
             warning,
             CONFIGURATION,
-            |subject, findings| found(Check::Ignored, subject, findings),
+            |subject, findings| push_all(Check::Ignored, subject, findings),
         ),
         rule(
             "events-flow",
             "Events can flow from sources to sinks: every input is there, takes what it gets, and leads in no circle.",
             error,
             CONFIGURATION,
-            |subject, findings| found(Check::Topology, subject, findings),
+            |subject, findings| push_all(Check::Topology, subject, findings),
         ),
         rule(
             "outputs-used",
             "What a component gives is taken by another.",
             warning,
             CONFIGURATION,
-            |subject, findings| found(Check::Unused, subject, findings),
+            |subject, findings| push_all(Check::Unused, subject, findings),
         ),
         rule(
             "programs-compile",
             "Every program compiles, and every condition is a boolean that changes nothing.",
             error,
             LANGUAGE,
-            |subject, findings| found(Check::Programs, subject, findings),
+            |subject, findings| push_all(Check::Programs, subject, findings),
         ),
         rule(
             "programs-sound",
             "The compiler has nothing to advise.",
             warning,
             LANGUAGE,
-            |subject, findings| found(Check::ProgramAdvice, subject, findings),
+            |subject, findings| push_all(Check::ProgramAdvice, subject, findings),
         ),
         rule(
             "programs-bounded",
             "No program is longer, deeper nested or assigns more than can be judged in a review.",
             error,
             LANGUAGE,
-            |subject, findings| found(Check::Limits, subject, findings),
+            |subject, findings| push_all(Check::Limits, subject, findings),
         ),
         rule(
             "template-confinement",
@@ -106,15 +106,15 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
     rules
 }
 
-fn found<K: Pipeline>(check: Check, subject: &Subject<'_, K>, findings: &mut Findings) {
-    let problems = Judged::of(subject).problems().iter();
+fn push_all<K: Pipeline>(check: Check, subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    let problems = CachedValidation::of(subject).problems().iter();
     for problem in problems.filter(|problem| problem.check == check) {
         push(problem, findings);
     }
 }
 
 /// Adds a problem of a configuration, at its path in the pipeline.
-fn push(problem: &Problem, findings: &mut Findings) {
+fn push(problem: &Diagnostic, findings: &mut Diagnostics) {
     let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
     findings.push(FieldError {
         path,
@@ -122,8 +122,8 @@ fn push(problem: &Problem, findings: &mut Findings) {
     });
 }
 
-fn template_confinement<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let judged = Judged::of(subject);
+fn template_confinement<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    let judged = CachedValidation::of(subject);
     let problems = validate_start_up(Catalogue::shipped(), &judged.config, judged.opt_out());
     let problems = problems.iter();
     for problem in problems.filter(|problem| problem.check == Check::Confinement) {
@@ -131,11 +131,11 @@ fn template_confinement<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Fi
     }
 }
 
-fn one_role<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     let Some(sources) = &subject.object.spec().sources else {
         return;
     };
-    if sources.is_empty() || Role::of(sources).is_some() {
+    if sources.is_empty() || RunnerKind::of(sources).is_some() {
         return;
     }
     let kinds = || {
@@ -145,8 +145,8 @@ fn one_role<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     };
     let mut is_told = false;
     for (id, kind) in kinds() {
-        let is_known = Catalogue::shipped().entry(Family::Source, kind).is_some();
-        if is_known && !Role::can_be_run(kind) {
+        let is_known = Catalogue::shipped().entry(ComponentKind::Source, kind).is_some();
+        if is_known && !RunnerKind::can_be_run(kind) {
             let path = format!("spec.sources[{id}].type");
             findings.invalid(
                 &path,
@@ -157,7 +157,7 @@ fn one_role<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
         }
     }
     let all_known =
-        kinds().count() == sources.len() && kinds().all(|(_, kind)| Role::can_be_run(kind));
+        kinds().count() == sources.len() && kinds().all(|(_, kind)| RunnerKind::can_be_run(kind));
     if all_known && !is_told {
         let detail =
             "some of the sources belong on every node and others in one place; divide the pipeline";

@@ -34,14 +34,14 @@ const MOST_TOLD: usize = 100;
 impl Check {
     /// Whether it only advises.
     #[must_use]
-    pub fn is_advice(self) -> bool {
+    pub fn is_warning(self) -> bool {
         matches!(self, Self::Ignored | Self::Unused | Self::ProgramAdvice)
     }
 }
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
+pub struct Diagnostic {
     /// By what.
     pub check: Check,
     /// What is wrong, at a path from the configuration's root.
@@ -50,18 +50,18 @@ pub struct Problem {
 
 /// Everything that was found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Problems {
-    told: Vec<Problem>,
+pub(crate) struct DiagnosticList {
+    told: Vec<Diagnostic>,
     /// By check, with what is not told.
     found: [usize; CHECKS],
 }
 
-impl Problems {
+impl DiagnosticList {
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
         let found = &mut self.found[check as usize];
         *found += 1;
         if *found <= MOST_TOLD {
-            self.told.push(Problem { check, error });
+            self.told.push(Diagnostic { check, error });
         }
     }
 
@@ -70,7 +70,7 @@ impl Problems {
     }
 
     /// All that is told, and how much is not.
-    pub(crate) fn end(mut self) -> Vec<Problem> {
+    pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         let mut more = Vec::new();
         for problem in self.told.iter().rev() {
             let found = std::mem::take(&mut self.found[problem.check as usize]);
@@ -78,7 +78,7 @@ impl Problems {
                 let detail = format!("and {} more, which are not told", found - MOST_TOLD);
                 let error = FieldError::invalid_hidden(problem.error.path.clone(), detail);
                 let check = problem.check;
-                more.push(Problem { check, error });
+                more.push(Diagnostic { check, error });
             }
         }
         self.told.append(&mut more);

@@ -40,7 +40,7 @@ pub struct Program<'a> {
 
 /// One thing that was found in a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct VrlDiagnostic {
     /// Whether it only advises.
     pub(crate) is_advice: bool,
     pub(crate) detail: String,
@@ -48,7 +48,7 @@ pub struct Finding {
     pub(crate) within: Option<Range<usize>>,
 }
 
-impl Finding {
+impl VrlDiagnostic {
     fn error(detail: String) -> Self {
         Self {
             is_advice: false,
@@ -61,14 +61,14 @@ impl Finding {
 impl Program<'_> {
     /// Compiles it here and now, whatever that costs.
     #[must_use]
-    pub fn compile(&self) -> Vec<Finding> {
+    pub fn compile(&self) -> Vec<VrlDiagnostic> {
         limits::on_a_large_stack(|| match self.purpose {
             Purpose::Search => self.search(),
             Purpose::Remap | Purpose::Condition => match self.in_its_language() {
                 Ok((warnings, problem)) => {
-                    let advice = diagnostics::advice(&self.source, warnings);
+                    let advice = diagnostics::warnings(&self.source, warnings);
                     problem
-                        .map(Finding::error)
+                        .map(VrlDiagnostic::error)
                         .into_iter()
                         .chain(advice)
                         .collect()
@@ -78,10 +78,10 @@ impl Program<'_> {
         })
     }
 
-    fn search(&self) -> Vec<Finding> {
+    fn search(&self) -> Vec<VrlDiagnostic> {
         let read = self.source.parse::<QueryNode>();
         let error = read.err().into_iter();
-        let told = error.map(|error| Finding::error(format!("is no search query: {error}")));
+        let told = error.map(|error| VrlDiagnostic::error(format!("is no search query: {error}")));
         told.collect()
     }
 
@@ -95,7 +95,7 @@ impl Program<'_> {
         if self.purpose == Purpose::Condition {
             config.set_read_only();
         }
-        let functions = functions::but(&self.denied);
+        let functions = functions::allowed_functions(&self.denied);
         let environment = ExternalEnv::default();
         let compiled = compile_with_external(&self.source, &functions, &environment, config)?;
         let problem = match self.purpose {

@@ -6,29 +6,29 @@ use shared_validation::FieldPath;
 use crate::compilation::Compilation;
 use crate::component::Component;
 use crate::option_errors::below;
-use crate::problem::Problems;
+use crate::problem::DiagnosticList;
 use crate::program::Purpose;
 
 /// Judges every program that stands in the options of a component.
-pub(crate) fn judge(
+pub(crate) fn validate(
     component: &Component<'_>,
     compilation: &mut Compilation<'_>,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
     let path = FieldPath::new(component.path());
-    judge_below(component.value, &path, compilation, problems);
+    validate_below(component.value, &path, compilation, problems);
 }
 
-fn judge_below(
+fn validate_below(
     value: &Value,
     path: &FieldPath,
     compilation: &mut Compilation<'_>,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                judge_below(item, &path.index(index), compilation, problems);
+                validate_below(item, &path.index(index), compilation, problems);
             }
         }
         Value::Object(fields) => {
@@ -41,16 +41,16 @@ fn judge_below(
                 None
             };
             if let Some((name, source, purpose)) = program {
-                compilation.judge(source, purpose, &path.child(name), problems);
+                compilation.validate(source, purpose, &path.child(name), problems);
             }
             if text("codec") == Some("vrl")
                 && let Some(source) = fields.get("vrl").and_then(|vrl| vrl["source"].as_str())
             {
                 let path = path.child("vrl").child("source");
-                compilation.judge(source, Purpose::Remap, &path, problems);
+                compilation.validate(source, Purpose::Remap, &path, problems);
             }
             for (name, value) in fields {
-                judge_below(value, &below(path, name), compilation, problems);
+                validate_below(value, &below(path, name), compilation, problems);
             }
         }
         _ => {}

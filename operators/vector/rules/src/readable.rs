@@ -4,10 +4,10 @@
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath};
 
-use crate::problem::{Check, Problems};
+use crate::problem::{Check, DiagnosticList};
 
 /// Reports every value that cannot be read.
-pub(crate) fn judge(value: &Value, path: &FieldPath, problems: &mut Problems) {
+pub(crate) fn validate(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
     match value {
         Value::Null => {
             let detail = "Vector reads no null; leave the option out";
@@ -21,12 +21,12 @@ pub(crate) fn judge(value: &Value, path: &FieldPath, problems: &mut Problems) {
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                judge(item, &path.index(index), problems);
+                validate(item, &path.index(index), problems);
             }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                judge(value, &crate::option_errors::below(path, name), problems);
+                validate(value, &crate::option_errors::below(path, name), problems);
             }
         }
         _ => {}

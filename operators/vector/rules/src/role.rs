@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// Who runs a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum RunnerKind {
     /// Every node, beside what it reads.
     Agent,
     /// A deployment of its own, to which others send.
@@ -65,7 +65,7 @@ const AGGREGATOR: &[&str] = &[
 /// No type of Vector's: the operator's own, which it turns into one that its event collector sends to.
 pub(crate) const KUBERNETES_EVENTS: &str = "kubernetes_events";
 
-impl Role {
+impl RunnerKind {
     /// The name in a status.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -24,18 +24,18 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
 
 use crate::pipeline::Pipeline;
-use crate::role::Role;
-pub use claims::Claims;
+use crate::role::RunnerKind;
+pub use claims::PortClaims;
 use claims::listeners;
-use namesakes::Namesake;
-pub use neighbourhood::Neighbourhood;
+use namesakes::NameCollision;
+pub use neighbourhood::ClusterSnapshot;
 pub use runner::Runner;
-use stored::{is_going, role, together};
+use stored::{is_being_deleted, role, together};
 pub use taken::shared;
-use taken::{Shared, Taken};
+use taken::{SharedAddresses, AddressConflict};
 
 /// Kinds that hold pipelines.
 pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
@@ -49,11 +49,11 @@ pub const ADDRESS_FREE: &str = "address-free";
 pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
     let rule = |id, sentence, check| Rule {
         id,
-        sentence,
+        description: sentence,
         severity: Severity::Error,
-        source: "https://github.com/kaasops/vector-operator/tree/main/docs",
-        reads: &["spec.sources", "spec.sinks"],
-        check,
+        reference: "https://github.com/kaasops/vector-operator/tree/main/docs",
+        fields: &["spec.sources", "spec.sinks"],
+        validate: check,
     };
     [
         rule(
@@ -68,7 +68,7 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
         ),
         Rule {
             severity: Severity::Warning,
-            reads: &["spec.sources", "spec.transforms", "spec.sinks"],
+            fields: &["spec.sources", "spec.transforms", "spec.sinks"],
             ..rule(
                 "names-apart",
                 "No component of another pipeline comes to the name of one of this one where another operator joins names by dashes. The audit knows the others, and tells the one that came later.",
@@ -79,13 +79,13 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
 }
 
 /// What is known of others.
-fn shared_by<K>(subject: &Subject<'_, K>) -> Option<Shared> {
-    Shared::deserialize(subject.others()?).ok()
+fn shared_by<K>(subject: &RuleContext<'_, K>) -> Option<SharedAddresses> {
+    SharedAddresses::deserialize(subject.related()?).ok()
 }
 
-fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn address_free<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     for taken in shared_by(subject).into_iter().flat_map(|it| it.taken) {
-        let Taken {
+        let AddressConflict {
             address,
             by,
             runner,
@@ -99,10 +99,10 @@ fn address_free<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) 
     }
 }
 
-fn names_apart<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn names_apart<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     let shared = shared_by(subject).into_iter();
     for namesake in shared.flat_map(|it| it.namesakes) {
-        let Namesake { called, by, .. } = namesake;
+        let NameCollision { called, by, .. } = namesake;
         let detail = format!(
             "is called `{called}` where another operator runs it, as a component of {by} is, and one takes the place of the other; rename this component, or its pipeline"
         );
@@ -134,11 +134,11 @@ pub fn runners(pipeline: &Value) -> Option<String> {
 /// What others are told of a pipeline, and under which ports: where it is to listen. Nothing of one that is being
 /// deleted.
 #[must_use]
-pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, Claims) {
-    if is_going(pipeline) {
-        return (Vec::new(), Claims::default());
+pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
+    if is_being_deleted(pipeline) {
+        return (Vec::new(), PortClaims::default());
     }
-    let claims = Claims::told_of(pipeline);
+    let claims = PortClaims::from_status(pipeline);
     let keys = claims
         .all
         .iter()
@@ -156,25 +156,25 @@ fn itself(pipeline: &Value) -> Option<String> {
 #[must_use]
 pub fn told_of_runner(runner: &Value) -> (Vec<String>, Runner) {
     let role = if runner["kind"] == "Vector" {
-        Role::Agent
+        RunnerKind::Agent
     } else {
-        Role::Aggregator
+        RunnerKind::Aggregator
     };
-    let keys = (!is_going(runner)).then(|| together(runner, role));
+    let keys = (!is_being_deleted(runner)).then(|| together(runner, role));
     (keys.into_iter().collect(), Runner::new(runner))
 }
 
 /// Who runs a pipeline, of what it [shares](shared).
 #[must_use]
 pub fn run_by(shared: &Value) -> Vec<String> {
-    let shared = Shared::deserialize(shared);
+    let shared = SharedAddresses::deserialize(shared);
     shared.map(|shared| shared.run_by).unwrap_or_default()
 }
 
 /// Where a pipeline listens that is run, but for what others have; that, if it waits for these.
 #[must_use]
 pub fn addresses(pipeline: &Value, shared: &Value, waits: bool) -> Vec<String> {
-    let Ok(shared) = Shared::deserialize(shared) else {
+    let Ok(shared) = SharedAddresses::deserialize(shared) else {
         return Vec::new();
     };
     let taken = shared.taken.into_iter().map(|taken| taken.address);

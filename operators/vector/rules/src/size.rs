@@ -6,7 +6,7 @@ use crate::patterns;
 
 /// How large a program is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Size {
+pub(crate) struct VrlCost {
     pub(crate) depth: usize,
     /// In the statement that has most.
     pub(crate) operators: usize,
@@ -22,10 +22,10 @@ pub(crate) struct Size {
 
 /// Measures a text without parsing it. What stands in strings and comments does not count; where it is unclear
 /// what is a string, more is counted rather than less.
-pub(crate) fn measure(source: &str) -> Size {
-    let mut size = Size {
+pub(crate) fn measure(source: &str) -> VrlCost {
+    let mut size = VrlCost {
         bytes: source.len() as u64,
-        ..Size::default()
+        ..VrlCost::default()
     };
     // Of each open bracket, what it is, and whether it is a call's.
     let mut open: Vec<(u8, bool)> = Vec::new();

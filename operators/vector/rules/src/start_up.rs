@@ -8,20 +8,20 @@
 use serde_json::Value;
 
 use crate::catalogue::Catalogue;
-use crate::component::{Family, components};
+use crate::component::{ComponentKind, components};
 use crate::confinement::{self, OptOut};
-use crate::problem::{Problem, Problems};
+use crate::problem::{Diagnostic, DiagnosticList};
 
 /// Validates a configuration for the errors that only the start of Vector reports.
 ///
 /// A pipeline must be free of these errors and of those of [`judge`](crate::judge()). The opt-out selects the advice
 /// in the messages.
 #[must_use]
-pub fn validate_start_up(catalogue: &Catalogue, config: &Value, opt_out: OptOut) -> Vec<Problem> {
-    let mut problems = Problems::default();
+pub fn validate_start_up(catalogue: &Catalogue, config: &Value, opt_out: OptOut) -> Vec<Diagnostic> {
+    let mut problems = DiagnosticList::default();
     let components = config.as_object().into_iter().flat_map(components);
-    for sink in components.filter(|component| component.family == Family::Sink) {
+    for sink in components.filter(|component| component.family == ComponentKind::Sink) {
         confinement::validate(catalogue, &sink, opt_out, &mut problems);
     }
-    problems.end()
+    problems.into_sorted()
 }

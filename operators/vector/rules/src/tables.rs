@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::component::{Component, Family};
-use crate::flow::Types;
+use crate::component::{Component, ComponentKind};
+use crate::flow::DataType;
 
 /// The block of a configuration that holds them.
 pub(crate) const BLOCK: &str = "enrichment_tables";
 
 /// What tables take and give is logs.
-pub(crate) const TYPES: Types = Types::LOG;
+pub(crate) const TYPES: DataType = DataType::LOG;
 
 /// What tables are in the flow.
 pub(crate) fn components(config: &Map<String, Value>) -> impl Iterator<Item = Component<'_>> {
@@ -22,14 +22,14 @@ pub(crate) fn components(config: &Map<String, Value>) -> impl Iterator<Item = Co
     tables.flat_map(|(id, table)| {
         let takes = Component {
             block: BLOCK,
-            family: Family::Sink,
+            family: ComponentKind::Sink,
             id,
             value: table,
         };
         let has_inputs = takes.inputs().next().is_some();
         let dump = &table["source_config"];
         let source = dump["source_key"].as_str().map(|key| Component {
-            family: Family::Source,
+            family: ComponentKind::Source,
             id: key,
             value: dump,
             ..takes
@@ -39,7 +39,7 @@ pub(crate) fn components(config: &Map<String, Value>) -> impl Iterator<Item = Co
 }
 
 /// The outputs of a table that gives events.
-pub(crate) fn outputs(component: &Component<'_>) -> Vec<(String, Types)> {
+pub(crate) fn outputs(component: &Component<'_>) -> Vec<(String, DataType)> {
     let mut outputs = vec![(component.id.to_owned(), TYPES)];
     if component.option("export_expired_items") == Some(&Value::Bool(true)) {
         outputs.push((format!("{}.expired", component.id), TYPES));
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::judge::judge;
+    use crate::judge::validate;
 
     /// What is wrong with a configuration of this table and a sink that takes from these.
     fn wrong(table: &Value, source: &str, sink_takes: &[&str]) -> Vec<String> {
@@ -64,8 +64,8 @@ mod tests {
             "sources": {"in": {"type": source}},
             "sinks": {"out": {"type": "blackhole", "inputs": sink_takes}},
         });
-        let found = judge(Catalogue::shipped(), &config, &BTreeSet::new());
-        let wrong = found.iter().filter(|problem| !problem.check.is_advice());
+        let found = validate(Catalogue::shipped(), &config, &BTreeSet::new());
+        let wrong = found.iter().filter(|problem| !problem.check.is_warning());
         wrong
             .map(|problem| problem.error.path.to_string())
             .collect()

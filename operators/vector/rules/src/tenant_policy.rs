@@ -8,14 +8,14 @@ use serde_json::Value;
 use shared_validation::{Settings, did_you_mean};
 
 use crate::catalogue::Catalogue;
-use crate::component::Family;
+use crate::component::ComponentKind;
 use crate::confinement;
 use crate::functions;
 
 /// The section of the policy.
 pub(crate) const SETTINGS: Settings = Settings {
     section: "vector",
-    check,
+    validate: check,
 };
 
 /// The section `settings.vector` of a policy.
@@ -88,11 +88,11 @@ impl Default for TenantPolicy {
 }
 
 impl TenantPolicy {
-    pub(crate) fn denied(&self, family: Family) -> &BTreeSet<String> {
+    pub(crate) fn denied(&self, family: ComponentKind) -> &BTreeSet<String> {
         match family {
-            Family::Source => &self.denied_sources,
-            Family::Transform => &self.denied_transforms,
-            Family::Sink => &self.denied_sinks,
+            ComponentKind::Source => &self.denied_sources,
+            ComponentKind::Transform => &self.denied_transforms,
+            ComponentKind::Sink => &self.denied_sinks,
         }
     }
 
@@ -119,7 +119,7 @@ fn check(section: &Value) -> Result<(), String> {
     let tenants = Section::deserialize(section)
         .map_err(|error| error.to_string())?
         .tenants;
-    for family in Family::ALL {
+    for family in ComponentKind::ALL {
         let known = Catalogue::shipped().kinds(family);
         for kind in tenants.denied(family) {
             if !known.contains(&kind.as_str()) {
@@ -146,7 +146,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use shared_validation::{Candidate, Judge, Policy, Ruleset, Rulesets};
+    use shared_validation::{ValidationRequest, Validator, Policy, Ruleset, ValidatorRegistry};
 
     use super::*;
     use crate::pipeline::VectorPipeline;
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_policy_takes_the_section_and_names_what_it_does_not_take() {
         let ruleset = Ruleset::<VectorPipeline>::compile().expect("it compiles");
-        let rulesets = Rulesets::default().with(Arc::new(ruleset));
+        let rulesets = ValidatorRegistry::default().register(Arc::new(ruleset));
         let read = |settings: Value| {
             let policy = Policy::read(&json!({"settings": settings}), &rulesets);
             policy.map_err(|error| error.to_string())
@@ -208,7 +208,7 @@ mod tests {
     /// Returns the rules that a tenant's pipeline with this sink breaks under a policy, each with its message.
     fn broken(sink: &Value, tenants: &Value) -> Vec<(String, String)> {
         let ruleset = Arc::new(Ruleset::<VectorPipeline>::compile().expect("it compiles"));
-        let rulesets = Rulesets::default().with(Arc::clone(&ruleset) as Arc<_>);
+        let rulesets = ValidatorRegistry::default().register(Arc::clone(&ruleset) as Arc<_>);
         let file = json!({"settings": {"vector": {"tenants": tenants}}});
         let policy = Policy::read(&file, &rulesets).expect("a policy");
         let mut pipeline = json!({
@@ -219,7 +219,7 @@ mod tests {
         });
         pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in"]);
         let errors = ruleset
-            .check(&Candidate::create(&pipeline).under(&policy))
+            .check(&ValidationRequest::create(&pipeline).with_policy(&policy))
             .errors;
         let errors = errors.into_iter();
         errors.map(|it| (it.rule, it.error.to_string())).collect()

@@ -6,14 +6,14 @@ mod environment;
 mod identity;
 
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
 
 use crate::catalogue::Catalogue;
-use crate::component::{Component, Family, components, is_pattern};
-use crate::judged::Judged;
+use crate::component::{Component, ComponentKind, components, is_pattern};
+use crate::judged::CachedValidation;
 use crate::option_errors::below;
 use crate::pipeline::Pipeline;
-use crate::role::{KUBERNETES_EVENTS, Role};
+use crate::role::{KUBERNETES_EVENTS, RunnerKind};
 use crate::tenant_policy::TenantPolicy;
 
 const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
@@ -34,11 +34,11 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
     }
     let rule = |id, sentence, source, check| Rule {
         id,
-        sentence,
+        description: sentence,
         severity: Severity::Error,
-        source,
-        reads: PIPELINE,
-        check,
+        reference: source,
+        fields: PIPELINE,
+        validate: check,
     };
     vec![
         rule(
@@ -69,19 +69,19 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
             "tenant-environment",
             "A pipeline in a namespace names no variable of the agent's environment, and no secret but its own.",
             VARIABLES,
-            environment::judge,
+            environment::validate,
         ),
         rule(
             "tenant-connections",
             "A pipeline in a namespace connects to hosts, by addresses that name no file and no socket of the agent's.",
             OWN,
-            connections::judge,
+            connections::validate,
         ),
         rule(
             "tenant-identity",
             "A pipeline in a namespace has nobody sent the credentials of the agent but whom they are for.",
             OWN,
-            identity::judge,
+            identity::validate,
         ),
         rule(
             "tenant-inputs",
@@ -91,11 +91,11 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
         ),
         Rule {
             id: "tenant-prefix",
-            sentence: "The names of a tenant's components carry the pipeline's: they cannot be others'.",
+            description: "The names of a tenant's components carry the pipeline's: they cannot be others'.",
             severity: Severity::Error,
-            source: OWN,
-            reads: &["spec.skipPrefix"],
-            check: prefix,
+            reference: OWN,
+            fields: &["spec.skipPrefix"],
+            validate: prefix,
         },
         secret_rule(
             "A Secret is of the pipeline's own namespace, which is not named.",
@@ -106,36 +106,36 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
 
 fn secret_rule<K: Pipeline>(
     sentence: &'static str,
-    check: fn(&Subject<'_, K>, &mut Findings),
+    check: fn(&RuleContext<'_, K>, &mut Diagnostics),
 ) -> Rule<K> {
     Rule {
         id: "secret-namespace",
-        sentence,
+        description: sentence,
         severity: Severity::Error,
-        source: OPERATOR,
-        reads: &["spec.secret"],
-        check,
+        reference: OPERATOR,
+        fields: &["spec.secret"],
+        validate: check,
     }
 }
 
 /// Calls with every component of a pipeline, its path and the policy.
 fn each<K: Pipeline>(
-    subject: &Subject<'_, K>,
+    subject: &RuleContext<'_, K>,
     mut judge: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
 ) {
-    let judged = Judged::of(subject);
+    let judged = CachedValidation::of(subject);
     for component in judged.config.as_object().into_iter().flat_map(components) {
         let path = FieldPath::new(format!("spec.{}", component.path()));
         judge(&component, &path, &judged.policy);
     }
 }
 
-fn kinds<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn kinds<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     let sources = subject.object.spec().sources.as_ref();
-    let role = sources.and_then(Role::of);
+    let role = sources.and_then(RunnerKind::of);
     each(subject, |component, path, policy| {
         let Some(kind) = component.kind() else { return };
-        let is_agents = component.family == Family::Source && role == Some(Role::Agent);
+        let is_agents = component.family == ComponentKind::Source && role == Some(RunnerKind::Agent);
         let detail = if policy.denied(component.family).contains(kind) {
             format!(
                 "{}s of this type are not for tenants; an administrator can have one in a ClusterVectorPipeline, or allow it in the policy",
@@ -150,13 +150,13 @@ fn kinds<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     });
 }
 
-fn options<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn options<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     each(subject, |component, path, policy| {
         denied_below(component.value, path, policy, findings);
     });
 }
 
-fn denied_below(value: &Value, path: &FieldPath, policy: &TenantPolicy, findings: &mut Findings) {
+fn denied_below(value: &Value, path: &FieldPath, policy: &TenantPolicy, findings: &mut Diagnostics) {
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
@@ -178,7 +178,7 @@ fn denied_below(value: &Value, path: &FieldPath, policy: &TenantPolicy, findings
     }
 }
 
-fn namespace<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     // At a desk, it may be the command's to tell.
     let namespace = subject.object.namespace();
     let mut events = 0;
@@ -214,7 +214,7 @@ fn namespace<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
                 ));
             }
         }
-        Some(KUBERNETES_EVENTS) if component.family == Family::Source => {
+        Some(KUBERNETES_EVENTS) if component.family == ComponentKind::Source => {
             events += 1;
             if events > 1 {
                 let detail = "a pipeline has one source of events";
@@ -229,7 +229,7 @@ fn namespace<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     });
 }
 
-fn files<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn files<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     let catalogue = Catalogue::shipped();
     each(subject, |component, path, policy| {
         let kind = component.kind().unwrap_or_default();
@@ -254,7 +254,7 @@ fn files<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
 /// What begins the name of a secret.
 pub(crate) const SECRET: &str = "SECRET[";
 
-fn inputs<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn inputs<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     each(subject, |component, path, _| {
         for (index, input) in component.inputs().enumerate() {
             if is_pattern(input) {
@@ -266,14 +266,14 @@ fn inputs<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
     });
 }
 
-fn prefix<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn prefix<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     if subject.object.spec().skip_prefix {
         let detail = "names without the pipeline's could be those of other tenants; leave it out";
         findings.invalid("spec.skipPrefix", true, detail);
     }
 }
 
-fn tenants_secret<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn tenants_secret<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     for (name, secret) in &subject.object.spec().secret {
         if let Some(namespace) = secret.namespace() {
             let path = FieldPath::new("spec.secret").key(name).child("namespace");
@@ -283,7 +283,7 @@ fn tenants_secret<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings
     }
 }
 
-fn administrators_secret<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+fn administrators_secret<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     for (name, secret) in &subject.object.spec().secret {
         if secret.namespace().is_none() {
             let path = FieldPath::new("spec.secret").key(name).child("namespace");

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath, did_you_mean};
 
 use crate::catalogue::Catalogue;
-use crate::component::{Component, Family, components, is_pattern};
-use crate::flow::Types;
+use crate::component::{Component, ComponentKind, components, is_pattern};
+use crate::flow::DataType;
 use crate::outputs;
-use crate::problem::{Check, Problems};
+use crate::problem::{Check, DiagnosticList};
 use crate::tables;
 
 /// For how many problems it is guessed what was meant: each is compared with every output.
@@ -24,7 +24,7 @@ const MOST_EDGES: usize = 100_000;
 /// Everything that flows, by the name of the output.
 struct Outputs<'a> {
     /// The types that it carries, and whose it is.
-    by_name: BTreeMap<String, (Types, Component<'a>)>,
+    by_name: BTreeMap<String, (DataType, Component<'a>)>,
 }
 
 /// Where a component takes its events from.
@@ -38,7 +38,7 @@ struct Edge<'a> {
 }
 
 /// Judges how the components of a configuration are connected.
-pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems: &mut Problems) {
+pub(crate) fn validate(catalogue: &Catalogue, config: &Map<String, Value>, problems: &mut DiagnosticList) {
     let own: Vec<_> = components(config).collect();
     presence(config, problems);
     names(&own, problems);
@@ -61,7 +61,7 @@ pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems
     let mut edges = Vec::new();
     for component in all
         .iter()
-        .filter(|component| component.family != Family::Source)
+        .filter(|component| component.family != ComponentKind::Source)
     {
         edges.append(&mut inputs(component, &all, &outputs, is_relaxed, problems));
         if edges.len() > MOST_EDGES {
@@ -78,14 +78,14 @@ pub(crate) fn judge(catalogue: &Catalogue, config: &Map<String, Value>, problems
     unused(&own, &outputs, &edges, problems);
 }
 
-fn presence(config: &Map<String, Value>, problems: &mut Problems) {
+fn presence(config: &Map<String, Value>, problems: &mut DiagnosticList) {
     for (family, detail) in [
         (
-            Family::Source,
+            ComponentKind::Source,
             "a pipeline needs a source: without one no events come in",
         ),
         (
-            Family::Sink,
+            ComponentKind::Sink,
             "a pipeline needs a sink: without one no events go out",
         ),
     ] {
@@ -98,8 +98,8 @@ fn presence(config: &Map<String, Value>, problems: &mut Problems) {
     }
 }
 
-fn names(all: &[Component<'_>], problems: &mut Problems) {
-    let mut seen: BTreeMap<&str, Family> = BTreeMap::new();
+fn names(all: &[Component<'_>], problems: &mut DiagnosticList) {
+    let mut seen: BTreeMap<&str, ComponentKind> = BTreeMap::new();
     for component in all {
         let path = FieldPath::new(component.path());
         if component.id.contains('.') {
@@ -128,7 +128,7 @@ fn inputs<'o>(
     all: &[Component<'_>],
     outputs: &'o Outputs<'_>,
     is_relaxed: bool,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) -> Vec<Edge<'o>> {
     let path = FieldPath::new(to.path()).child("inputs");
     let Some(written) = to.option("inputs").and_then(Value::as_array) else {
@@ -196,7 +196,7 @@ fn unknown(
 ) -> String {
     let named = all.iter().find(|component| component.id == input);
     if let Some(named) = named {
-        if named.family == Family::Sink {
+        if named.family == ComponentKind::Sink {
             return "is a sink, which puts nothing out".to_owned();
         }
         let mut own = outputs
@@ -224,7 +224,7 @@ fn types(
     catalogue: &Catalogue,
     outputs: &Outputs<'_>,
     edges: &[Edge<'_>],
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
     for edge in edges {
         let Some((gives, _)) = outputs.by_name.get(edge.from) else {
@@ -252,7 +252,7 @@ fn types(
 }
 
 /// What unit tests look at is there, though nobody runs them here.
-fn tests(config: &Map<String, Value>, outputs: &Outputs<'_>, problems: &mut Problems) {
+fn tests(config: &Map<String, Value>, outputs: &Outputs<'_>, problems: &mut DiagnosticList) {
     let tests = config.get("tests").and_then(Value::as_array);
     for (index, test) in tests.into_iter().flatten().enumerate() {
         let path = FieldPath::new("tests").index(index);
@@ -277,11 +277,11 @@ fn tests(config: &Map<String, Value>, outputs: &Outputs<'_>, problems: &mut Prob
 }
 
 /// Reports each way that leads back to its beginning, at the input that closes it.
-fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut Problems) {
+fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut DiagnosticList) {
     let mut before: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     for edge in edges
         .iter()
-        .filter(|edge| edge.to.family == Family::Transform)
+        .filter(|edge| edge.to.family == ComponentKind::Transform)
     {
         if let Some((_, owner)) = outputs.by_name.get(edge.from) {
             before
@@ -334,7 +334,7 @@ fn unused(
     all: &[Component<'_>],
     outputs: &Outputs<'_>,
     edges: &[Edge<'_>],
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
     let used: BTreeSet<&str> = edges
         .iter()
@@ -342,7 +342,7 @@ fn unused(
         .collect();
     let makers = all
         .iter()
-        .filter(|component| component.family != Family::Sink);
+        .filter(|component| component.family != ComponentKind::Sink);
     for component in makers.filter(|component| !used.contains(component.id)) {
         let path = FieldPath::new(component.path());
         let detail = format!("nobody takes what this {} gives", component.family.noun());

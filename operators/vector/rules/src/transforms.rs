@@ -6,22 +6,22 @@ use vrl::path::{OwnedSegment, parse_target_path};
 
 use crate::compilation::Compilation;
 use crate::component::Component;
-use crate::problem::{Check, Problems};
+use crate::problem::{Check, DiagnosticList};
 use crate::program::Purpose;
 
 /// Half a nanosecond: what is less becomes no time at all.
 const SHORTEST_SECONDS: f64 = 5e-10;
 
 /// Judges one transform.
-pub(crate) fn judge(
+pub(crate) fn validate(
     transform: &Component<'_>,
     compilation: &mut Compilation<'_>,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
     let path = FieldPath::new(transform.path());
     let mut condition = |option: &str| {
         if let Some(value) = transform.option(option) {
-            judge_condition(value, compilation, &path.child(option), problems);
+            validate_condition(value, compilation, &path.child(option), problems);
         }
     };
     match transform.kind() {
@@ -49,14 +49,14 @@ pub(crate) fn judge(
         Some("route") => {
             let routes = transform.option("route").and_then(Value::as_object);
             for (name, value) in routes.into_iter().flatten() {
-                judge_condition(value, compilation, &path.child("route").key(name), problems);
+                validate_condition(value, compilation, &path.child("route").key(name), problems);
             }
         }
         Some("exclusive_route") => {
             let routes = transform.option("routes").and_then(Value::as_array);
             for (index, route) in routes.into_iter().flatten().enumerate() {
                 let path = path.child("routes").index(index).child("condition");
-                judge_condition(&route["condition"], compilation, &path, problems);
+                validate_condition(&route["condition"], compilation, &path, problems);
             }
         }
         _ => {}
@@ -64,25 +64,25 @@ pub(crate) fn judge(
 }
 
 /// A condition is a program, or names the language that it is written in.
-fn judge_condition(
+fn validate_condition(
     value: &Value,
     compilation: &mut Compilation<'_>,
     path: &FieldPath,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
     match value {
         Value::String(source) => {
-            compilation.judge(source, Purpose::Condition, path, problems);
+            compilation.validate(source, Purpose::Condition, path, problems);
         }
         Value::Object(fields) => {
             let text = |name: &str| fields.get(name).and_then(Value::as_str);
             let path = path.child("source");
             match (text("type"), text("source")) {
                 (Some("vrl"), Some(source)) => {
-                    compilation.judge(source, Purpose::Condition, &path, problems);
+                    compilation.validate(source, Purpose::Condition, &path, problems);
                 }
                 (Some("datadog_search"), Some(source)) => {
-                    compilation.judge(source, Purpose::Search, &path, problems);
+                    compilation.validate(source, Purpose::Search, &path, problems);
                 }
                 _ => {}
             }
@@ -95,7 +95,7 @@ fn remap(
     transform: &Component<'_>,
     compilation: &mut Compilation<'_>,
     path: &FieldPath,
-    problems: &mut Problems,
+    problems: &mut DiagnosticList,
 ) {
     let given = ["source", "file", "files"];
     let given: Vec<_> = given
@@ -113,7 +113,7 @@ fn remap(
         ["source"] => {
             if let Some(source) = transform.option("source").and_then(Value::as_str) {
                 let path = path.child("source");
-                compilation.judge(source, Purpose::Remap, &path, problems);
+                compilation.validate(source, Purpose::Remap, &path, problems);
             }
         }
         [file] => {
@@ -133,7 +133,7 @@ fn remap(
     }
 }
 
-fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut DiagnosticList) {
     let has = |option: &str| transform.option(option).is_some();
     let mut together = |one: &str, other: &str| {
         if has(one) && has(other) {
@@ -168,7 +168,7 @@ fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) 
     }
 }
 
-fn reduce(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+fn reduce(transform: &Component<'_>, path: &FieldPath, problems: &mut DiagnosticList) {
     if transform.option("starts_when").is_some() && transform.option("ends_when").is_some() {
         let detail = "`reduce` takes one of `starts_when` and `ends_when`";
         problems.add(
@@ -179,7 +179,7 @@ fn reduce(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) 
 }
 
 /// What is merged is named by the path of a field, and not by that of an item.
-fn merge_strategies(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+fn merge_strategies(transform: &Component<'_>, path: &FieldPath, problems: &mut DiagnosticList) {
     let strategies = transform.option("merge_strategies");
     let strategies = strategies.and_then(Value::as_object);
     for name in strategies.into_iter().flat_map(Map::keys) {
@@ -194,14 +194,14 @@ fn merge_strategies(transform: &Component<'_>, path: &FieldPath, problems: &mut 
     }
 }
 
-fn delay(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+fn delay(transform: &Component<'_>, path: &FieldPath, problems: &mut DiagnosticList) {
     if let Some(time) = transform.option("delay_ms").filter(|time| **time == 0) {
         let error = FieldError::invalid(path.child("delay_ms"), time.clone(), "must be above 0");
         problems.add(Check::Options, error);
     }
 }
 
-fn throttle(transform: &Component<'_>, path: &FieldPath, problems: &mut Problems) {
+fn throttle(transform: &Component<'_>, path: &FieldPath, problems: &mut DiagnosticList) {
     for option in ["threshold", "window_secs"] {
         if let Some(value) = transform.option(option)
             && value.as_f64().is_some_and(|value| value < SHORTEST_SECONDS)
@@ -220,8 +220,8 @@ mod tests {
 
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::component::Family;
-    use crate::judge::judge as judge_all;
+    use crate::component::ComponentKind;
+    use crate::judge::validate as judge_all;
 
     const NO_PROGRAM: &str = "(((";
 
@@ -249,9 +249,9 @@ mod tests {
     fn every_condition_is_compiled() {
         let catalogue = Catalogue::shipped();
         let mut judged = BTreeSet::new();
-        for kind in catalogue.kinds(Family::Transform) {
+        for kind in catalogue.kinds(ComponentKind::Transform) {
             let entry = catalogue
-                .entry(Family::Transform, kind)
+                .entry(ComponentKind::Transform, kind)
                 .expect("it is there");
             let options = catalogue.options(entry).node();
             let Some(Value::Object(conditions)) = with_conditions(options) else {

@@ -1,11 +1,11 @@
 //! Names that Vector can use: of components, and of the directories in which they keep something.
 
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Findings, Rule, Severity, Subject};
+use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
 
-use crate::called::{DIVIDER, Prefix};
-use crate::component::{Component, Family, components};
-use crate::judged::Judged;
+use crate::called::{DIVIDER, ComponentNamespace};
+use crate::component::{Component, ComponentKind, components};
+use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
 
 /// The longest name that a file has, in bytes.
@@ -17,27 +17,27 @@ const READ_ON: [&str; 4] = ["file", "journald", "kubernetes_logs", "windows_even
 pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
     Rule {
         id: "names-usable",
-        sentence: "Every component has a name that Vector can use and that no other pipeline's comes to, once the pipeline's stands before it; where Vector keeps something in a directory of that name, it has 255 bytes at most and no `/`.",
+        description: "Every component has a name that Vector can use and that no other pipeline's comes to, once the pipeline's stands before it; where Vector keeps something in a directory of that name, it has 255 bytes at most and no `/`.",
         severity: Severity::Error,
-        source: "https://vector.dev/docs/reference/configuration/global-options/#data_dir",
-        reads: &[
+        reference: "https://vector.dev/docs/reference/configuration/global-options/#data_dir",
+        fields: &[
             "metadata.name",
             "spec.sources",
             "spec.transforms",
             "spec.sinks",
             "spec.skipPrefix",
         ],
-        check: names_usable,
+        validate: names_usable,
     }
 }
 
 const DASHES: &str = "`settings.vector.namesJoinedByDashes` of the policy has names divided by nothing else than `-`, so that there must be none in their parts";
 
-fn names_usable<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let (pipeline, judged) = (subject.object, Judged::of(subject));
+fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    let (pipeline, judged) = (subject.object, CachedValidation::of(subject));
     let has_dashes = |name: &str| judged.has_names_joined_by_dashes && name.contains('-');
     let name = pipeline.name();
-    let prefix = (!pipeline.spec().skip_prefix).then(|| Prefix::of(pipeline.namespace(), name));
+    let prefix = (!pipeline.spec().skip_prefix).then(|| ComponentNamespace::of(pipeline.namespace(), name));
     if prefix.is_some() && name.contains('.') {
         let detail = "the names of the components have it in them, and Vector has no dots in these; write `-` for them";
         findings.invalid("metadata.name", name, detail);
@@ -51,7 +51,7 @@ fn names_usable<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) 
         let details = [
             dashes,
             of_another(id, prefix.as_ref()),
-            kept(&component, prefix.as_ref()),
+            persistent_state(&component, prefix.as_ref()),
         ];
         for detail in details.into_iter().flatten() {
             let path = FieldPath::new(format!("spec.{}", component.path()));
@@ -61,17 +61,17 @@ fn names_usable<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) 
 }
 
 /// Whether a name without a prefix may be that of another pipeline's component.
-fn of_another(id: &str, prefix: Option<&Prefix>) -> Option<String> {
+fn of_another(id: &str, prefix: Option<&ComponentNamespace>) -> Option<String> {
     (prefix.is_none() && id.contains(DIVIDER)).then(|| {
         format!("without the pipeline's before it, it could be another pipeline's, which have `{DIVIDER}` in them; leave that out")
     })
 }
 
 /// Whether what Vector keeps of a component cannot be kept.
-fn kept(component: &Component<'_>, prefix: Option<&Prefix>) -> Option<String> {
+fn persistent_state(component: &Component<'_>, prefix: Option<&ComponentNamespace>) -> Option<String> {
     let what = what_is_kept(component)?;
     let id = component.id;
-    let called = prefix.map_or_else(|| id.to_owned(), |prefix| prefix.before(id));
+    let called = prefix.map_or_else(|| id.to_owned(), |prefix| prefix.prepend_to(id));
     if called.len() > LONGEST {
         return Some(format!(
             "with the pipeline's before it, the name has {} bytes, and the directory of that name where Vector keeps {what} at most {LONGEST}; shorten it",
@@ -87,12 +87,12 @@ fn kept(component: &Component<'_>, prefix: Option<&Prefix>) -> Option<String> {
 /// What Vector keeps of a component in a directory that has its name.
 fn what_is_kept(component: &Component<'_>) -> Option<&'static str> {
     match component.family {
-        Family::Source => {
+        ComponentKind::Source => {
             let reads_on = component.kind().is_some_and(|kind| READ_ON.contains(&kind));
             reads_on.then_some("how far it has read")
         }
-        Family::Transform => None,
-        Family::Sink => {
+        ComponentKind::Transform => None,
+        ComponentKind::Sink => {
             let is_kept = component.option("buffer").is_some_and(is_on_disk);
             is_kept.then_some("its buffer")
         }
@@ -111,20 +111,20 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use shared_validation::{Candidate, Judge, Kind, Policy, Ruleset, Rulesets};
+    use shared_validation::{ValidationRequest, Validator, ValidatedResource, Policy, Ruleset, ValidatorRegistry};
 
     use crate::pipeline::{ClusterVectorPipeline, VectorPipeline};
 
     /// Which names of a pipeline are refused where names are joined by dashes.
-    fn refused<K: Kind>(pipeline: &Value) -> Vec<String> {
+    fn refused<K: ValidatedResource>(pipeline: &Value) -> Vec<String> {
         let ruleset = Arc::new(Ruleset::<K>::compile().expect("it compiles"));
         let file = json!({"settings": {"vector": {"namesJoinedByDashes": true}}});
-        let rulesets = Rulesets::default().with(Arc::<Ruleset<K>>::clone(&ruleset));
+        let rulesets = ValidatorRegistry::default().register(Arc::<Ruleset<K>>::clone(&ruleset));
         let policy = Policy::read(&file, &rulesets).expect("a policy");
-        let candidate = Candidate::create(pipeline);
-        let without = ruleset.check(&candidate);
+        let candidate = ValidationRequest::create(pipeline);
+        let without = ruleset.validate(&candidate);
         assert!(without.is_valid(), "{}", without.message());
-        let errors = ruleset.check(&candidate.under(&policy)).errors;
+        let errors = ruleset.validate(&candidate.with_policy(&policy)).errors;
         let errors = errors
             .into_iter()
             .inspect(|it| assert_eq!(it.rule, "names-usable"));

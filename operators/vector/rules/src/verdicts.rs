@@ -10,8 +10,8 @@ use serde_json::Value;
 use shared_validation::ErrorType;
 
 use crate::catalogue::Catalogue;
-use crate::judge::judge;
-use crate::problem::Problem;
+use crate::judge::validate;
+use crate::problem::Diagnostic;
 
 /// How many are kept.
 const KEPT: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
@@ -22,18 +22,18 @@ const LARGEST_KEPT: usize = 16 << 10;
 /// A fingerprint of a text: of 128 bits, and secret, so that nobody can make two texts that share one.
 type Fingerprint = (u64, u64);
 
-struct Verdicts {
+struct ValidationCache {
     hashers: (RandomState, RandomState),
-    known: Mutex<LruCache<Fingerprint, Arc<Vec<Problem>>>>,
+    known: Mutex<LruCache<Fingerprint, Arc<Vec<Diagnostic>>>>,
 }
 
-static VERDICTS: LazyLock<Verdicts> = LazyLock::new(|| Verdicts {
+static VERDICTS: LazyLock<ValidationCache> = LazyLock::new(|| ValidationCache {
     hashers: (RandomState::new(), RandomState::new()),
     known: Mutex::new(LruCache::new(KEPT)),
 });
 
 /// What [`judge`] finds, found again where it was found before.
-pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Problem>> {
+pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnostic>> {
     let text = (config.to_string(), denied);
     let (first, second) = &VERDICTS.hashers;
     let fingerprint = (first.hash_one(&text), second.hash_one(&text));
@@ -47,7 +47,7 @@ pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Problem>>
         return Arc::clone(found);
     }
     // Not under the lock: one that takes long keeps nobody waiting.
-    let found = Arc::new(judge(Catalogue::shipped(), config, denied));
+    let found = Arc::new(validate(Catalogue::shipped(), config, denied));
     if is_kept(&found) {
         known().put(fingerprint, Arc::clone(&found));
     }
@@ -55,9 +55,9 @@ pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Problem>>
 }
 
 /// Whether a verdict may be given again: it is of a bearable size, and whole.
-fn is_kept(problems: &[Problem]) -> bool {
+fn is_kept(problems: &[Diagnostic]) -> bool {
     let errors = || problems.iter().map(|problem| &problem.error);
-    let size = |text: &str| text.len() + size_of::<Problem>();
+    let size = |text: &str| text.len() + size_of::<Diagnostic>();
     let sizes = errors().map(|error| size(&error.detail) + error.path.as_str().len());
     sizes.sum::<usize>() <= LARGEST_KEPT
         && errors().all(|error| error.error_type != ErrorType::Internal)
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_told_is_asked_again() {
-        let problem = |error| Problem {
+        let problem = |error| Diagnostic {
             check: Check::Programs,
             error,
         };
@@ -84,6 +84,6 @@ mod tests {
         assert!(!is_kept(&[wrong.clone(), internal]));
         let long = problem(FieldError::invalid_hidden(path(), "x".repeat(LARGEST_KEPT)));
         assert!(!is_kept(&[long]));
-        assert!(!is_kept(&vec![wrong; LARGEST_KEPT / size_of::<Problem>()]));
+        assert!(!is_kept(&vec![wrong; LARGEST_KEPT / size_of::<Diagnostic>()]));
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use control_plane::{Cluster, eventually};
 use controller::{
-    ChildType, Deleted, Finalized, Handled, Handler, Metrics, Progress, ReconcileError, Stalls,
-    Strategy, SyncRequest, SyncResponse,
+    OwnedType, FinalizeRequest, FinalizeOutcome, SyncReconciler, SyncHandler, Metrics, ReconcileOutput, ReconcileError, DeletionTimeouts,
+    UpdateStrategy, SyncRequest, SyncResponse,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -14,7 +14,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PropagationPolicy
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use toolkit::{
     Calls, Leaving, Running, When, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
 };
@@ -23,7 +23,7 @@ use toolkit::{
 #[derive(Deserialize)]
 struct Estate {}
 
-impl Kind for Estate {
+impl ValidatedResource for Estate {
     const GROUP: &'static str = "toys.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Estate";
@@ -39,7 +39,7 @@ impl Kind for Estate {
 
 struct Executor;
 
-impl Handler<Estate> for Executor {
+impl SyncHandler<Estate> for Executor {
     fn sync(&self, request: &SyncRequest<'_, Estate>) -> Result<SyncResponse, ReconcileError> {
         let name = &request.raw_parent()["metadata"]["name"];
         SyncResponse::new().child(&json!({
@@ -47,7 +47,7 @@ impl Handler<Estate> for Executor {
         }))
     }
 
-    fn finalize(&self, deleted: &Deleted<'_>) -> Result<Finalized, ReconcileError> {
+    fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         let name = deleted.object["metadata"]["name"].as_str();
         let container = json!({"name": "c", "image": "windup"});
         let pod = json!({"restartPolicy": "Never", "containers": [container]});
@@ -55,10 +55,10 @@ impl Handler<Estate> for Executor {
             "apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": name}, "spec": {"template": {"spec": pod}},
         });
-        if deleted.children.waits_for(&job).is_none() {
-            return Ok(Finalized::Gone);
+        if deleted.children.pending_reason(&job).is_none() {
+            return Ok(FinalizeOutcome::Done);
         }
-        Ok(Finalized::Waiting(Progress {
+        Ok(FinalizeOutcome::Waiting(ReconcileOutput {
             status: Map::new(),
             readiness: None,
             requeue_after: Duration::from_mins(10),
@@ -67,16 +67,16 @@ impl Handler<Estate> for Executor {
     }
 }
 
-async fn start(cluster: &Cluster, calls: &Calls, stalls: Stalls) -> Running {
-    let handler = Handled::new(Executor).making([
-        ChildType::namespaced::<ConfigMap>(),
-        ChildType::namespaced::<Job>()
-            .strategy(Strategy::Recreate)
-            .for_cleanup(),
+async fn start(cluster: &Cluster, calls: &Calls, stalls: DeletionTimeouts) -> Running {
+    let handler = SyncReconciler::new(Executor).owns([
+        OwnedType::namespaced::<ConfigMap>(),
+        OwnedType::namespaced::<Job>()
+            .update_strategy(UpdateStrategy::Recreate)
+            .cleanup_job(),
     ]);
     let metrics = Metrics::register(&mut Registry::default());
     let run = operator(calls.client(cluster).await, handler, &metrics);
-    Running::start(run.stalls(stalls))
+    Running::start(run.with_deletion_timeouts(stalls))
 }
 
 struct Place {
@@ -111,7 +111,7 @@ async fn goes(api: &Api<DynamicObject>, name: &str) {
 async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
     let cluster = cluster_with::<Estate>().await;
     let calls = Calls::default();
-    let _running = start(&cluster, &calls, Stalls::default()).await;
+    let _running = start(&cluster, &calls, DeletionTimeouts::default()).await;
     let Place {
         estates,
         jobs,
@@ -182,7 +182,7 @@ async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
 async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
     let cluster = cluster_with::<Estate>().await;
     let calls = Calls::default();
-    let running = start(&cluster, &calls, Stalls::default()).await;
+    let running = start(&cluster, &calls, DeletionTimeouts::default()).await;
     let namespace = Leaving::make(cluster.client(), "leaving").await;
     let place = Place::of(&cluster, "leaving");
     place.make("a").await;
@@ -201,9 +201,9 @@ async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
         "the child Job 'a' (batch/v1) cannot be made: its namespace is being deleted and takes nothing new"
     );
     running.stop().await;
-    let stalls = Stalls {
-        let_go_after: Some(Duration::from_secs(1)),
-        ..Stalls::default()
+    let stalls = DeletionTimeouts {
+        force_after: Some(Duration::from_secs(1)),
+        ..DeletionTimeouts::default()
     };
     let _running = start(&cluster, &calls, stalls).await;
     namespace.goes().await;

@@ -2,7 +2,7 @@
 
 use control_plane::Cluster;
 use controller::{
-    ChildType, Failable, FailableHandler, Handled, Handler, Metrics, ReconcileError, Strategy,
+    OwnedType, Failable, FailableHandler, SyncReconciler, SyncHandler, Metrics, ReconcileError, UpdateStrategy,
     SyncRequest, SyncResponse,
 };
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,7 +14,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use toolkit::{
     Call, Calls, Running, Twice, cluster_with, install_crd, objects, operator, tell, toy_crd,
 };
@@ -82,7 +82,7 @@ macro_rules! kind {
     };
 }
 
-trait Parent: Kind {
+trait Parent: ValidatedResource {
     fn spec(&self) -> &Spec;
 }
 
@@ -145,15 +145,15 @@ fn sync<K: Parent>(request: &SyncRequest<'_, K>) -> Result<SyncResponse, Reconci
     children.try_fold(SyncResponse::new(), SyncResponse::child)
 }
 
-fn types() -> [ChildType; 7] {
+fn types() -> [OwnedType; 7] {
     [
-        ChildType::namespaced::<ConfigMap>(),
-        ChildType::namespaced::<Deployment>(),
-        ChildType::namespaced::<Job>().strategy(Strategy::Recreate),
-        ChildType::namespaced::<Service>().strategy(Strategy::OnDelete),
-        ChildType::namespaced::<Secret>().strategy(Strategy::CreateOnly),
-        ChildType::namespaced::<ServiceAccount>().guarded(),
-        ChildType::cluster_wide::<PriorityClass>(),
+        OwnedType::namespaced::<ConfigMap>(),
+        OwnedType::namespaced::<Deployment>(),
+        OwnedType::namespaced::<Job>().update_strategy(UpdateStrategy::Recreate),
+        OwnedType::namespaced::<Service>().update_strategy(UpdateStrategy::OnDelete),
+        OwnedType::namespaced::<Secret>().update_strategy(UpdateStrategy::CreateOnly),
+        OwnedType::namespaced::<ServiceAccount>().with_finalizer(),
+        OwnedType::cluster_scoped::<PriorityClass>(),
     ]
 }
 
@@ -211,7 +211,7 @@ impl Toys {
     /// Children of a type, in a namespace or, without one, in none.
     pub fn of(&self, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
         let declared = types();
-        let mut types = declared.iter().map(ChildType::resource);
+        let mut types = declared.iter().map(OwnedType::api_resource);
         let resource = types
             .find(|resource| resource.kind == kind)
             .expect("a declared type");
@@ -291,7 +291,7 @@ impl Toys {
     }
 }
 
-fn run<K: Parent>(handler: impl Handler<K>, client: &Client, metrics: &Metrics) -> Running {
-    let handler = Handled::<K, _>::new(Twice(handler)).making(types());
+fn run<K: Parent>(handler: impl SyncHandler<K>, client: &Client, metrics: &Metrics) -> Running {
+    let handler = SyncReconciler::<K, _>::new(Twice(handler)).owns(types());
     Running::start(operator(client.clone(), handler, metrics))
 }

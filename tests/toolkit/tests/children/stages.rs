@@ -1,18 +1,18 @@
 //! Children that depend on one another.
 
-use controller::{ChildType, Handled, Metrics, ReconcileError, SyncRequest, SyncResponse};
+use controller::{OwnedType, SyncReconciler, Metrics, ReconcileError, SyncRequest, SyncResponse};
 use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::Kind;
+use shared_validation::ValidatedResource;
 use toolkit::{Running, Twice, cluster_with, objects, operator, stands, tell, toy_crd};
 
 /// An object each of whose children is made once the one before is there.
 #[derive(Deserialize)]
 struct Stair {}
 
-impl Kind for Stair {
+impl ValidatedResource for Stair {
     const GROUP: &'static str = "toys.example.com";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Stair";
@@ -46,7 +46,7 @@ fn sync(request: &SyncRequest<'_, Stair>) -> Result<SyncResponse, ReconcileError
 #[tokio::test(flavor = "multi_thread")]
 async fn who_looks_at_its_children_is_asked_again_once_they_are_made() {
     let cluster = cluster_with::<Stair>().await;
-    let handler = Handled::new(Twice(sync)).making([ChildType::namespaced::<ConfigMap>()]);
+    let handler = SyncReconciler::new(Twice(sync)).owns([OwnedType::namespaced::<ConfigMap>()]);
     let metrics = Metrics::register(&mut Registry::default());
     let _running = Running::start(operator(cluster.client(), handler, &metrics));
     let stairs = objects::<Stair>(cluster.client(), Some("default"));

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{OPT_OUT, OptOut, validate};
 use crate::catalogue::Catalogue;
-use crate::component::{Component, Family};
-use crate::problem::{Check, Problems};
+use crate::component::{Component, ComponentKind};
+use crate::problem::{Check, DiagnosticList};
 
 /// The recorded answers.
 const MEASURED: &str = include_str!("measured.txt");
@@ -80,18 +80,18 @@ fn sink(asked: &Asked<'_>) -> Value {
 fn is_refused(sink: &Value) -> bool {
     let component = Component {
         block: "sinks",
-        family: Family::Sink,
+        family: ComponentKind::Sink,
         id: "out",
         value: sink,
     };
-    let mut problems = Problems::default();
+    let mut problems = DiagnosticList::default();
     validate(
         Catalogue::shipped(),
         &component,
         OptOut::Author,
         &mut problems,
     );
-    let problems = problems.end();
+    let problems = problems.into_sorted();
     assert!(problems.iter().all(|it| it.check == Check::Confinement));
     !problems.is_empty()
 }

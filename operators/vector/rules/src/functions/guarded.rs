@@ -11,12 +11,12 @@ const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources"
 
 /// A function as a program may call it.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(super) struct RestrictedFunction {
     pub(super) function: &'static dyn Function,
     pub(super) is_denied: bool,
 }
 
-impl Function for Guarded {
+impl Function for RestrictedFunction {
     fn identifier(&self) -> &'static str {
         self.function.identifier()
     }

@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::labels::{self, Labels};
 use super::listener::Listener;
 use super::own::MOST_ADDRESSES;
-use super::place::Place;
+use super::place::ListenEndpoint;
 use super::runner::Runner;
-use super::stored::{self, Standing, is_paused, name, role, standing, text};
-use crate::role::Role;
+use super::stored::{self, ValidationState, is_paused, name, role, validation_state, text};
+use crate::role::RunnerKind;
 
 /// Of how many who run a pipeline account is taken.
 pub(super) const MOST_RUNNERS: usize = 64;
 
 /// Where a pipeline is to listen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Claims {
+pub struct PortClaims {
     pub(super) pipeline: String,
     namespace: String,
     pub(super) uid: String,
@@ -36,8 +36,8 @@ pub struct Claims {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claim {
     /// As what.
-    pub(super) role: Role,
-    pub(super) place: Place,
+    pub(super) role: RunnerKind,
+    pub(super) place: ListenEndpoint,
     pub(super) is_exporter: bool,
     /// Which component it is, if that is known.
     listener: Option<String>,
@@ -45,9 +45,9 @@ pub(super) struct Claim {
     pub(super) is_held: bool,
 }
 
-impl Claims {
+impl PortClaims {
     /// What a pipeline asks for.
-    pub(super) fn asked_for(pipeline: &Value, role: Role, listeners: &[Listener<'_>]) -> Self {
+    pub(super) fn requested(pipeline: &Value, role: RunnerKind, listeners: &[Listener<'_>]) -> Self {
         let held = Held::by(pipeline);
         let all = listeners.iter().map(|listener| held.claim(role, listener));
         Self::of(pipeline, held.run_by.clone(), all.collect())
@@ -58,9 +58,9 @@ impl Claims {
     /// What is changed goes on as it was until that is judged. What was judged and cannot run is told as far as it
     /// waits for others, so that the eldest of all that wait is next. One that is left alone, or that nobody can judge,
     /// may never run, and waits for nothing.
-    pub(super) fn told_of(pipeline: &Value) -> Self {
-        let standing = standing(pipeline);
-        let is_alone = is_paused(pipeline) || matches!(standing, Standing::Unclear);
+    pub(super) fn from_status(pipeline: &Value) -> Self {
+        let standing = validation_state(pipeline);
+        let is_alone = is_paused(pipeline) || matches!(standing, ValidationState::Unclear);
         let held = Held::by(pipeline);
         let role = role(pipeline);
         let asked = role.into_iter().flat_map(|role| {
@@ -69,19 +69,19 @@ impl Claims {
         });
         let asked: Vec<_> = asked.collect();
         let told = asked.iter().filter(|(role, listener)| match standing {
-            Standing::Valid => true,
-            Standing::Invalid => !is_alone && held.told.contains(&listener.address.to_string()),
-            Standing::Changed | Standing::Unclear => !is_alone || held.has(*role, listener),
+            ValidationState::Valid => true,
+            ValidationState::Invalid => !is_alone && held.told.contains(&listener.address.to_string()),
+            ValidationState::Changed | ValidationState::Unclear => !is_alone || held.has(*role, listener),
         });
         let told = told.map(|(role, listener)| held.claim(*role, listener));
         let mut all: Vec<_> = told.collect();
-        if matches!(standing, Standing::Changed | Standing::Unclear) {
+        if matches!(standing, ValidationState::Changed | ValidationState::Unclear) {
             let asked = asked.iter().filter(|(role, it)| held.has(*role, it));
             let asked: BTreeSet<_> = asked.map(|(_, it)| it.address.to_string()).collect();
             all.extend(held.kept_beside(&asked));
         }
         let mut claims = Self::of(pipeline, held.run_by, all);
-        claims.waits = matches!(standing, Standing::Invalid);
+        claims.waits = matches!(standing, ValidationState::Invalid);
         claims
     }
 
@@ -112,7 +112,7 @@ impl Claims {
 
     /// What the author of another pipeline is told of this one: an administrator all, a tenant what is in his
     /// namespace.
-    pub(super) fn told_to(&self, other: &Self, claim: &Claim) -> String {
+    pub(super) fn conflict_message(&self, other: &Self, claim: &Claim) -> String {
         if !other.namespace.is_empty() && other.namespace != self.namespace {
             return "a pipeline that is not of this namespace".to_owned();
         }
@@ -125,7 +125,7 @@ impl Claims {
 
 /// What a status tells of where a pipeline listens.
 struct Held {
-    role: Option<Role>,
+    role: Option<RunnerKind>,
     told: BTreeSet<String>,
     run_by: Vec<String>,
 }
@@ -140,12 +140,12 @@ impl Held {
     }
 
     /// Whether a pipeline listens where it is to.
-    fn has(&self, role: Role, listener: &Listener<'_>) -> bool {
+    fn has(&self, role: RunnerKind, listener: &Listener<'_>) -> bool {
         let is_run = !self.run_by.is_empty() && self.role == Some(role);
         is_run && self.told.contains(&listener.address.to_string())
     }
 
-    fn claim(&self, role: Role, listener: &Listener<'_>) -> Claim {
+    fn claim(&self, role: RunnerKind, listener: &Listener<'_>) -> Claim {
         Claim {
             role,
             place: listener.place.clone(),
@@ -164,7 +164,7 @@ impl Held {
             Some(Claim {
                 role: role?,
                 // Most of what listens are sources.
-                place: Place::new(protocol, place, true),
+                place: ListenEndpoint::new(protocol, place, true),
                 is_exporter: false,
                 listener: None,
                 is_held: true,

@@ -3,30 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::claims::{Claim, Claims, MOST_RUNNERS};
-use super::given::Given;
+use super::claims::{Claim, PortClaims, MOST_RUNNERS};
+use super::given::PortAssignments;
 use super::runner::Runner;
-use crate::role::Role;
+use crate::role::RunnerKind;
 
 /// A pipeline and the others that ask for its ports.
-pub(super) struct Contest<'a> {
-    role: Role,
-    me: &'a Claims,
+pub(super) struct Arbitration<'a> {
+    role: RunnerKind,
+    me: &'a PortClaims,
     /// All of them, in the order in which they come.
-    contenders: Vec<Contender<'a>>,
+    contenders: Vec<Claimant<'a>>,
 }
 
 /// One that asks for any of the ports.
-struct Contender<'a> {
-    claims: &'a Claims,
+struct Claimant<'a> {
+    claims: &'a PortClaims,
     /// What it asks for of these ports.
     here: Vec<&'a Claim>,
-    runs: Vec<Run<'a>>,
+    runs: Vec<Assignment<'a>>,
 }
 
 /// Who runs a pipeline.
 #[derive(Clone, Copy)]
-struct Run<'a> {
+struct Assignment<'a> {
     runner: &'a Runner,
     /// Whether it does already.
     is_old: bool,
@@ -41,28 +41,28 @@ enum Precedence {
 }
 
 /// Who has what, by the name of who runs it and the port.
-type Ports<'a> = HashMap<(&'a str, &'a str), Given<'a, (&'a Claims, &'a Claim)>>;
+type Ports<'a> = HashMap<(&'a str, &'a str), PortAssignments<'a, (&'a PortClaims, &'a Claim)>>;
 
 /// What a pipeline cannot have, by its place among what it claims: the first of those who run it with whom it cannot,
 /// and who has it there.
-pub(super) type Lost<'a> = BTreeMap<usize, (&'a Runner, String)>;
+pub(super) type Conflicts<'a> = BTreeMap<usize, (&'a Runner, String)>;
 
-impl<'a> Contest<'a> {
+impl<'a> Arbitration<'a> {
     /// `runners` are in order.
     pub(super) fn new(
-        me: &'a Claims,
-        others: &'a [Arc<Claims>],
+        me: &'a PortClaims,
+        others: &'a [Arc<PortClaims>],
         runners: &[&'a Runner],
-        role: Role,
+        role: RunnerKind,
     ) -> Self {
         let ports: BTreeSet<_> = me.all.iter().map(|claim| &claim.place.port).collect();
         let is_here = |claim: &&Claim| claim.role == role && ports.contains(&claim.place.port);
         let others = others.iter().map(|other| &**other);
         let others = others.filter(|other| other.uid != me.uid);
-        let contenders = others.chain([me]).map(|claims| Contender {
+        let contenders = others.chain([me]).map(|claims| Claimant {
             claims,
             here: claims.all.iter().filter(is_here).collect(),
-            runs: Run::all(claims, runners),
+            runs: Assignment::all(claims, runners),
         });
         let mut contenders: Vec<_> = contenders.collect();
         contenders.sort_by(|one, another| one.claims.rank().cmp(&another.claims.rank()));
@@ -80,9 +80,9 @@ impl<'a> Contest<'a> {
         runs.map(|run| run.runner)
     }
 
-    pub(super) fn lost(&self) -> Lost<'a> {
+    pub(super) fn conflicts(&self) -> Conflicts<'a> {
         let mut ports = Ports::new();
-        let mut lost = Lost::new();
+        let mut lost = Conflicts::new();
         for precedence in [Precedence::Here, Precedence::Elsewhere, Precedence::Nowhere] {
             for contender in &self.contenders {
                 if self.is_me(contender) {
@@ -98,14 +98,14 @@ impl<'a> Contest<'a> {
         lost
     }
 
-    fn is_me(&self, contender: &Contender<'_>) -> bool {
+    fn is_me(&self, contender: &Claimant<'_>) -> bool {
         contender.claims.uid == self.me.uid
     }
 }
 
-impl<'a> Contender<'a> {
+impl<'a> Claimant<'a> {
     /// Takes what nobody has.
-    fn take(&self, precedence: Precedence, role: Role, ports: &mut Ports<'a>) {
+    fn take(&self, precedence: Precedence, role: RunnerKind, ports: &mut Ports<'a>) {
         for &claim in &self.here {
             for run in self.runs(claim, precedence) {
                 // Who listens does, whatever the runner needs.
@@ -116,20 +116,20 @@ impl<'a> Contender<'a> {
                 };
                 if is_free {
                     let port = (run.runner.name.as_str(), claim.place.port.as_str());
-                    let given = ports.entry(port).or_insert_with(|| Given::none(role));
-                    given.give(&self.claims.uid, claim.place.spot, (self.claims, claim));
+                    let given = ports.entry(port).or_insert_with(|| PortAssignments::none(role));
+                    given.assign(&self.claims.uid, claim.place.spot, (self.claims, claim));
                 }
             }
         }
     }
 
     /// Notes what others have.
-    fn lose(&self, precedence: Precedence, ports: &Ports<'a>, lost: &mut Lost<'a>) {
+    fn lose(&self, precedence: Precedence, ports: &Ports<'a>, lost: &mut Conflicts<'a>) {
         for (at, &claim) in self.here.iter().enumerate() {
             for run in self.runs(claim, precedence) {
                 let other = || {
                     let (owner, of_his) = self.in_the_way(claim, run, ports)?;
-                    Some(owner.told_to(self.claims, of_his))
+                    Some(owner.conflict_message(self.claims, of_his))
                 };
                 let own = run.runner.needs(claim).map(str::to_owned);
                 let Some(by) = own.or_else(other) else {
@@ -153,24 +153,24 @@ impl<'a> Contender<'a> {
         self.here.len() == self.claims.all.len() && self.here.iter().all(is_free)
     }
 
-    fn is_free(&self, claim: &Claim, run: Run<'_>, ports: &Ports<'a>) -> bool {
+    fn is_free(&self, claim: &Claim, run: Assignment<'_>, ports: &Ports<'a>) -> bool {
         run.runner.needs(claim).is_none() && self.in_the_way(claim, run, ports).is_none()
     }
 
     fn in_the_way(
         &self,
         claim: &Claim,
-        run: Run<'_>,
+        run: Assignment<'_>,
         ports: &Ports<'a>,
-    ) -> Option<(&'a Claims, &'a Claim)> {
+    ) -> Option<(&'a PortClaims, &'a Claim)> {
         let port = (run.runner.name.as_str(), claim.place.port.as_str());
         ports
             .get(&port)?
-            .in_the_way_of(&self.claims.uid, claim.place.spot)
+            .conflict_with(&self.claims.uid, claim.place.spot)
     }
 
     /// With whom a claim has this precedence.
-    fn runs(&self, claim: &Claim, precedence: Precedence) -> impl Iterator<Item = Run<'a>> {
+    fn runs(&self, claim: &Claim, precedence: Precedence) -> impl Iterator<Item = Assignment<'a>> {
         let is_held = claim.is_held;
         let runs = self.runs.iter().copied();
         runs.filter(move |run| {
@@ -184,9 +184,9 @@ impl<'a> Contender<'a> {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> Assignment<'a> {
     /// All that count of those who run a pipeline.
-    fn all(claims: &Claims, runners: &[&'a Runner]) -> Vec<Self> {
+    fn all(claims: &PortClaims, runners: &[&'a Runner]) -> Vec<Self> {
         let runners = runners.iter().filter(|it| it.runs(&claims.labels));
         let runs = runners.map(|&runner| Self {
             runner,

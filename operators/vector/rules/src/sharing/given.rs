@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::place::{Part, Spot};
-use crate::role::Role;
+use super::place::{Part, PortSlot};
+use crate::role::RunnerKind;
 
 /// What is given of a port, in the order in which it was. Whoever has one place may have others.
-pub(super) struct Given<'a, W> {
-    role: Role,
+pub(super) struct PortAssignments<'a, W> {
+    role: RunnerKind,
     count: usize,
     /// For each part, who got of it first, and who else did.
     parts: HashMap<Part, Vec<Holder<'a, W>>>,
@@ -20,8 +20,8 @@ struct Holder<'a, W> {
     what: W,
 }
 
-impl<'a, W: Copy> Given<'a, W> {
-    pub(super) fn none(role: Role) -> Self {
+impl<'a, W: Copy> PortAssignments<'a, W> {
+    pub(super) fn none(role: RunnerKind) -> Self {
         Self {
             role,
             count: 0,
@@ -30,7 +30,7 @@ impl<'a, W: Copy> Given<'a, W> {
     }
 
     /// What is in an owner's way at a spot: the first that was given there to somebody else.
-    pub(super) fn in_the_way_of(&self, owner: &str, spot: Spot) -> Option<W> {
+    pub(super) fn conflict_with(&self, owner: &str, spot: PortSlot) -> Option<W> {
         let needs = spot.needs(self.role).into_iter();
         let others = needs.filter_map(|part| {
             let mut holders = self.parts.get(&part)?.iter();
@@ -40,7 +40,7 @@ impl<'a, W: Copy> Given<'a, W> {
         first.map(|holder| holder.what)
     }
 
-    pub(super) fn give(&mut self, owner: &'a str, spot: Spot, what: W) {
+    pub(super) fn assign(&mut self, owner: &'a str, spot: PortSlot, what: W) {
         let rank = self.count;
         self.count += 1;
         for part in spot.takes(self.role) {
@@ -55,31 +55,31 @@ impl<'a, W: Copy> Given<'a, W> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Place;
+    use super::super::place::ListenEndpoint;
     use super::*;
 
-    fn spot(address: &str, is_source: bool) -> Spot {
-        Place::new("tcp", address, is_source).spot
+    fn spot(address: &str, is_source: bool) -> PortSlot {
+        ListenEndpoint::new("tcp", address, is_source).spot
     }
 
     #[test]
     fn who_came_first_is_in_the_way_of_all_but_himself() {
-        let mut given = Given::none(Role::Agent);
+        let mut given = PortAssignments::none(RunnerKind::Agent);
         for (owner, address) in [
             ("a", "127.0.0.1:1"),
             ("a", "127.0.0.2:1"),
             ("b", "127.0.0.3:1"),
             ("c", "127.0.0.4:1"),
         ] {
-            given.give(owner, spot(address, false), owner);
+            given.assign(owner, spot(address, false), owner);
         }
         let all = spot("0.0.0.0:1", false);
-        let of = |owner| given.in_the_way_of(owner, all);
+        let of = |owner| given.conflict_with(owner, all);
         assert_eq!(
             [of("a"), of("b"), of("c"), of("d")],
             [Some("b"), Some("a"), Some("a"), Some("a")]
         );
-        let one = |owner, address| given.in_the_way_of(owner, spot(address, false));
+        let one = |owner, address| given.conflict_with(owner, spot(address, false));
         assert_eq!(one("b", "127.0.0.2:1"), Some("a"));
         assert_eq!(one("b", "127.0.0.3:1"), None);
         assert_eq!(one("b", "127.0.0.5:1"), None);
@@ -89,11 +89,11 @@ mod tests {
     fn who_came_first_is_named_whatever_he_has() {
         let (host, port) = (spot("127.0.0.1:1", false), spot("127.0.0.2:1", true));
         for order in [[("a", host), ("b", port)], [("b", port), ("a", host)]] {
-            let mut given = Given::none(Role::Aggregator);
+            let mut given = PortAssignments::none(RunnerKind::Aggregator);
             for (owner, spot) in order {
-                given.give(owner, spot, owner);
+                given.assign(owner, spot, owner);
             }
-            let found = given.in_the_way_of("c", spot("127.0.0.1:1", true));
+            let found = given.conflict_with("c", spot("127.0.0.1:1", true));
             assert_eq!(found, Some(order[0].0));
         }
     }

@@ -3,15 +3,15 @@
 use serde_json::{Map, Value};
 use shared_validation::FieldPath;
 
-use super::place::Place;
-use crate::addresses::{self, Address};
-use crate::component::{Component, Family, components};
+use super::place::ListenEndpoint;
+use crate::addresses::{self, ListenAddress};
+use crate::component::{Component, ComponentKind, components};
 
 /// A component that listens, and where.
 pub(super) struct Listener<'a> {
     component: Component<'a>,
-    pub(super) address: Address,
-    pub(super) place: Place,
+    pub(super) address: ListenAddress,
+    pub(super) place: ListenEndpoint,
 }
 
 impl<'a> Listener<'a> {
@@ -20,10 +20,10 @@ impl<'a> Listener<'a> {
         components(config).flat_map(|component| {
             let addresses = addresses::of(&component).into_iter();
             addresses.map(move |address| {
-                let is_source = component.family == Family::Source;
+                let is_source = component.family == ComponentKind::Source;
                 Self {
                     component,
-                    place: Place::new(address.protocol, &address.place, is_source),
+                    place: ListenEndpoint::new(address.protocol, &address.place, is_source),
                     address,
                 }
             })
@@ -49,7 +49,7 @@ impl<'a> Listener<'a> {
 
     /// Whether it serves metrics, as Vector's own are where no pipeline has one that does.
     pub(super) fn is_exporter(&self) -> bool {
-        self.component.family == Family::Sink
+        self.component.family == ComponentKind::Sink
             && self.component.kind() == Some("prometheus_exporter")
     }
 }

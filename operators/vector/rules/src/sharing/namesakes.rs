@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::stored::{is_going, name, role, text, together};
-use crate::called::Prefix;
+use super::stored::{is_being_deleted, name, role, text, together};
+use crate::called::ComponentNamespace;
 use crate::component::{Component, components};
-use crate::role::Role;
+use crate::role::RunnerKind;
 
 /// Whose a name is, for each that the components of pipelines come to.
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Owner {
 
 /// A component that comes to the name of one of another pipeline, as the rule is told of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Namesake {
+pub(super) struct NameCollision {
     /// The field that holds it.
     pub(super) at: String,
     pub(super) id: String,
@@ -37,7 +37,7 @@ pub(super) struct Namesake {
 impl Names {
     /// Takes note of what the components of a pipeline are called.
     pub(super) fn see(&mut self, pipeline: &Value) {
-        if is_going(pipeline) {
+        if is_being_deleted(pipeline) {
             return;
         }
         let owner = Owner::of(pipeline);
@@ -50,11 +50,11 @@ impl Names {
     }
 
     /// The components of a pipeline that come to the names of an elder one.
-    pub(super) fn namesakes(&self, pipeline: &Value) -> Vec<Namesake> {
+    pub(super) fn collisions(&self, pipeline: &Value) -> Vec<NameCollision> {
         let me = Owner::of(pipeline);
         let alike = called(pipeline).filter_map(|(key, called, component)| {
             let owner = self.0.get(&key).filter(|owner| **owner < me)?;
-            Some(Namesake {
+            Some(NameCollision {
                 at: format!("spec.{}", component.path()),
                 id: component.id.to_owned(),
                 called,
@@ -80,17 +80,17 @@ impl Owner {
 fn called(pipeline: &Value) -> impl Iterator<Item = (String, String, Component<'_>)> {
     let metadata = &pipeline["metadata"];
     let has_prefix = pipeline["spec"]["skipPrefix"] != true;
-    let prefix = || Prefix::of_kaasops(metadata["namespace"].as_str(), &text(&metadata["name"]));
+    let prefix = || ComponentNamespace::of_kaasops(metadata["namespace"].as_str(), &text(&metadata["name"]));
     let prefix = has_prefix.then(prefix);
     // That operator has what is neither the one nor the other run by aggregators.
-    let role = role(pipeline).unwrap_or(Role::Aggregator);
+    let role = role(pipeline).unwrap_or(RunnerKind::Aggregator);
     let together = together(pipeline, role);
     let spec = pipeline["spec"].as_object().into_iter();
     spec.flat_map(components).map(move |component| {
         let id = component.id;
         let called = prefix
             .as_ref()
-            .map_or_else(|| id.to_owned(), |prefix| prefix.before(id));
+            .map_or_else(|| id.to_owned(), |prefix| prefix.prepend_to(id));
         (format!("{together} {called}"), called, component)
     })
 }
@@ -127,7 +127,7 @@ mod tests {
         for pipeline in pipelines {
             names.see(pipeline);
         }
-        let namesakes = names.namesakes(pipelines[0]);
+        let namesakes = names.collisions(pipelines[0]);
         let first = namesakes.first()?;
         Some(first.by.clone())
     }
@@ -186,7 +186,7 @@ mod tests {
         let new = named(Some("a"), "b-c", "in", 2);
         let mut names = Names::default();
         names.see(&old);
-        let found = names.namesakes(&new);
+        let found = names.collisions(&new);
         let found: Vec<_> = found
             .iter()
             .map(|it| (&*it.at, &*it.id, &*it.called))

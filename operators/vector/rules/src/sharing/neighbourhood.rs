@@ -6,27 +6,27 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::claims::Claims;
+use super::claims::PortClaims;
 use super::namesakes::Names;
 use super::runner::Runner;
-use super::taken::Shared;
+use super::taken::SharedAddresses;
 use super::{PIPELINES, RUNNERS, keys, runners, shared, told_of_pipeline, told_of_runner};
 
 /// Pipelines and those who may run them, as far as pipelines are compared.
 #[derive(Default)]
-pub struct Neighbourhood {
-    pipelines: Filed<Claims>,
-    runners: Filed<Runner>,
+pub struct ClusterSnapshot {
+    pipelines: IndexedValues<PortClaims>,
+    runners: IndexedValues<Runner>,
     names: Names,
 }
 
 /// What is told of objects, by the keys under which they are found.
-struct Filed<T> {
+struct IndexedValues<T> {
     told: Vec<Arc<T>>,
     places: HashMap<String, Vec<usize>>,
 }
 
-impl Neighbourhood {
+impl ClusterSnapshot {
     /// Whether objects of a kind matter here.
     #[must_use]
     pub fn has(kind: &str) -> bool {
@@ -34,7 +34,7 @@ impl Neighbourhood {
     }
 
     /// Takes note of an object; one of another kind does not matter.
-    pub fn see(&mut self, object: &Value) {
+    pub fn add(&mut self, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default();
         if PIPELINES.contains(&kind) {
             self.pipelines.file(told_of_pipeline(object));
@@ -53,16 +53,16 @@ impl Neighbourhood {
         }
         let others = self.pipelines.find(keys(pipeline));
         let runners = self.runners.find(runners(pipeline));
-        let shared = Shared::deserialize(shared(pipeline, &others, &runners));
-        json!(Shared {
-            namesakes: self.names.namesakes(pipeline),
+        let shared = SharedAddresses::deserialize(shared(pipeline, &others, &runners));
+        json!(SharedAddresses {
+            namesakes: self.names.collisions(pipeline),
             // Where nobody runs it, it shares nothing else.
             ..shared.unwrap_or_default()
         })
     }
 }
 
-impl<T> Default for Filed<T> {
+impl<T> Default for IndexedValues<T> {
     fn default() -> Self {
         Self {
             told: Vec::new(),
@@ -71,7 +71,7 @@ impl<T> Default for Filed<T> {
     }
 }
 
-impl<T> Filed<T> {
+impl<T> IndexedValues<T> {
     fn file(&mut self, (keys, told): (Vec<String>, T)) {
         for key in keys {
             self.places.entry(key).or_default().push(self.told.len());

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use shared_validation::{FieldError, FieldPath, Findings, Subject};
+use shared_validation::{FieldError, FieldPath, Diagnostics, RuleContext};
 
 use super::listener::Listener;
-use crate::judged::Judged;
+use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
-use crate::role::Role;
+use crate::role::RunnerKind;
 
 /// On how many addresses one pipeline listens at most: each is compared with those of others.
 pub(super) const MOST_ADDRESSES: usize = 100;
 
-pub(super) fn addresses_apart<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
-    let config = Judged::of(subject).config.as_object();
+pub(super) fn addresses_apart<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    let config = CachedValidation::of(subject).config.as_object();
     let sources = subject.object.spec().sources.as_ref();
-    let (Some(config), Some(role)) = (config, sources.and_then(Role::of)) else {
+    let (Some(config), Some(role)) = (config, sources.and_then(RunnerKind::of)) else {
         return;
     };
     let all: Vec<_> = Listener::all(config).collect();
@@ -31,7 +31,7 @@ pub(super) fn addresses_apart<K: Pipeline>(subject: &Subject<'_, K>, findings: &
         let before = listeners.entry(listener.place.port.clone()).or_default();
         let mut in_the_way = before
             .iter()
-            .filter(|it| it.place.spot.is_in_the_way_of(listener.place.spot, role));
+            .filter(|it| it.place.spot.conflicts_with(listener.place.spot, role));
         // Equal ones are Vector's own to refuse.
         if let Some(other) = in_the_way.find(|it| it.address.place != listener.address.place) {
             let detail = format!(

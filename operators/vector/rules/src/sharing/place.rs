@@ -2,19 +2,19 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::role::Role;
+use crate::role::RunnerKind;
 
 /// Where one listens.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct ListenEndpoint {
     /// What any two have in common of which one can be in the way of the other: protocol and port.
     pub(super) port: String,
-    pub(super) spot: Spot,
+    pub(super) spot: PortSlot,
 }
 
 /// Where one listens on a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spot {
+pub(super) struct PortSlot {
     host: Host,
     is_source: bool,
 }
@@ -47,7 +47,7 @@ pub(super) enum Part {
 const ALL_IPV4: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const ALL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
-impl Place {
+impl ListenEndpoint {
     /// Of an address as a configuration has it.
     pub(super) fn new(protocol: &str, place: &str, is_source: bool) -> Self {
         let socket: Option<SocketAddr> = place.parse().ok();
@@ -62,20 +62,20 @@ impl Place {
         };
         Self {
             port: format!("{protocol} {port}"),
-            spot: Spot { host, is_source },
+            spot: PortSlot { host, is_source },
         }
     }
 }
 
-impl Spot {
+impl PortSlot {
     /// Whether only one of two on a port can listen, whoever comes first.
-    pub(super) fn is_in_the_way_of(self, other: Self, role: Role) -> bool {
+    pub(super) fn conflicts_with(self, other: Self, role: RunnerKind) -> bool {
         let needs = other.needs(role);
         self.takes(role).any(|part| needs.contains(&part))
     }
 
     /// What it takes. One that needs any of this cannot listen, too.
-    pub(super) fn takes(self, role: Role) -> impl Iterator<Item = Part> {
+    pub(super) fn takes(self, role: RunnerKind) -> impl Iterator<Item = Part> {
         let parts = match self.host {
             Host::At(host) => [
                 Some(Part::Host(host)),
@@ -90,7 +90,7 @@ impl Spot {
 
     /// What nobody else may have taken: Vector compares what is written, a host also knows addresses that stand for
     /// all. That of IPv6 stands for those of IPv4, too.
-    pub(super) fn needs(self, role: Role) -> Vec<Part> {
+    pub(super) fn needs(self, role: RunnerKind) -> Vec<Part> {
         let parts = match self.host {
             Host::At(ALL) | Host::Any => vec![Part::All],
             Host::At(ALL_IPV4) => vec![Part::Ipv4, Part::Host(ALL), Part::Whole],
@@ -108,9 +108,9 @@ impl Spot {
     }
 
     /// An aggregator is sent to by its ports, of which it has each once.
-    fn served(self, role: Role) -> Option<Part> {
+    fn served(self, role: RunnerKind) -> Option<Part> {
         let is_served =
-            role == Role::Aggregator && self.is_source && !matches!(self.host, Host::Written(_));
+            role == RunnerKind::Aggregator && self.is_source && !matches!(self.host, Host::Written(_));
         is_served.then_some(Part::Served)
     }
 }

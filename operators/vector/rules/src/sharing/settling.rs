@@ -122,7 +122,7 @@ impl World {
     }
 
     /// Wakes whoever shares a key under which something differs.
-    fn wake(&mut self, name: usize, before: (Vec<String>, super::Claims)) {
+    fn wake(&mut self, name: usize, before: (Vec<String>, super::PortClaims)) {
         let now = self.pipelines[name].as_ref().map(told_of_pipeline);
         let now = now.unwrap_or_default();
         if now == before {

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::role::Role;
+use crate::role::RunnerKind;
 
 /// The annotation of objects that the loop leaves alone.
 const PAUSED: &str = "lockstep.dev/paused";
 
 /// What is known of a pipeline as it is.
 #[derive(Clone, Copy)]
-pub(super) enum Standing {
+pub(super) enum ValidationState {
     /// It was judged, and can run; what could not be judged of it was only warned of.
     Valid,
     /// It was judged, and cannot run.
@@ -22,19 +22,19 @@ pub(super) enum Standing {
     Unclear,
 }
 
-pub(super) fn standing(pipeline: &Value) -> Standing {
+pub(super) fn validation_state(pipeline: &Value) -> ValidationState {
     let status = &pipeline["status"];
     let (observed, is_valid) = (&status["observedGeneration"], &status["configCheckResult"]);
     // The operator of kaasops does not say what it has judged.
     let is_anothers = observed.is_null() && !is_valid.is_null();
     if !is_anothers && *observed != pipeline["metadata"]["generation"] {
-        Standing::Changed
+        ValidationState::Changed
     } else if *is_valid == true {
-        Standing::Valid
+        ValidationState::Valid
     } else if status["LastAppliedPipelineHash"].is_null() {
-        Standing::Unclear
+        ValidationState::Unclear
     } else {
-        Standing::Invalid
+        ValidationState::Invalid
     }
 }
 
@@ -42,41 +42,41 @@ pub(super) fn is_paused(pipeline: &Value) -> bool {
     pipeline["metadata"]["annotations"][PAUSED] == "true"
 }
 
-pub(super) fn role(pipeline: &Value) -> Option<Role> {
-    Role::of(pipeline.pointer("/spec/sources")?.as_object()?)
+pub(super) fn role(pipeline: &Value) -> Option<RunnerKind> {
+    RunnerKind::of(pipeline.pointer("/spec/sources")?.as_object()?)
 }
 
 /// The role that it had when it was judged.
-pub(super) fn former_role(pipeline: &Value) -> Option<Role> {
-    Role::named(pipeline["status"]["role"].as_str()?)
+pub(super) fn former_role(pipeline: &Value) -> Option<RunnerKind> {
+    RunnerKind::named(pipeline["status"]["role"].as_str()?)
 }
 
 /// What may be run with what, by where it is: all agents' pipelines, and the aggregators' of each namespace and of
 /// none.
-pub(super) fn together(object: &Value, role: Role) -> String {
+pub(super) fn together(object: &Value, role: RunnerKind) -> String {
     match role {
-        Role::Agent => "agent".to_owned(),
-        Role::Aggregator => format!("aggregator {}", text(&object["metadata"]["namespace"])),
+        RunnerKind::Agent => "agent".to_owned(),
+        RunnerKind::Aggregator => format!("aggregator {}", text(&object["metadata"]["namespace"])),
     }
 }
 
 /// Where a pipeline listens or waits to, as its status tells.
 pub(super) fn addresses(pipeline: &Value) -> BTreeSet<String> {
-    told(pipeline, "addresses").collect()
+    from_status(pipeline, "addresses").collect()
 }
 
 /// Who runs a pipeline, as its status tells.
 pub(super) fn run_by(pipeline: &Value) -> Vec<String> {
-    told(pipeline, "runBy").collect()
+    from_status(pipeline, "runBy").collect()
 }
 
-fn told(pipeline: &Value, field: &str) -> impl Iterator<Item = String> + use<> {
+fn from_status(pipeline: &Value, field: &str) -> impl Iterator<Item = String> + use<> {
     let texts = pipeline["status"][field].as_array().into_iter().flatten();
     let texts = texts.filter_map(|text| Some(text.as_str()?.to_owned()));
     texts.collect::<Vec<_>>().into_iter()
 }
 
-pub(super) fn is_going(object: &Value) -> bool {
+pub(super) fn is_being_deleted(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 

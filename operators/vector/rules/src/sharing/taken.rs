@@ -6,27 +6,27 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::claims::{Claims, listeners};
-use super::contest::Contest;
-use super::namesakes::Namesake;
+use super::claims::{PortClaims, listeners};
+use super::contest::Arbitration;
+use super::namesakes::NameCollision;
 use super::runner::Runner;
 use super::stored::role;
 
 /// What a pipeline shares with others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Shared {
+pub(super) struct SharedAddresses {
     /// Those who run it.
     pub(super) run_by: Vec<String>,
     /// What others have.
-    pub(super) taken: Vec<Taken>,
+    pub(super) taken: Vec<AddressConflict>,
     /// What others are called, where that is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) namesakes: Vec<Namesake>,
+    pub(super) namesakes: Vec<NameCollision>,
 }
 
 /// An address of a pipeline that it cannot have, as the rule is told of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Taken {
+pub(super) struct AddressConflict {
     /// The field that names it.
     pub(super) at: String,
     /// The address, as a configuration has it.
@@ -45,7 +45,7 @@ pub(super) struct Taken {
 /// `others` is what is told of those under its ports, itself among them or not; `runners` of all who run any that are
 /// run beside each other.
 #[must_use]
-pub fn shared(pipeline: &Value, others: &[Arc<Claims>], runners: &[Arc<Runner>]) -> Value {
+pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runner>]) -> Value {
     let Some(role) = role(pipeline) else {
         return Value::Null;
     };
@@ -53,17 +53,17 @@ pub fn shared(pipeline: &Value, others: &[Arc<Claims>], runners: &[Arc<Runner>])
     if listeners.is_empty() {
         return Value::Null;
     }
-    let me = Claims::asked_for(pipeline, role, &listeners);
+    let me = PortClaims::requested(pipeline, role, &listeners);
     let runners: BTreeMap<_, _> = runners.iter().map(|it| (it.name.as_str(), it)).collect();
     let runners: Vec<&Runner> = runners.into_values().map(|it| &**it).collect();
-    let contest = Contest::new(&me, others, &runners, role);
+    let contest = Arbitration::new(&me, others, &runners, role);
     let run_by: Vec<_> = contest.run_by().map(|runner| runner.name.clone()).collect();
     if run_by.is_empty() {
         return Value::Null;
     }
-    let taken = contest.lost().into_iter().map(|(at, (runner, by))| {
+    let taken = contest.conflicts().into_iter().map(|(at, (runner, by))| {
         let listener = &listeners[at];
-        Taken {
+        AddressConflict {
             at: listener.path().as_str().to_owned(),
             address: listener.address.to_string(),
             place: listener.address.place.clone(),
@@ -72,7 +72,7 @@ pub fn shared(pipeline: &Value, others: &[Arc<Claims>], runners: &[Arc<Runner>])
         }
     });
     let taken = taken.collect();
-    json!(Shared {
+    json!(SharedAddresses {
         run_by,
         taken,
         namesakes: Vec::new(),

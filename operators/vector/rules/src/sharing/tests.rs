@@ -7,7 +7,7 @@ mod telling;
 use std::sync::Arc;
 
 use serde_json::json;
-use shared_validation::{Accepted, Candidate, Judge, Policy, Ruleset, Rulesets};
+use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, Ruleset, ValidatorRegistry};
 
 use super::*;
 use crate::pipeline::VectorPipeline;
@@ -52,7 +52,7 @@ fn labelled(mut pipeline: Value, run: &str) -> Value {
 }
 
 fn told(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: &[&str]) -> Value {
-    let role = role(&pipeline).map(Role::as_str);
+    let role = role(&pipeline).map(RunnerKind::as_str);
     pipeline["status"] = json!({
         "configCheckResult": is_valid, "observedGeneration": 1, "role": role,
         "LastAppliedPipelineHash": 1, "addresses": addresses, "runBy": run_by,
@@ -62,8 +62,8 @@ fn told(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: &[&str]
 
 /// What the first shares with the others.
 fn shared_by(pipelines: &[Value], runners: &[Value]) -> Value {
-    let mut all = Neighbourhood::default();
-    pipelines.iter().chain(runners).for_each(|it| all.see(it));
+    let mut all = ClusterSnapshot::default();
+    pipelines.iter().chain(runners).for_each(|it| all.add(it));
     all.shared(&pipelines[0])
 }
 

@@ -2,17 +2,17 @@
 //! which would read files and open sockets of the agent's.
 
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Findings, Subject};
+use shared_validation::{FieldError, FieldPath, Diagnostics, RuleContext};
 use url::Url;
 
 use super::{SECRET, each};
 use crate::catalogue::Catalogue;
-use crate::component::{Component, Family};
+use crate::component::{Component, ComponentKind};
 use crate::pipeline::Pipeline;
 
 /// An option that is such an address.
 struct Connection {
-    family: Family,
+    family: ComponentKind,
     kind: &'static str,
     /// Its name, and those of what is within.
     option: &'static [&'static str],
@@ -25,7 +25,7 @@ struct Connection {
 }
 
 const REDIS: Connection = Connection {
-    family: Family::Sink,
+    family: ComponentKind::Sink,
     kind: "redis",
     option: &["endpoint"],
     schemes: &["redis", "rediss"],
@@ -35,7 +35,7 @@ const REDIS: Connection = Connection {
 };
 
 const PULSAR: Connection = Connection {
-    family: Family::Sink,
+    family: ComponentKind::Sink,
     kind: "pulsar",
     option: &["auth", "oauth2", "credentials_url"],
     schemes: &["data"],
@@ -46,7 +46,7 @@ const PULSAR: Connection = Connection {
 
 const CONNECTIONS: [Connection; 6] = [
     Connection {
-        family: Family::Sink,
+        family: ComponentKind::Sink,
         kind: "databend",
         option: &["endpoint"],
         schemes: &["databend", "http", "https"],
@@ -55,7 +55,7 @@ const CONNECTIONS: [Connection; 6] = [
         may_have_secrets: false,
     },
     Connection {
-        family: Family::Sink,
+        family: ComponentKind::Sink,
         kind: "postgres",
         option: &["endpoint"],
         schemes: &["postgres", "postgresql"],
@@ -72,18 +72,18 @@ const CONNECTIONS: [Connection; 6] = [
     },
     REDIS,
     Connection {
-        family: Family::Source,
+        family: ComponentKind::Source,
         option: &["url"],
         ..REDIS
     },
     PULSAR,
     Connection {
-        family: Family::Source,
+        family: ComponentKind::Source,
         ..PULSAR
     },
 ];
 
-pub(super) fn judge<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     each(subject, |component, path, _| {
         let own = CONNECTIONS
             .iter()

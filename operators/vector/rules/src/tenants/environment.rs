@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Findings, Subject};
+use shared_validation::{FieldError, FieldPath, Diagnostics, RuleContext};
 
 use super::{SECRET, each};
 use crate::option_errors::below;
@@ -27,7 +27,7 @@ enum Text {
     Value,
 }
 
-pub(super) fn judge<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     let secrets = &subject.object.spec().secret;
     let mut found = 0;
     each(subject, |component, path, policy| {

@@ -4,7 +4,7 @@
 //! allow; but nobody else may be sent them.
 
 use serde_json::Value;
-use shared_validation::{FieldError, Findings, Subject};
+use shared_validation::{FieldError, Diagnostics, RuleContext};
 
 use super::each;
 use crate::pipeline::Pipeline;
@@ -12,7 +12,7 @@ use crate::pipeline::Pipeline;
 /// Credentials that an author of a pipeline has; all other kinds are the agent's.
 const OWN_OF_AZURE: [&str; 2] = ["client_certificate_credential", "client_secret_credential"];
 
-pub(super) fn judge<K: Pipeline>(subject: &Subject<'_, K>, findings: &mut Findings) {
+pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     each(subject, |component, path, _| {
         let kind = component.kind().unwrap_or_default();
         let has = |option: &str| component.option(option).is_some();

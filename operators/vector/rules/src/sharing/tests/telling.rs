@@ -65,22 +65,22 @@ fn the_rule_names_the_field_and_who_has_the_address() {
     .concat();
     let shared = shared_by(&pipelines, &both);
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
-    let candidate = Candidate::create(&pipelines[0]);
+    let candidate = ValidationRequest::create(&pipelines[0]);
     assert!(rules.check(&candidate).is_valid(), "by itself");
-    let verdict = rules.check(&candidate.among(&shared));
+    let verdict = rules.check(&candidate.with_related(&shared));
     let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is taken by the source `in` of VectorPipeline team/old, and VectorAggregator team/all runs both; listen on another port, or have another run it by the labels that it selects [address-free]";
     assert_eq!(verdict.message(), expected);
     assert!(verdict.inherited.is_empty());
     // What stands is not inherited: others have come.
-    let candidate = Candidate::update(&pipelines[0], &pipelines[0]);
-    assert!(!rules.check(&candidate.among(&shared)).is_valid());
+    let candidate = ValidationRequest::update(&pipelines[0], &pipelines[0]);
+    assert!(!rules.check(&candidate.with_related(&shared)).is_valid());
 }
 
 #[test]
 fn what_a_policy_only_warned_of_is_not_inherited() {
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let known = Ruleset::<VectorPipeline>::compile().expect("it compiles");
-    let known = Rulesets::default().with(Arc::new(known));
+    let known = ValidatorRegistry::default().register(Arc::new(known));
     let policy = |action: &str| {
         let rules = json!({"VectorPipeline": {ADDRESS_FREE: action}});
         Policy::read(&json!({"rules": rules}), &known).expect("a policy")
@@ -89,12 +89,12 @@ fn what_a_policy_only_warned_of_is_not_inherited() {
     let shared = shared_by(&pipelines, &anybody());
     let new = &pipelines[0];
     let (warns, denies) = (policy("warn"), policy("deny"));
-    let warned = rules.check(&Candidate::create(new).under(&warns).among(&shared));
+    let warned = rules.check(&ValidationRequest::create(new).with_policy(&warns).with_related(&shared));
     assert!(warned.is_valid() && !warned.warnings.is_empty());
-    let accepted = Accepted::of(&warned.object, rules.transition_fields());
-    let accepted = accepted.in_spite_of(&warned.inherited);
-    let candidate = Candidate::update(new, new).since(Some(&accepted));
-    let verdict = rules.check(&candidate.under(&denies).among(&shared));
+    let accepted = LastValidated::from_object(&warned.object, rules.transition_fields());
+    let accepted = accepted.with_ratcheted(&warned.inherited);
+    let candidate = ValidationRequest::update(new, new).with_last_validated(Some(&accepted));
+    let verdict = rules.check(&candidate.with_policy(&denies).with_related(&shared));
     assert!(
         verdict.message().ends_with("[address-free]"),
         "{}",
