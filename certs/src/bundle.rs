@@ -122,7 +122,9 @@ impl InjectTarget {
 
     fn client_configs<'a>(&self, found: &'a DynamicObject) -> impl Iterator<Item = &'a Value> {
         let (webhooks, conversion) = match self.kind {
-            InjectTargetKind::Validating | InjectTargetKind::Mutating => (&found.data["webhooks"], None),
+            InjectTargetKind::Validating | InjectTargetKind::Mutating => {
+                (&found.data["webhooks"], None)
+            }
             InjectTargetKind::Conversion => {
                 let client_config = found.data.pointer("/spec/conversion/webhook/clientConfig");
                 (&Value::Null, client_config)

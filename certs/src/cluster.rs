@@ -8,13 +8,13 @@ use kube::api::{Api, DynamicObject, PostParams};
 use time::OffsetDateTime;
 
 use crate::authority::CertKeyPair;
-use crate::bundle::{InjectTarget, InjectOutcome};
+use crate::bundle::{InjectOutcome, InjectTarget};
 use crate::files;
 use crate::keeper::CertError;
 use crate::replicas::ReplicaProbe;
 
 /// The world around the keys.
-pub(crate) trait Api: Sync {
+pub(crate) trait ClusterApi: Sync {
     /// What time it is.
     fn now(&self) -> OffsetDateTime;
 
@@ -36,7 +36,10 @@ pub(crate) trait Api: Sync {
     fn get_secret(&self) -> impl Future<Output = Result<Option<Secret>, CertError>> + Send;
 
     /// Writes the Secret, unless it has changed since it was loaded.
-    fn put_secret(&self, secret: &Secret) -> impl Future<Output = Result<InjectOutcome, CertError>> + Send;
+    fn put_secret(
+        &self,
+        secret: &Secret,
+    ) -> impl Future<Output = Result<InjectOutcome, CertError>> + Send;
 
     /// Whether every replica shows a certificate of this CA.
     fn all_replicas_serve(&self, ca: &str) -> impl Future<Output = Result<bool, CertError>> + Send;
@@ -57,7 +60,7 @@ pub(crate) struct KubeApi<'a> {
     pub(crate) replicas: &'a ReplicaProbe,
 }
 
-impl Api for KubeApi<'_> {
+impl ClusterApi for KubeApi<'_> {
     fn now(&self) -> OffsetDateTime {
         OffsetDateTime::now_utc()
     }

@@ -13,8 +13,8 @@ use kube::{Api, Client};
 
 use crate::announce::EventRecorder;
 use crate::authority::AuthorityError;
-use crate::bundle::{InjectTarget, InjectOutcome};
-use crate::cluster::{Api, KubeApi};
+use crate::bundle::{InjectOutcome, InjectTarget};
+use crate::cluster::{ClusterApi, KubeApi};
 use crate::metrics::Metrics;
 use crate::plan::RotationPolicy;
 use crate::replicas::ReplicaProbe;
@@ -125,10 +125,13 @@ impl CertificateManager {
                 Err(error) => {
                     self.metrics.errors.inc();
                     tracing::error!(%error, "cannot keep the gate's keys; trying again");
-                    if let CertError::InvalidKeyPair(_) | CertError::MissingKey(_) | CertError::UnmanagedSecret(_) =
-                        error
+                    if let CertError::InvalidKeyPair(_)
+                    | CertError::MissingKey(_)
+                    | CertError::UnmanagedSecret(_) = error
                     {
-                        announcer.warning("BadServingPair", &error.to_string()).await;
+                        announcer
+                            .warning("BadServingPair", &error.to_string())
+                            .await;
                     }
                     RETRY_AFTER.min(self.sync_interval)
                 }
@@ -191,13 +194,13 @@ impl CertificateManager {
 }
 
 async fn inject_everywhere(
-    cluster: &impl Api,
+    cluster: &impl ClusterApi,
     targets: &[InjectTarget],
     trusted: &str,
 ) -> Result<(), CertError> {
     for target in targets {
-        if let Some(found) = cluster.look(target).await?
-            && cluster.carry(target, &found, trusted).await? == InjectOutcome::Conflict
+        if let Some(found) = cluster.get_target(target).await?
+            && cluster.inject_ca(target, &found, trusted).await? == InjectOutcome::Conflict
         {
             return Err(CertError::Conflict);
         }

@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::authority::{CertificateAuthority, CertKeyPair};
+use crate::authority::{CertKeyPair, CertificateAuthority};
 
 /// The keys of an installation.
 ///
@@ -78,7 +78,10 @@ impl CertificateBundle {
     /// Finds what was put together by somebody else: signing with it would break what is served.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let incoming = self.next_ca.iter().map(|incoming| &incoming.ca);
-        if !std::iter::once(&self.current_ca).chain(incoming).all(CertificateAuthority::has_matching_key) {
+        if !std::iter::once(&self.current_ca)
+            .chain(incoming)
+            .all(CertificateAuthority::has_matching_key)
+        {
             return Err("`ca.key` is not the key of the first certificate in `ca.crt`");
         }
         let outgoing = self.previous_cas.iter().map(String::as_str);
@@ -111,7 +114,8 @@ mod tests {
         let (life, now) = (Duration::from_hours(1), OffsetDateTime::now_utc());
         let ca = || CertificateAuthority::generate(life, now).expect("a CA");
         let (signing, other) = (ca(), ca());
-        let sign = |ca: &CertificateAuthority| ca.sign(&["gate".to_owned()], life, now).expect("a pair");
+        let sign =
+            |ca: &CertificateAuthority| ca.sign(&["gate".to_owned()], life, now).expect("a pair");
         let keys = CertificateBundle {
             serving: sign(&signing),
             current_ca: signing.clone(),

@@ -19,9 +19,9 @@ mod secret;
 #[cfg(test)]
 mod simulation;
 
-pub use authority::{AuthorityError, CertificateAuthority, CertKeyPair};
+pub use authority::{AuthorityError, CertKeyPair, CertificateAuthority};
 pub use bundle::{InjectTarget, InjectTargetKind};
-pub use keeper::{CertificateManager, CertError, CertificateSource};
+pub use keeper::{CertError, CertificateManager, CertificateSource};
 pub use metrics::Metrics;
 pub use plan::RotationPolicy;
 pub use replicas::ReplicaProbe;

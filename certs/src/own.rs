@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 
-use crate::bundle::{InjectTarget, InjectOutcome};
-use crate::cluster::Api;
+use crate::bundle::{InjectOutcome, InjectTarget};
+use crate::cluster::ClusterApi;
 use crate::keeper::CertError;
 use crate::keys::CertificateBundle;
 use crate::plan::RotationPolicy;
@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 32;
 /// counts on what was read before, and is decided from what is stored alone. The configurations are looked
 /// at before the Secret is: whoever has slept since can overwrite nothing newer.
 pub(crate) async fn sync(
-    cluster: &impl Api,
+    cluster: &impl ClusterApi,
     name: &str,
     plan: &RotationPolicy,
     targets: &[InjectTarget],
@@ -82,7 +82,10 @@ pub(crate) async fn sync(
         }
         let mut all_show = false;
         if !keys.previous_cas.is_empty() {
-            match cluster.all_replicas_serve(&keys.current_ca.certificate).await {
+            match cluster
+                .all_replicas_serve(&keys.current_ca.certificate)
+                .await
+            {
                 Ok(shown) => all_show = shown,
                 Err(error) => failure = Some(error),
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use crate::authority::{AuthorityError, CertificateAuthority, Validity};
-use crate::keys::{NextCa, CertificateBundle};
+use crate::keys::{CertificateBundle, NextCa};
 
 /// How keys are made, and how long one waits with them.
 #[derive(Clone, Debug)]
@@ -23,7 +23,10 @@ pub struct RotationPolicy {
 
 impl RotationPolicy {
     /// Keys out of nothing.
-    pub(crate) fn generate(&self, now: OffsetDateTime) -> Result<CertificateBundle, AuthorityError> {
+    pub(crate) fn generate(
+        &self,
+        now: OffsetDateTime,
+    ) -> Result<CertificateBundle, AuthorityError> {
         let signing = CertificateAuthority::generate(self.ca_duration, now)?;
         Ok(CertificateBundle {
             serving: signing.sign(&self.dns_names, self.cert_duration, now)?,
@@ -93,8 +96,13 @@ impl RotationPolicy {
                 "every replica shows a certificate of the new CA; dropping the old one",
             )));
         }
-        if keys.previous_cas.iter().any(|certificate| is_over(certificate)) {
-            next.previous_cas.retain(|certificate| !is_over(certificate));
+        if keys
+            .previous_cas
+            .iter()
+            .any(|certificate| is_over(certificate))
+        {
+            next.previous_cas
+                .retain(|certificate| !is_over(certificate));
             return Ok(Some((next, "dropping a CA that has expired")));
         }
         self.renew_cert(keys, now)
@@ -107,7 +115,8 @@ impl RotationPolicy {
         now: OffsetDateTime,
     ) -> Result<Option<(CertificateBundle, &'static str)>, AuthorityError> {
         let serving = &keys.serving;
-        let is_due = Validity::of(&serving.certificate).map_or(true, |period| period.needs_renewal(now));
+        let is_due =
+            Validity::of(&serving.certificate).map_or(true, |period| period.needs_renewal(now));
         if !is_due && serving.covers_dns_names(&self.dns_names) {
             return Ok(None);
         }
@@ -119,7 +128,11 @@ impl RotationPolicy {
         Ok(Some((next, "renewing the serving certificate")))
     }
 
-    fn promote(&self, mut keys: CertificateBundle, now: OffsetDateTime) -> Result<CertificateBundle, AuthorityError> {
+    fn promote(
+        &self,
+        mut keys: CertificateBundle,
+        now: OffsetDateTime,
+    ) -> Result<CertificateBundle, AuthorityError> {
         let Some(incoming) = keys.next_ca.take() else {
             return Ok(keys);
         };
@@ -149,7 +162,11 @@ mod tests {
         OffsetDateTime::UNIX_EPOCH + 500_000 * HOUR
     }
 
-    fn step(keys: &CertificateBundle, all_show: bool, after: Duration) -> Option<CertificateBundle> {
+    fn step(
+        keys: &CertificateBundle,
+        all_show: bool,
+        after: Duration,
+    ) -> Option<CertificateBundle> {
         let next = plan().next(keys, all_show, start() + after).expect("keys");
         next.map(|(keys, _)| keys)
     }
@@ -182,9 +199,7 @@ mod tests {
         let keys = introducing();
         let ahead = step(&keys, false, 50 * HOUR).expect("it is noted");
         let corrected = step(&ahead, false, HOUR).expect("it is noted anew");
-        let since = corrected
-            .next_ca
-            .and_then(|incoming| incoming.injected_at);
+        let since = corrected.next_ca.and_then(|incoming| incoming.injected_at);
         assert_eq!(since, Some(start() + HOUR));
     }
 

@@ -13,8 +13,8 @@ use rustls::sign::CertifiedKey;
 use time::OffsetDateTime;
 
 use crate::authority::{CertKeyPair, Validity};
-use crate::bundle::{self, InjectTarget, InjectOutcome};
-use crate::cluster::Api;
+use crate::bundle::{self, InjectOutcome, InjectTarget};
+use crate::cluster::ClusterApi;
 use crate::keeper::CertError;
 use crate::secret;
 
@@ -28,7 +28,7 @@ pub(crate) struct SyncState {
 /// Takes a pair into service as soon as its CA is trusted everywhere. What was trusted before stays so
 /// until every replica shows a certificate of the new CA.
 pub(crate) async fn sync(
-    cluster: &impl Api,
+    cluster: &impl ClusterApi,
     name: &str,
     settle: Duration,
     targets: &[InjectTarget],
@@ -86,7 +86,9 @@ pub(crate) async fn sync(
     let mut is_carried = true;
     for (target, found) in &found {
         is_carried &= cluster.inject_ca(target, found, &trusted).await? == InjectOutcome::Already;
-        written = written.zip(bundle::last_injection(found)).map(|(a, b)| a.max(b));
+        written = written
+            .zip(bundle::last_injection(found))
+            .map(|(a, b)| a.max(b));
     }
     let since = match (is_carried, remembered, written) {
         (false, _, _) | (true, None, None) => now,
@@ -110,11 +112,14 @@ pub(crate) async fn sync(
 
 /// The pair in the Secret, and the CAs that it is to be trusted by.
 async fn read_secret(
-    cluster: &impl Api,
+    cluster: &impl ClusterApi,
     name: &str,
     now: OffsetDateTime,
 ) -> Result<(CertKeyPair, Vec<String>), CertError> {
-    let secret = cluster.get_secret().await?.ok_or(CertError::SecretNotFound)?;
+    let secret = cluster
+        .get_secret()
+        .await?
+        .ok_or(CertError::SecretNotFound)?;
     let pair = secret::pair(&secret).ok_or(CertError::MissingKey("tls.crt and tls.key"))?;
     let ca = secret::ca_bundle(&secret)
         .and_then(|trusted| secret::certificates(&trusted))
@@ -125,7 +130,12 @@ async fn read_secret(
 }
 
 /// Refuses a pair that could not be served, or that no API server would trust.
-fn check(pair: &CertKeyPair, ca: &[String], name: &str, now: OffsetDateTime) -> Result<(), CertError> {
+fn check(
+    pair: &CertKeyPair,
+    ca: &[String],
+    name: &str,
+    now: OffsetDateTime,
+) -> Result<(), CertError> {
     let unfit = |problem: String| CertError::InvalidKeyPair(problem);
     let chain = CertificateDer::pem_slice_iter(pair.certificate.as_bytes());
     let chain: Vec<_> = chain
@@ -236,7 +246,7 @@ mod tests {
         }
     }
 
-    impl Api for Fake {
+    impl ClusterApi for Fake {
         fn now(&self) -> OffsetDateTime {
             self.now
         }

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::Secret;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::authority::{CertificateAuthority, CertKeyPair};
-use crate::keys::{NextCa, CertificateBundle};
+use crate::authority::{CertKeyPair, CertificateAuthority};
+use crate::keys::{CertificateBundle, NextCa};
 
 /// Since when every configuration has carried the incoming CA.
 const CARRIED_SINCE: &str = "certs.lockstep.dev/carried-since";

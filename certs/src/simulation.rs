@@ -16,8 +16,8 @@ use time::OffsetDateTime;
 use x509_parser::pem::parse_x509_pem;
 
 use crate::authority::CertKeyPair;
-use crate::bundle::{InjectTarget, InjectTargetKind, InjectOutcome};
-use crate::cluster::Api;
+use crate::bundle::{InjectOutcome, InjectTarget, InjectTargetKind};
+use crate::cluster::ClusterApi;
 use crate::keeper::CertError;
 use crate::keys::{CertificateBundle, RotationPhase};
 use crate::plan::RotationPolicy;
@@ -87,7 +87,7 @@ fn position(target: &InjectTarget) -> usize {
     usize::from(target.kind == InjectTargetKind::Mutating)
 }
 
-impl Api for Replica {
+impl ClusterApi for Replica {
     fn now(&self) -> OffsetDateTime {
         self.world().now
     }
@@ -241,7 +241,9 @@ impl World {
         for configuration in &mut self.configurations {
             self.writes += 1;
             configuration.version += 1;
-            configuration.bundle.clone_from(&keys.current_ca.certificate);
+            configuration
+                .bundle
+                .clone_from(&keys.current_ca.certificate);
             for (_, stale_since) in &mut configuration.heard {
                 stale_since.get_or_insert(self.now);
             }
@@ -277,7 +279,10 @@ fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
             kind,
             name: "gate".to_owned(),
         };
-        let targets = [target(InjectTargetKind::Validating), target(InjectTargetKind::Mutating)];
+        let targets = [
+            target(InjectTargetKind::Validating),
+            target(InjectTargetKind::Mutating),
+        ];
         let plan = RotationPolicy {
             dns_names: vec!["gate".to_owned()],
             ca_duration: 96 * HOUR,

@@ -138,7 +138,11 @@ impl EventRecorder {
     }
 
     /// Writes how often something has happened into its Event, if that is still there.
-    async fn increment(&self, object: &ObjectReference, last: RecordedEvent) -> Option<RecordedEvent> {
+    async fn increment(
+        &self,
+        object: &ObjectReference,
+        last: RecordedEvent,
+    ) -> Option<RecordedEvent> {
         let now = MicroTime(Timestamp::now());
         let series = json!({"series": {"count": last.count, "lastObservedTime": now}});
         let events = self.events(object);

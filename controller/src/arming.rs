@@ -58,7 +58,8 @@ pub struct FailurePolicyController {
 }
 
 /// Looks for a replica that takes connections.
-pub type BackendProbe = Box<dyn Fn() -> BoxFuture<'static, Result<bool, kube::Error>> + Send + Sync>;
+pub type BackendProbe =
+    Box<dyn Fn() -> BoxFuture<'static, Result<bool, kube::Error>> + Send + Sync>;
 
 /// The metrics of arming.
 #[derive(Clone)]

@@ -89,7 +89,9 @@ mod tests {
     #[test]
     fn a_deletion_is_tried_at_least_every_ten_minutes() {
         let backoffs = Backoffs::default();
-        let last = (0..40).map(|_| backoffs.record_failure("a", 1, true)).last();
+        let last = (0..40)
+            .map(|_| backoffs.record_failure("a", 1, true))
+            .last();
         assert_eq!(last, Some(LONGEST_WHILE_DELETING));
     }
 }

@@ -48,7 +48,9 @@ impl<R> OrphanCollector<'_, R> {
                 };
                 let uid = child.uid().unwrap_or_default();
                 if before.contains(&uid)
-                    && let Err(error) = self.delete_children_of(&controller.name, &owner, &place, &child).await
+                    && let Err(error) = self
+                        .delete_children_of(&controller.name, &owner, &place, &child)
+                        .await
                 {
                     tracing::warn!(%error, child = place.2, "a child whose owner is gone cannot be deleted");
                 }

@@ -15,7 +15,7 @@ mod write;
 
 pub use child_type::{OwnedType, UpdateStrategy};
 pub(crate) use journal::AppliedChanges;
-pub(crate) use observed::{ChildMap, ChildCache, Place};
+pub(crate) use observed::{ChildCache, ChildMap, Place};
 pub(crate) use owned_fields::is_our_entry;
 pub(crate) use owner::{Owner, controller_of};
 pub(crate) use standing::pending_reason;

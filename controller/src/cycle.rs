@@ -11,7 +11,7 @@ use shared_validation::{PolicyHandle, Validator};
 
 use crate::announce::EventRecorder;
 use crate::backoff::Backoffs;
-use crate::children::{OwnedType, ChildWriter, AppliedChanges, ChildCache, Owner};
+use crate::children::{AppliedChanges, ChildCache, ChildWriter, OwnedType, Owner};
 use crate::metrics::Metrics;
 use crate::objects;
 use crate::pause;
@@ -85,7 +85,11 @@ impl<R> Context<R> {
         }
     }
 
-    pub(crate) fn writer<'a>(&'a self, owner: Owner<'a>, journal: &'a AppliedChanges) -> ChildWriter<'a> {
+    pub(crate) fn writer<'a>(
+        &'a self,
+        owner: Owner<'a>,
+        journal: &'a AppliedChanges,
+    ) -> ChildWriter<'a> {
         ChildWriter {
             client: &self.client,
             owner,

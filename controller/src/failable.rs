@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::handler::{SyncHandler, SyncResponse};
-use crate::reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileError};
+use crate::reconcile::{FinalizeOutcome, FinalizeRequest, ReconcileError};
 use crate::request::SyncRequest;
 
 /// Says what children are to be, or why it cannot, and turns either into the status of its kind.

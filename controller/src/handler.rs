@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 use shared_validation::ValidatedResource;
 
 use crate::children::OwnedType;
-use crate::reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, Readiness, Reconciler, ReconcileError};
+use crate::reconcile::{
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+};
 use crate::request::SyncRequest;
 use crate::status::OF_THE_RUNTIME;
 use crate::watch::Watch;
@@ -129,7 +131,8 @@ fn replacing_fields(fields: Option<Map<String, Value>>, before: &Value) -> Map<S
 }
 
 fn json(what: &str, value: &impl Serialize) -> Result<Value, ReconcileError> {
-    serde_json::to_value(value).map_err(|error| serialization_error(format!("{what} is no JSON: {error}")))
+    serde_json::to_value(value)
+        .map_err(|error| serialization_error(format!("{what} is no JSON: {error}")))
 }
 
 fn serialization_error(message: String) -> ReconcileError {
@@ -198,7 +201,10 @@ impl<K: ValidatedResource, H: SyncHandler<K>> Reconciler for SyncReconciler<K, H
         self.watches.clone()
     }
 
-    async fn reconcile(&self, request: &SyncRequest<'_, K>) -> Result<ReconcileOutput, ReconcileError> {
+    async fn reconcile(
+        &self,
+        request: &SyncRequest<'_, K>,
+    ) -> Result<ReconcileOutput, ReconcileError> {
         let mut response = self.handler.sync(request)?;
         let failure = response.failure.take();
         let progress = response.into_output(request);
@@ -210,7 +216,10 @@ impl<K: ValidatedResource, H: SyncHandler<K>> Reconciler for SyncReconciler<K, H
         })
     }
 
-    async fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+    async fn finalize(
+        &self,
+        deleted: &FinalizeRequest<'_>,
+    ) -> Result<FinalizeOutcome, ReconcileError> {
         self.handler.finalize(deleted)
     }
 }

@@ -147,7 +147,11 @@ impl Store {
     }
 
     /// Takes the state of an object, and gives the one before.
-    pub(crate) fn put(&self, key: ObjectKey, kept: Arc<CompressedObject>) -> Option<Arc<CompressedObject>> {
+    pub(crate) fn put(
+        &self,
+        key: ObjectKey,
+        kept: Arc<CompressedObject>,
+    ) -> Option<Arc<CompressedObject>> {
         self.objects().insert(key, kept)
     }
 
@@ -196,17 +200,35 @@ mod tests {
         let mut other = object.clone();
         other.metadata.name = Some("b".to_owned());
         other.data["spec"] = json!(["nothing", "of", "the", "kind"]);
-        assert_eq!(kept.compress_with_same_dictionary(&other).decompress(), other);
-        assert!(!kept.compress_with_same_dictionary(&other).has_same_content_as(&kept));
-        assert!(kept.compress_with_same_dictionary(&object).has_same_content_as(&kept));
+        assert_eq!(
+            kept.compress_with_same_dictionary(&other).decompress(),
+            other
+        );
+        assert!(
+            !kept
+                .compress_with_same_dictionary(&other)
+                .has_same_content_as(&kept)
+        );
+        assert!(
+            kept.compress_with_same_dictionary(&object)
+                .has_same_content_as(&kept)
+        );
         assert_eq!(kept.uid(), "1");
         assert!(kept.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "x")));
         assert!(!kept.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "y")));
         let mut later = object.clone();
         later.metadata.resource_version = Some("11".to_owned());
-        assert!(kept.compress_with_same_dictionary(&later).is_later_than(&kept));
+        assert!(
+            kept.compress_with_same_dictionary(&later)
+                .is_later_than(&kept)
+        );
         assert!(!kept.is_later_than(&kept.compress_with_same_dictionary(&later)));
         later.metadata.uid = Some("2".to_owned());
-        assert!(!kept.compress_with_same_dictionary(&later).is_later_than(&kept), "another object");
+        assert!(
+            !kept
+                .compress_with_same_dictionary(&later)
+                .is_later_than(&kept),
+            "another object"
+        );
     }
 }

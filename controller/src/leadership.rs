@@ -163,15 +163,20 @@ impl LeaderElector {
         }
     }
 
-    async fn try_acquire(&self, rival: &mut Option<OtherHolder>, now: Instant) -> Result<bool, kube::Error> {
+    async fn try_acquire(
+        &self,
+        rival: &mut Option<OtherHolder>,
+        now: Instant,
+    ) -> Result<bool, kube::Error> {
         let Some(lease) = timeout(RETRY_PERIOD, self.leases.get_opt(&self.name))
             .await
             .unwrap_or(Ok(None))?
         else {
-            return acquired(self
-                .leases
-                .create(&PostParams::default(), &self.lease_for_self(None))
-                .await);
+            return acquired(
+                self.leases
+                    .create(&PostParams::default(), &self.lease_for_self(None))
+                    .await,
+            );
         };
         let holder = lease
             .spec
@@ -246,10 +251,11 @@ impl LeaderElector {
     /// Writes this candidate into a lease that stands; says whether nobody was faster.
     async fn write_lease(&self, lease: &Lease) -> Result<bool, kube::Error> {
         let claim = self.lease_for_self(Some(lease));
-        acquired(self
-            .leases
-            .replace(&self.name, &PostParams::default(), &claim)
-            .await)
+        acquired(
+            self.leases
+                .replace(&self.name, &PostParams::default(), &claim)
+                .await,
+        )
     }
 
     /// Gives the lease up, so that the next leader need not wait for it to expire.

@@ -49,14 +49,16 @@ mod written;
 pub use arming::{BackendProbe, FailurePolicyController, FailurePolicyMetrics};
 pub use children::{OwnedType, UpdateStrategy};
 pub use cycle::Action;
-pub use directory::{ControllerRegistry, ReconcileTrigger, ControllerNotFound};
+pub use directory::{ControllerNotFound, ControllerRegistry, ReconcileTrigger};
 pub use failable::{Failable, FailableHandler};
-pub use handler::{SyncReconciler, SyncHandler, SyncResponse};
-pub use leadership::{LeaderElector, LeaderElectionMetrics};
-pub use lookout::{CrdStatusReporter, CrdStatusMetrics};
+pub use handler::{SyncHandler, SyncReconciler, SyncResponse};
+pub use leadership::{LeaderElectionMetrics, LeaderElector};
+pub use lookout::{CrdStatusMetrics, CrdStatusReporter};
 pub use metrics::{ClientMetrics, Metrics};
 pub use pace::Config;
-pub use reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, Readiness, Reconciler, ReconcileError};
+pub use reconcile::{
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+};
 pub use related::{Lookup, RelatedObjects};
 pub use request::{Children, SyncRequest};
 pub use run::{Controller, Runnable, api_resource};

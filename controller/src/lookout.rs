@@ -20,7 +20,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use shared_validation::{Validator, ValidatorRegistry, CrdStatus, CrdStatusReport};
+use shared_validation::{CrdStatus, CrdStatusReport, Validator, ValidatorRegistry};
 use tokio::time::timeout;
 
 /// How often every CRD is read, besides on every change. What is told holds for three times as long.

@@ -67,7 +67,11 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata})).expect("a Secret")
     }
 
-    fn passes(predicate: fn(&UpdateEvent<'_, Secret>) -> bool, before: Value, after: Value) -> bool {
+    fn passes(
+        predicate: fn(&UpdateEvent<'_, Secret>) -> bool,
+        before: Value,
+        after: Value,
+    ) -> bool {
         let (before, after) = (Arc::new(secret(before)), Arc::new(secret(after)));
         predicate(&UpdateEvent {
             before: Some(&before),
@@ -109,7 +113,10 @@ mod tests {
     fn what_comes_and_what_goes_is_always_worth_a_round() {
         let object = Arc::new(secret(json!({})));
         for (before, after) in [(None, Some(&object)), (Some(&object), None)] {
-            assert!(generation_or_finalizers_changed(&UpdateEvent { before, after }));
+            assert!(generation_or_finalizers_changed(&UpdateEvent {
+                before,
+                after
+            }));
         }
     }
 }

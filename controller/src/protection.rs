@@ -15,7 +15,7 @@ use crate::announce::RENEW_AFTER;
 use crate::backoff::{Backoffs, LONGEST_WHILE_DELETING};
 use crate::cycle::Context;
 use crate::directory::display_key;
-use crate::kept::{ObjectKey, LabelPattern, Store, key_of};
+use crate::kept::{LabelPattern, ObjectKey, Store, key_of};
 use crate::predicate::UpdateEvent;
 use crate::queue::{Priority, Queue};
 use crate::referrers::ReferenceIndex;
@@ -94,13 +94,17 @@ impl<'a, R> InUseProtection<'a, R> {
             Reference::Name(name) => vec![(namespace.to_owned(), name.clone())],
             Reference::Label(name, value) => {
                 let label = LabelPattern::new(name, value);
-                let candidates = self.stores().flat_map(|store| store.in_namespace(namespace));
+                let candidates = self
+                    .stores()
+                    .flat_map(|store| store.in_namespace(namespace));
                 let candidates = candidates.filter(|kept| kept.may_have_label(&label));
                 candidates.map(|kept| key_of(&kept.decompress())).collect()
             }
             Reference::IndexKey(key) => {
                 let watched = self.watched.iter().map(|(_, watched)| watched);
-                watched.flat_map(|watched| watched.object_keys(key)).collect()
+                watched
+                    .flat_map(|watched| watched.object_keys(key))
+                    .collect()
             }
         };
         for key in touched {
@@ -179,7 +183,10 @@ impl<'a, R> InUseProtection<'a, R> {
             let removal = finalizers::remove_patch(object.finalizers(), &self.finalizer);
             if let Some(removal) = removal {
                 self.patch(key, &removal, true).await?;
-                tracing::info!(object = display_key(key), "nothing refers to it any more: let go");
+                tracing::info!(
+                    object = display_key(key),
+                    "nothing refers to it any more: let go"
+                );
                 let uid = object.uid().unwrap_or_default();
                 self.cycle.recorder.forget(&uid);
             }
@@ -257,7 +264,10 @@ impl<'a, R> InUseProtection<'a, R> {
             "kept for as long as it is referred to, by {kind} {named}{more}; it goes once they are gone or refer to another"
         );
         let reference = object.object_ref(self.resource);
-        self.cycle.recorder.warning(&reference, "InUse", &note).await;
+        self.cycle
+            .recorder
+            .warning(&reference, "InUse", &note)
+            .await;
     }
 }
 

@@ -136,7 +136,9 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         };
         self.metrics.in_progress.finish(entry.number);
         if let Some(since) = entry.works_since.take() {
-            self.metrics.work_duration.observe(since.elapsed().as_secs_f64());
+            self.metrics
+                .work_duration
+                .observe(since.elapsed().as_secs_f64());
         }
         match (entry.again, again_after) {
             (Some(priority), _) => state.add(key.clone(), priority, self.least(priority)),

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use shared_validation::{LastValidated, ValidationRequest, FieldError, ValidatedResource, ValidationResult};
+use shared_validation::{
+    FieldError, LastValidated, ValidatedResource, ValidationRequest, ValidationResult,
+};
 
 use crate::children::OwnedType;
 use crate::related::RelatedObjects;
@@ -73,7 +75,11 @@ pub trait Reconciler: Send + Sync + 'static {
     /// # Errors
     ///
     /// It cannot be told: the object is neither judged nor reconciled.
-    fn related_for_validation(&self, _object: &Value, _related: RelatedObjects<'_>) -> Result<Value, ReconcileError> {
+    fn related_for_validation(
+        &self,
+        _object: &Value,
+        _related: RelatedObjects<'_>,
+    ) -> Result<Value, ReconcileError> {
         Ok(Value::Null)
     }
 
@@ -85,7 +91,11 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Status fields that tell of the verdict on an object, beside the condition `Valid`; a null removes one. They
     /// are written of objects that break a rule, too, of which no other step is asked.
-    fn on_validated(&self, _candidate: &ValidationRequest<'_>, _verdict: &ValidationResult) -> Map<String, Value> {
+    fn on_validated(
+        &self,
+        _candidate: &ValidationRequest<'_>,
+        _verdict: &ValidationResult,
+    ) -> Map<String, Value> {
         Map::new()
     }
 
@@ -96,7 +106,10 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> Result<ReconcileOutput, ReconcileError>;
 
     /// Removes what the object stands for, besides its children. Called until it says [`Finalized::Gone`].
-    async fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError>;
+    async fn finalize(
+        &self,
+        deleted: &FinalizeRequest<'_>,
+    ) -> Result<FinalizeOutcome, ReconcileError>;
 }
 
 /// An object that is being deleted. It may be invalid, even unreadable as its kind.

@@ -72,8 +72,7 @@ impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
         }
         for object in [change.before, change.after].into_iter().flatten() {
             let labels = object.labels().iter();
-            let labels =
-                labels.map(|(name, value)| Reference::Label(name.clone(), value.clone()));
+            let labels = labels.map(|(name, value)| Reference::Label(name.clone(), value.clone()));
             let name = Reference::Name(object.name_any());
             for reference in labels.chain([name]) {
                 let namespace = object.namespace().unwrap_or_default();
@@ -133,7 +132,10 @@ mod tests {
         after: Option<&Arc<DynamicObject>>,
     ) -> Vec<&'static str> {
         let change = UpdateEvent { before, after };
-        referrers.referrers_of(0, &change, Vec::new()).into_iter().collect()
+        referrers
+            .referrers_of(0, &change, Vec::new())
+            .into_iter()
+            .collect()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::filed::IndexValue;
 use crate::index::BidirectionalMap;
-use crate::kept::{ObjectKey, LabelPattern, Store, key_of};
+use crate::kept::{LabelPattern, ObjectKey, Store, key_of};
 use crate::predicate::UpdateEvent;
 use crate::reconcile::ReconcileError;
 use crate::watch::Watch;
@@ -38,8 +38,16 @@ impl RelatedCache {
     }
 
     /// Takes note of where an object is found from now on. Gives the keys under which there is something else now.
-    pub(crate) fn on_change(&self, watch: &Watch, change: &UpdateEvent<'_, DynamicObject>) -> Vec<String> {
-        let Some(object) = change.after.or(change.before).filter(|_| watch.is_indexed()) else {
+    pub(crate) fn on_change(
+        &self,
+        watch: &Watch,
+        change: &UpdateEvent<'_, DynamicObject>,
+    ) -> Vec<String> {
+        let Some(object) = change
+            .after
+            .or(change.before)
+            .filter(|_| watch.is_indexed())
+        else {
             return Vec::new();
         };
         let place = key_of(object);

@@ -88,7 +88,11 @@ impl<'a> Children<'a> {
     /// # Errors
     ///
     /// As [`Observation::get`].
-    pub fn get_namespaced<T>(&self, namespace: &str, name: &str) -> Result<Option<T>, ReconcileError>
+    pub fn get_namespaced<T>(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<T>, ReconcileError>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {

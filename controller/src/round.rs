@@ -18,14 +18,14 @@ use shared_validation::{LastValidated, ValidationResult, Violation, aggregate};
 
 use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
-use crate::children::{ChildWriter, ChildMap, AppliedChanges, Owner};
-use crate::cycle::{Context, Action};
+use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
+use crate::cycle::{Action, Context};
 use crate::metrics::ViolationLabels;
 use crate::pause;
-use crate::reconcile::{ReconcileOutput, Readiness, Reconciler, ReconcileError};
-use crate::related::{RelatedObjects, RelatedCache};
+use crate::reconcile::{Readiness, ReconcileError, ReconcileOutput, Reconciler};
+use crate::related::{RelatedCache, RelatedObjects};
 use crate::request::Children;
-use crate::status::{READY, Health, Status};
+use crate::status::{Health, READY, Status};
 use stored::Stored;
 
 const VALID: &str = "Valid";
@@ -264,7 +264,11 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     /// Says what has gone wrong, and when the object is looked at again.
-    async fn failed(&self, mut status: Status, error: ReconcileError) -> Result<Action, kube::Error> {
+    async fn failed(
+        &self,
+        mut status: Status,
+        error: ReconcileError,
+    ) -> Result<Action, kube::Error> {
         let mut error = error;
         let mut recheck_after = None;
         let error = loop {
@@ -289,7 +293,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
             ReconcileError::Invalid(_)
             | ReconcileError::Told { .. }
-            | ReconcileError::RequeueAfter { .. } => ("Invalid", Health::Reconciling, self.backoff()),
+            | ReconcileError::RequeueAfter { .. } => {
+                ("Invalid", Health::Reconciling, self.backoff())
+            }
             // Looked at again all the same: the change may be made outside, where no watch sees it.
             ReconcileError::Permanent { reason, .. } => {
                 let after = match self.deleting_since {

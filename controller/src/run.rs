@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::announce::EventRecorder;
 use crate::backoff::Backoffs;
-use crate::children::{OwnedType, ChildCache};
+use crate::children::{ChildCache, OwnedType};
 use crate::cycle::Context;
 use crate::directory::ControllerRegistry;
 use crate::metrics::Metrics;
@@ -177,23 +177,25 @@ fn finalizer<R: Reconciler>(
 #[async_trait]
 impl<R: Reconciler> Runnable for Controller<R> {
     async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
-        let cycle = &self.context;
+        let context = &self.context;
         let Config {
             max_concurrent_reconciles,
             debounce,
         } = self.config;
-        let queue = Arc::new(Queue::new(cycle.metrics.queue(&cycle.name), debounce));
-        self.directory.register(&cycle.name, &queue);
-        cycle.metrics.set_max_concurrent_reconciles(&cycle.name, concurrency.get());
-        let _term = RunGuard(&cycle.metrics);
-        let stores = Stores::of(cycle);
+        let queue = Arc::new(Queue::new(context.metrics.queue(&context.name), debounce));
+        self.directory.register(&context.name, &queue);
+        context
+            .metrics
+            .set_max_concurrent_reconciles(&context.name, max_concurrent_reconciles.get());
+        let _term = RunGuard(&context.metrics);
+        let stores = Stores::of(context);
         let worker = Worker {
             context,
             store: stores.parents.clone(),
             related: &stores.related,
             queue: &queue,
         };
-        let sources = Sources::new(cycle, &stores, &queue);
+        let sources = Sources::new(context, &stores, &queue);
         let complete = sources.complete();
         let until_stopped = async {
             tokio::select! {
@@ -204,7 +206,8 @@ impl<R: Reconciler> Runnable for Controller<R> {
             }
             sources.close();
         };
-        let workers = (0..concurrency.get()).map(|_| worker.run(complete.clone()).boxed());
+        let workers =
+            (0..max_concurrent_reconciles.get()).map(|_| worker.run(complete.clone()).boxed());
         let beside = [until_stopped.boxed(), sources.protect().boxed()];
         together(workers.chain(beside)).await;
     }

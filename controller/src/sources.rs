@@ -63,7 +63,11 @@ pub(crate) struct Sources<'a, R> {
 }
 
 impl<'a, R: Reconciler> Sources<'a, R> {
-    pub(crate) fn new(cycle: &'a Context<R>, stores: &'a Stores, queue: &'a Queue<ObjectKey>) -> Self {
+    pub(crate) fn new(
+        cycle: &'a Context<R>,
+        stores: &'a Stores,
+        queue: &'a Queue<ObjectKey>,
+    ) -> Self {
         let related = cycle.watches.iter();
         let related = related.filter(|watch| !watch.watches_all_of(&cycle.resource));
         let watches = 1 + cycle.owned_types.len() + related.count();
@@ -220,7 +224,9 @@ impl<'a, R: Reconciler> Sources<'a, R> {
                 .forget(before.metadata.uid.as_deref().unwrap_or_default());
         }
         if let Some(after) = after {
-            self.cycle.pending_writes.resolve_and_prune(Arc::clone(after));
+            self.cycle
+                .pending_writes
+                .resolve_and_prune(Arc::clone(after));
         }
         self.update_indexes(&seen.change);
         for at in (0..self.cycle.watches.len()).filter(|at| self.is_on_parents(*at)) {
@@ -290,7 +296,9 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             }
         }
         if were_unclear && !self.referrers.has_unknown() {
-            self.protections.iter().for_each(InUseProtection::enqueue_all);
+            self.protections
+                .iter()
+                .for_each(InUseProtection::enqueue_all);
         }
     }
 

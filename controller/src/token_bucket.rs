@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use governor::{DefaultDirectRateLimiter, Quota};
 use tower::{Layer, Service};
 
 /// A token bucket, shared by its clones: every call takes a token, and waits where there is none.
@@ -22,7 +22,7 @@ impl RateLimiter {
     /// One that fills at a rate, up to a number of tokens that can be taken at once.
     pub fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let quota = Quota::per_second(per_second).allow_burst(burst);
-        Self(Some(Arc::new(RateLimiter::direct(quota))))
+        Self(Some(Arc::new(DefaultDirectRateLimiter::direct(quota))))
     }
 
     /// One that is never empty.
@@ -72,7 +72,7 @@ impl<S: Service<R>, R> Service<R> for RateLimited<S> {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         if matches!(self.token, Token::Missing) {
             let bucket = self.bucket.clone();
-            self.token = Token::Waiting(async move { bucket.take().await }.boxed());
+            self.token = Token::Waiting(async move { bucket.acquire().await }.boxed());
         }
         if let Token::Waiting(token) = &mut self.token {
             ready!(token.poll_unpin(context));

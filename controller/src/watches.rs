@@ -163,14 +163,21 @@ pub(crate) async fn run_with_store(
                 store.remove(&key_of(&object));
                 // As it was in the end.
                 let before = Arc::new(object);
-                tell(WatchEvent::Changed(ObjectChange::of(Some(&before), None, None, true)));
+                tell(WatchEvent::Changed(ObjectChange::of(
+                    Some(&before),
+                    None,
+                    None,
+                    true,
+                )));
             }
             Ok(Event::Init) => standing.clear(),
             Ok(Event::InitApply(object)) => {
                 let key = key_of(&object);
                 let kept = keep(&object);
                 // What is as it was is not kept a second time beside who has it.
-                let there = store.get(&key).filter(|there| there.has_same_content_as(&kept));
+                let there = store
+                    .get(&key)
+                    .filter(|there| there.has_same_content_as(&kept));
                 let kept = there.unwrap_or(kept);
                 standing.insert(key, Arc::clone(&kept));
                 if is_first {

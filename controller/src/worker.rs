@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tracing::Instrument;
 
-use crate::cycle::{Context, Action};
+use crate::cycle::{Action, Context};
 use crate::directory::display_key;
 use crate::kept::{ObjectKey, Store, key_of};
 use crate::queue::Queue;
@@ -66,7 +66,11 @@ impl<R: Reconciler> Worker<'_, R> {
 
     fn stored(&self, key: &ObjectKey) -> Option<Arc<DynamicObject>> {
         let stored = self.store.get(key)?.decompress();
-        Some(self.context.pending_writes.resolve_and_prune(Arc::new(stored)))
+        Some(
+            self.context
+                .pending_writes
+                .resolve_and_prune(Arc::new(stored)),
+        )
     }
 
     /// One round, with its failure turned into a backoff.
@@ -113,7 +117,9 @@ impl<R: Reconciler> Worker<'_, R> {
             Action::AwaitChange | Action::RequeueAfter(_) => failing.forget(&uid),
         }
         let elapsed = started.elapsed();
-        self.context.metrics.reconciled(&self.context.name, result, elapsed);
+        self.context
+            .metrics
+            .reconciled(&self.context.name, result, elapsed);
         next
     }
 }

@@ -11,7 +11,9 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, ValidationResult, Violation};
+use shared_validation::{
+    LastValidated, Policy, ValidationRequest, ValidationResult, Validator, Violation,
+};
 use vector_rules::sharing::ClusterSnapshot;
 
 use crate::{kinds, policy, serving, stdout};
@@ -241,10 +243,8 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) ->
             let _ = writeln!(out, "  {what:8} {:>6}  {named}{more}", names.len());
         }
     }
-    let refused: std::collections::BTreeSet<_> = by_rule
-        .values()
-        .flat_map(|broken| &broken.denied)
-        .collect();
+    let denied: std::collections::BTreeSet<_> =
+        by_rule.values().flat_map(|broken| &broken.denied).collect();
     let _ = writeln!(
         out,
         "{objects} objects, {} break {} rules, {} would be refused",
@@ -257,13 +257,13 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) ->
                     audited,
                     conflicts,
                 } = broken;
-                [refused, warned, counted, together]
+                [denied, warned, audited, conflicts]
             })
             .flatten()
             .collect::<std::collections::BTreeSet<_>>()
             .len(),
         by_rule.len(),
-        refused.len()
+        denied.len()
     );
     out
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use certs::CertificateManager;
 use controller::{
-    BackendProbe, FailurePolicyController, FailurePolicyMetrics, ClientMetrics, LeaderElector, ControllerRegistry, LeaderElectionMetrics, CrdStatusReporter,
-    Metrics, RateLimiter,
+    BackendProbe, ClientMetrics, ControllerRegistry, CrdStatusReporter, FailurePolicyController,
+    FailurePolicyMetrics, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
 };
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
@@ -160,12 +160,21 @@ impl Args {
         let certs = certs::Metrics::register(registry);
         Ok(WebhookTasks {
             certificates: self.certs.manager(client, &self.namespace, certs)?,
-            failure_policy: self.failure_policy(client, rulesets.clone(), FailurePolicyMetrics::register(registry)),
+            failure_policy: self.failure_policy(
+                client,
+                rulesets.clone(),
+                FailurePolicyMetrics::register(registry),
+            ),
             crd_status: self.crd_status.reporter(client, rulesets, registry),
         })
     }
 
-    fn failure_policy(&self, client: &Client, rulesets: ValidatorRegistry, metrics: FailurePolicyMetrics) -> FailurePolicyController {
+    fn failure_policy(
+        &self,
+        client: &Client,
+        rulesets: ValidatorRegistry,
+        metrics: FailurePolicyMetrics,
+    ) -> FailurePolicyController {
         let replicas = self.certs.replica_probe(client, &self.namespace);
         let any_listens: BackendProbe = Box::new(move || {
             let replicas = replicas.clone();

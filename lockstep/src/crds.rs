@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use controller::{CrdStatusReporter, CrdStatusMetrics};
+use controller::{CrdStatusMetrics, CrdStatusReporter};
 use jiff::Timestamp;
 use kube::Client;
 use prometheus_client::registry::Registry;
-use shared_validation::{CrdMatch, ValidatorRegistry, CrdStatusReport};
+use shared_validation::{CrdMatch, CrdStatusReport, ValidatorRegistry};
 use webhook::CrdStatusCache;
 
 use crate::serving;

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
-use certs::{CertificateManager, Metrics, RotationPolicy, ReplicaProbe, CertificateSource, InjectTarget, InjectTargetKind};
+use certs::{
+    CertificateManager, CertificateSource, InjectTarget, InjectTargetKind, Metrics, ReplicaProbe,
+    RotationPolicy,
+};
 use clap::ValueEnum;
 use kube::Client;
 
@@ -123,7 +126,9 @@ impl CertArgs {
             );
         }
         Ok(match self.cert_source {
-            CertSourceArg::SelfSigned => CertificateSource::SelfSigned(self.rotation_policy(namespace)?),
+            CertSourceArg::SelfSigned => {
+                CertificateSource::SelfSigned(self.rotation_policy(namespace)?)
+            }
             CertSourceArg::Secret => CertificateSource::Secret {
                 settle: self.ca_propagation_delay,
             },

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use cloud_database_reconciler::{CloudDatabaseReconciler, RdsClient, Config};
+use cloud_database_reconciler::{CloudDatabaseReconciler, RdsClient, RdsConfig};
 use cloud_database_rules::CloudDatabase;
 use controller::{
-    OwnedType, ControllerRegistry, Controller, Metrics, Config, Reconciler, Runnable, DeletionTimeouts, Leadership, RateLimiter,
-    api_resource,
+    Config, Controller, ControllerRegistry, DeletionTimeouts, Leadership, Metrics, OwnedType,
+    RateLimiter, Reconciler, Runnable, api_resource,
 };
 use kube::Client;
 use serde_json::Value;
-use shared_validation::{PolicyHandle, Validator, ValidatedResource, Ruleset, ValidatorRegistry};
+use shared_validation::{PolicyHandle, Ruleset, ValidatedResource, Validator, ValidatorRegistry};
 use vector_reconciler::ValidateOnlyReconciler;
 use vector_rules::{
     ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
@@ -40,7 +40,8 @@ fn kinds() -> Vec<Registration> {
 }
 
 /// Makes an operator's loop.
-type StartFn = Arc<dyn Fn(&Operators, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync>;
+type StartFn =
+    Arc<dyn Fn(&Operators, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync>;
 
 /// Where a loop is counted and listed.
 struct Wiring<'a> {
@@ -66,7 +67,10 @@ struct Registration {
 /// A kind whose operator asks other systems, and is told how.
 fn kind<K: ValidatedResource>(
     access: fn() -> Vec<Value>,
-    start: impl Fn(&Operators, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync + 'static,
+    start: impl Fn(&Operators, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable>
+    + Send
+    + Sync
+    + 'static,
 ) -> Registration {
     Registration {
         kind: K::KIND,
@@ -186,7 +190,10 @@ impl SelectedKinds {
 
     /// What their operators may do beyond their own kinds, as RBAC rules.
     pub(crate) fn rbac_rules(&self) -> Vec<Value> {
-        let access = self.chosen.iter().map(|(registered, _)| &registered.rbac_rules);
+        let access = self
+            .chosen
+            .iter()
+            .map(|(registered, _)| &registered.rbac_rules);
         access.flatten().cloned().collect()
     }
 }
@@ -239,9 +246,10 @@ pub(crate) struct OperatorArgs {
 impl OperatorArgs {
     /// That of the calls to the API server.
     pub(crate) fn api_calls(&self) -> RateLimiter {
-        self.kube_api_qps.map_or_else(RateLimiter::unlimited, |rate| {
-            RateLimiter::new(rate, self.kube_api_burst)
-        })
+        self.kube_api_qps
+            .map_or_else(RateLimiter::unlimited, |rate| {
+                RateLimiter::new(rate, self.kube_api_burst)
+            })
     }
 
     fn deletion_timeouts(&self) -> anyhow::Result<DeletionTimeouts> {
@@ -264,7 +272,7 @@ impl OperatorArgs {
 pub(crate) struct Operators {
     client: Client,
     rds_client: RdsClient,
-    rds_config: Config,
+    rds_config: RdsConfig,
     deletion_timeouts: DeletionTimeouts,
     config: Config,
     kinds: SelectedKinds,
@@ -299,7 +307,7 @@ impl Operators {
                 max_concurrent_reconciles: args.max_concurrent_reconciles,
                 debounce: args.debounce,
             },
-            rds_config: Config {
+            rds_config: RdsConfig {
                 poll_interval: args.poll,
                 resync_period: args.resync,
                 not_found_grace_period: args.settle,
@@ -308,7 +316,11 @@ impl Operators {
     }
 
     /// Every kind's loop, for one term; in each of the namespaces, if there are any.
-    pub(crate) fn controllers(&self, metrics: &Metrics, directory: &ControllerRegistry) -> Vec<Box<dyn Runnable>> {
+    pub(crate) fn controllers(
+        &self,
+        metrics: &Metrics,
+        directory: &ControllerRegistry,
+    ) -> Vec<Box<dyn Runnable>> {
         let named = self.namespaces.iter().map(|name| Some(name.as_str()));
         let everywhere = self.namespaces.is_empty().then_some(None);
         let places = named.chain(everywhere).map(|within| Wiring {
@@ -327,18 +339,29 @@ impl Operators {
 
     fn databases(&self, ruleset: Arc<dyn Validator>, place: &Wiring<'_>) -> Box<dyn Runnable> {
         let instances = self.rds_client.clone();
-        let operator = CloudDatabaseReconciler::new(self.client.clone(), instances, self.rds_config);
+        let operator =
+            CloudDatabaseReconciler::new(self.client.clone(), instances, self.rds_config);
         self.run(operator, ruleset, place)
     }
 
-    fn pipelines<K: Pipeline>(&self, ruleset: Arc<dyn Validator>, place: &Wiring<'_>) -> Box<dyn Runnable> {
+    fn pipelines<K: Pipeline>(
+        &self,
+        ruleset: Arc<dyn Validator>,
+        place: &Wiring<'_>,
+    ) -> Box<dyn Runnable> {
         let chosen = self.kinds.chosen.iter();
-        let installed: Vec<_> = chosen.map(|(_, ruleset)| api_resource(&**ruleset)).collect();
+        let installed: Vec<_> = chosen
+            .map(|(_, ruleset)| api_resource(&**ruleset))
+            .collect();
         let judging = ValidateOnlyReconciler::<K>::pipelines(&installed);
         self.run(judging, ruleset, place)
     }
 
-    fn workloads<K: ValidatedResource>(&self, ruleset: Arc<dyn Validator>, place: &Wiring<'_>) -> Box<dyn Runnable> {
+    fn workloads<K: ValidatedResource>(
+        &self,
+        ruleset: Arc<dyn Validator>,
+        place: &Wiring<'_>,
+    ) -> Box<dyn Runnable> {
         self.run(ValidateOnlyReconciler::<K>::workloads(), ruleset, place)
     }
 
@@ -355,7 +378,9 @@ impl Operators {
             place.metrics.clone(),
             self.policy.clone(),
         );
-        let run = run.with_deletion_timeouts(self.deletion_timeouts).with_config(self.config);
+        let run = run
+            .with_deletion_timeouts(self.deletion_timeouts)
+            .with_config(self.config);
         let run = run.register_in(place.registry);
         Box::new(match place.namespace {
             Some(namespace) => run.namespaced(namespace),

@@ -42,8 +42,7 @@ impl AdminArgs {
         };
         let (looked_at, metrics) = (directory.clone(), metrics.clone());
         let debug = move || async move {
-            let listing =
-                json!({"queues": looked_at.queues(), "watches_down": metrics.disconnected_watches()});
+            let listing = json!({"queues": looked_at.queues(), "watches_down": metrics.disconnected_watches()});
             let json = [(header::CONTENT_TYPE, "application/json")];
             (json, format!("{listing:#}\n"))
         };

@@ -62,7 +62,10 @@ fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
 }
 
 /// All files as they are to be, for the whole cluster or a part of it.
-fn files(kinds: &KindArgs, scope: Option<&InstallScopeArgs>) -> anyhow::Result<Vec<manifests::Manifest>> {
+fn files(
+    kinds: &KindArgs,
+    scope: Option<&InstallScopeArgs>,
+) -> anyhow::Result<Vec<manifests::Manifest>> {
     let chosen = kinds.choose()?;
     let rulesets = chosen.rulesets();
     let namespaces = scope.map(|scope| scope.namespaces(chosen.cluster_scoped_kind()));

@@ -7,7 +7,7 @@ use anyhow::Context;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
-use shared_validation::{PolicyHandle, Policy, ValidatorRegistry};
+use shared_validation::{Policy, PolicyHandle, ValidatorRegistry};
 
 /// How often the file is looked at. The kubelet takes about a minute to bring a changed `ConfigMap`.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use shared_validation::{Validator, Layer, RuleInfo, Severity};
+use shared_validation::{Layer, RuleInfo, Severity, Validator};
 
 use crate::{kinds, stdout};
 

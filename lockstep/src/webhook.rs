@@ -9,7 +9,7 @@ use anyhow::Context;
 use axum::Router;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use webhook::{Webhook, Metrics, Server, CertWatcher, ServerTls};
+use webhook::{CertWatcher, Metrics, Server, ServerTls, Webhook};
 
 use crate::crds::CrdStatusArgs;
 use crate::limits::LimitArgs;
@@ -79,7 +79,13 @@ async fn serve(args: Args) -> anyhow::Result<()> {
             Ok(())
         }
     };
-    admin::serve(args.health_probe_bind_address, registry, ready, Router::new()).await?;
+    admin::serve(
+        args.health_probe_bind_address,
+        registry,
+        ready,
+        Router::new(),
+    )
+    .await?;
     let listener = TcpListener::bind(args.webhook_bind_address)
         .await
         .with_context(|| format!("cannot listen on {}", args.webhook_bind_address))?;

@@ -61,11 +61,20 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
         "disruption-budget.yaml",
         &[workload::disruption_budget()],
     ));
-    files.push(manifest("deployment.yaml", &[workload::deployment(install)]));
+    files.push(manifest(
+        "deployment.yaml",
+        &[workload::deployment(install)],
+    ));
     let kustomization = kustomization::kustomization(&files);
     files.push(manifest("kustomization.yaml", &[kustomization]));
-    files.push(manifest("split/controller.yaml", &[split::controller(install)]));
-    files.push(manifest("split/kustomization.yaml", &[split::kustomization()]));
+    files.push(manifest(
+        "split/controller.yaml",
+        &[split::controller(install)],
+    ));
+    files.push(manifest(
+        "split/kustomization.yaml",
+        &[split::kustomization()],
+    ));
     files.extend(schemas(install));
     files
 }

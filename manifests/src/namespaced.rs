@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use crate::{Manifest, InstallOptions, crd_file, crds, manifest, kustomization, rbac, schemas, workload};
+use crate::{
+    InstallOptions, Manifest, crd_file, crds, kustomization, manifest, rbac, schemas, workload,
+};
 
 /// Everything in the namespaces; apart from it what is the cluster's, for whoever may apply that.
 pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> {
@@ -17,7 +19,10 @@ pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> 
             "rbac.yaml",
             &[vec![rbac::service_account(home)], roles].concat(),
         ),
-        manifest("deployment.yaml", &[workload::standalone_controller(install, home)]),
+        manifest(
+            "deployment.yaml",
+            &[workload::standalone_controller(install, home)],
+        ),
     ];
     let base = kustomization::kustomization(&files);
     files.push(manifest("kustomization.yaml", &[base]));

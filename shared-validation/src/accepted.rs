@@ -86,7 +86,10 @@ impl LastValidated {
     #[must_use]
     pub fn with_ratcheted(self, inherited: &[RatchetedViolation]) -> Self {
         let inherited = inherited.iter().take(MAX_INHERITED).cloned().collect();
-        Self { ratcheted: inherited, ..self }
+        Self {
+            ratcheted: inherited,
+            ..self
+        }
     }
 
     /// What an object's status remembers.

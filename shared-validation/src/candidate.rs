@@ -93,7 +93,10 @@ impl<'a> ValidationRequest<'a> {
     /// The same, judged for transitions against what was last accepted.
     #[must_use]
     pub fn with_last_validated(self, accepted: Option<&'a LastValidated>) -> Self {
-        Self { last_validated: accepted, ..self }
+        Self {
+            last_validated: accepted,
+            ..self
+        }
     }
 
     /// The same, with unknown fields refused.
@@ -126,13 +129,19 @@ impl<'a> ValidationRequest<'a> {
     /// The same, where the cluster has this CRD.
     #[must_use]
     pub fn with_crd_match(self, crd: CrdMatch) -> Self {
-        Self { crd_match: crd, ..self }
+        Self {
+            crd_match: crd,
+            ..self
+        }
     }
 
     /// The same, with fields that stand more than once refused.
     #[must_use]
     pub fn with_duplicate_keys(self, duplicates: &'a [FieldPath]) -> Self {
-        Self { duplicate_keys: duplicates, ..self }
+        Self {
+            duplicate_keys: duplicates,
+            ..self
+        }
     }
 
     /// Whether this only changes the metadata of an object that is being deleted. Such a change is

@@ -38,7 +38,7 @@ use crate::cel::question::Question;
 use crate::cel::rule::Answer;
 use crate::field_path::Cursor;
 use crate::rule::Layer;
-use crate::ruleset::{LayerContext, ValidationLayer, Report};
+use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::schema::Schema;
 use crate::transition::{Correlation, Counterparts, Ratchet};
 use crate::verdict::Violation;

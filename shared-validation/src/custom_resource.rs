@@ -7,14 +7,14 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use crate::brief::Projection;
-use crate::candidate::{ValidationRequest, Operation, UnknownFields};
+use crate::candidate::{Operation, UnknownFields, ValidationRequest};
 use crate::catalogue::{self, RuleInfo};
 use crate::cel::Cel;
 use crate::defaults::{self, DynamicDefault};
 use crate::field_error::{BadValue, FieldError};
 use crate::field_path::Cursor;
 use crate::metadata;
-use crate::ruleset::{LayerContext, CompileError, Validator, ValidationLayer, Report};
+use crate::ruleset::{CompileError, LayerContext, Report, ValidationLayer, Validator};
 use crate::schema::Schema;
 use crate::sighting::CrdMatch;
 use crate::structural::{Scale, Structural};
@@ -181,7 +181,11 @@ impl CrdValidator {
     }
 
     /// What [`judge`](Self::judge) would add to the object, without a judgement.
-    pub(crate) fn default_patch(&self, candidate: &ValidationRequest<'_>, beyond: &ExtraLayers<'_>) -> Patch {
+    pub(crate) fn default_patch(
+        &self,
+        candidate: &ValidationRequest<'_>,
+        beyond: &ExtraLayers<'_>,
+    ) -> Patch {
         if candidate.only_finalizes() {
             return Patch::default();
         }
@@ -202,7 +206,11 @@ impl CrdValidator {
     }
 
     /// Judges a candidate by every layer that the kind has.
-    pub(crate) fn validate_with(&self, candidate: &ValidationRequest<'_>, beyond: &ExtraLayers<'_>) -> ValidationResult {
+    pub(crate) fn validate_with(
+        &self,
+        candidate: &ValidationRequest<'_>,
+        beyond: &ExtraLayers<'_>,
+    ) -> ValidationResult {
         let mut object = candidate.object.clone();
         if candidate.only_finalizes() {
             let mut report = Report::default();
@@ -305,7 +313,11 @@ impl CrdValidator {
 }
 
 /// Whether the API server has just judged all that the CRD says, transitions against the same as here.
-fn must_be_validated(candidate: &ValidationRequest<'_>, old: Option<&Value>, beyond: &ExtraLayers<'_>) -> bool {
+fn must_be_validated(
+    candidate: &ValidationRequest<'_>,
+    old: Option<&Value>,
+    beyond: &ExtraLayers<'_>,
+) -> bool {
     let is_as_accepted = candidate.last_validated.is_none_or(|accepted| {
         old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields))
     });

@@ -26,7 +26,10 @@ pub(crate) fn is_as_accepted(
     if !has_all(old, defaults) {
         return false;
     }
-    match old.get(["status", "accepted"]).map(LastValidated::deserialize) {
+    match old
+        .get(["status", "accepted"])
+        .map(LastValidated::deserialize)
+    {
         Some(Ok(accepted)) => {
             let mut names = transition_fields.iter();
             accepted.ratcheted.is_empty()

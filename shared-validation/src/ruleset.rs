@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::accepted::RatchetedViolation;
 use crate::canary;
-use crate::candidate::{ValidationRequest, Operation};
+use crate::candidate::{Operation, ValidationRequest};
 use crate::catalogue::{self, RuleInfo};
 use crate::conversion::{ConversionError, Versions};
-use crate::custom_resource::{ExtraLayers, CrdValidator};
+use crate::custom_resource::{CrdValidator, ExtraLayers};
 use crate::defaults::DynamicDefault;
 use crate::field_error::ErrorType;
 use crate::kind::ValidatedResource;
@@ -105,7 +105,8 @@ impl<'a> Report<'a> {
     /// Adds an error; one that was there before is only a warning.
     pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
         let known = !self.known.is_empty()
-            && RatchetedViolation::of(&violation).is_some_and(|identity| self.known.contains(&identity));
+            && RatchetedViolation::of(&violation)
+                .is_some_and(|identity| self.known.contains(&identity));
         if inherited || known {
             self.record_ratcheted(&violation);
             self.warn(violation);
@@ -211,7 +212,12 @@ pub trait Validator: Send + Sync {
     /// Rust rules alone where the API server has just judged the rest by this very CRD.
     ///
     /// `false` says only that it is not that simple: a judgement tells what.
-    fn is_trivially_valid(&self, _object: &RawObject<'_>, _old: Option<&RawObject<'_>>, _crd: CrdMatch) -> bool {
+    fn is_trivially_valid(
+        &self,
+        _object: &RawObject<'_>,
+        _old: Option<&RawObject<'_>>,
+        _crd: CrdMatch,
+    ) -> bool {
         false
     }
     /// Whether there is nothing to add to an object; where the API server goes by this very CRD, it has
@@ -290,18 +296,27 @@ impl<K: ValidatedResource> Ruleset<K> {
                 }
             }
         });
-        let mut catalogue =
-            catalogue::of_version(&resource.schema, resource.scale.as_ref(), K::rule_references());
+        let mut catalogue = catalogue::of_version(
+            &resource.schema,
+            resource.scale.as_ref(),
+            K::rule_references(),
+        );
         let rules = K::rules();
         catalogue.push(canary::rule_info());
-        catalogue.extend(rules.iter().map(|rule| RuleInfo {
-            id: rule.id.to_owned(),
-            layer: Layer::Rust,
-            severity: rule.severity,
-            description: rule.description.to_owned(),
-            reference: rule.reference.to_owned(),
-            fields: rule.fields.iter().map(|field| (*field).to_owned()).collect(),
-            expression: None,
+        catalogue.extend(rules.iter().map(|rule| {
+            RuleInfo {
+                id: rule.id.to_owned(),
+                layer: Layer::Rust,
+                severity: rule.severity,
+                description: rule.description.to_owned(),
+                reference: rule.reference.to_owned(),
+                fields: rule
+                    .fields
+                    .iter()
+                    .map(|field| (*field).to_owned())
+                    .collect(),
+                expression: None,
+            }
         }));
         Ok(Self {
             resource,
@@ -374,7 +389,12 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         self.resource.default_patch(candidate, &self.extra_layers())
     }
 
-    fn is_trivially_valid(&self, object: &RawObject<'_>, old: Option<&RawObject<'_>>, crd: CrdMatch) -> bool {
+    fn is_trivially_valid(
+        &self,
+        object: &RawObject<'_>,
+        old: Option<&RawObject<'_>>,
+        crd: CrdMatch,
+    ) -> bool {
         let (object, old) = (object.tree(), old.map(RawObject::tree));
         passing::is_complete(object, &self.dynamic_defaults)
             && old.is_none_or(|old| {

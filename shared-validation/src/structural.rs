@@ -13,7 +13,7 @@ use serde_json::{Number, Value};
 
 pub(crate) use scale::Scale;
 
-use crate::ruleset::{LayerContext, ValidationLayer, Report};
+use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::transition::Correlation;
 
 /// Judges by the structural schema.

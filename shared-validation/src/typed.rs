@@ -12,8 +12,8 @@ use crate::field_path::FieldPath;
 use crate::kind::ValidatedResource;
 use crate::pointer;
 use crate::policy::Action;
-use crate::rule::{Diagnostics, Layer, Rule, Severity, RuleContext};
-use crate::ruleset::{LayerContext, ValidationLayer, Report};
+use crate::rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
+use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::structural;
 use crate::verdict::Violation;
 use crate::written::Tree;
@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
     use crate::candidate::ValidationRequest;
-    use crate::ruleset::{Validator, Ruleset};
+    use crate::ruleset::{Ruleset, Validator};
 
     thread_local! {
         /// How often each of the two rules has been asked.

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use certs::{CertificateAuthority, CertKeyPair};
+use certs::{CertKeyPair, CertificateAuthority};
 use control_plane::{Process, eventually, free_port};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Collected, Full};
@@ -49,7 +49,11 @@ impl Alone {
     }
 
     /// A gate with what is in a directory.
-    pub async fn start_with(directory: TempDir, ca: CertificateAuthority, options: &[&str]) -> Self {
+    pub async fn start_with(
+        directory: TempDir,
+        ca: CertificateAuthority,
+        options: &[&str],
+    ) -> Self {
         let gate = Self::start_unready(directory, ca, options);
         eventually("the gate being ready", async || {
             let readiness = gate.readiness().await;

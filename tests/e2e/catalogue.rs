@@ -3,7 +3,10 @@
 use cloud_database_rules::CloudDatabase;
 use echo::Echo;
 use serde_json::Value;
-use shared_validation::{LastValidated, ValidationRequest, Validator, ValidatedResource, Layer, RuleInfo, Ruleset, Severity};
+use shared_validation::{
+    LastValidated, Layer, RuleInfo, Ruleset, Severity, ValidatedResource, ValidationRequest,
+    Validator,
+};
 use vector_rules::{
     ClusterVectorAggregator, ClusterVectorPipeline, Vector, VectorAggregator, VectorPipeline,
 };
@@ -78,7 +81,8 @@ fn what_is_added_does_not_depend_on_whether_it_is_judged() {
     let mut adding = 0;
     for case in corpus() {
         let accepted = case.old.as_ref().and_then(LastValidated::from_status_of);
-        let candidate = ValidationRequest::for_update(&case.object, case.old.as_ref(), accepted.as_ref());
+        let candidate =
+            ValidationRequest::for_update(&case.object, case.old.as_ref(), accepted.as_ref());
         let judged = ruleset.validate(&candidate).defaults;
         assert_eq!(ruleset.default_patch(&candidate), judged, "{}", case.name);
         adding += usize::from(!judged.0.is_empty());

@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use shared_validation::{LastValidated, ValidationRequest, CrdMatch, Validator, Layer, RawObject};
+use shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest, Validator};
 
 use crate::corpus::corpus;
 use crate::gate::Gate;
@@ -224,7 +224,11 @@ fn what_passes_has_nothing_said_of_it() {
         let object = ruleset.validate(&written).object;
         let candidate = ValidationRequest::for_update(&object, old.as_ref(), accepted.as_ref());
         let verdict = ruleset.validate(&candidate);
-        let said = [&verdict.errors, &verdict.warnings, &verdict.audit_violations];
+        let said = [
+            &verdict.errors,
+            &verdict.warnings,
+            &verdict.audit_violations,
+        ];
         let said: Vec<_> = said.into_iter().flatten().collect();
         let by_rust = said.iter().any(|violation| violation.layer == Layer::Rust);
         let (object, old) = (raw(&object), old.as_ref().map(raw));
@@ -284,7 +288,8 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     larger["spec"]["storage"]["sizeGib"] = json!(200);
     for (accepted, is_stored) in [(&stored, true), (&larger, false)] {
         let mut old = stored.clone();
-        let accepted = serde_json::to_value(LastValidated::from_object(accepted, fields)).expect("JSON");
+        let accepted =
+            serde_json::to_value(LastValidated::from_object(accepted, fields)).expect("JSON");
         old["status"] = json!({"accepted": accepted});
         assert_eq!(passes(&object, Some(&old)), is_stored, "{old}");
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use certs::{CertificateAuthority, CertKeyPair};
+use certs::{CertKeyPair, CertificateAuthority};
 use control_plane::{Cluster, Installation, Moto, Options, eventually, stays, wait_until_armed};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;

@@ -3,7 +3,8 @@
 use axum::http::StatusCode;
 use serde_json::Value;
 use shared_validation::{
-    LastValidated, ValidationRequest, CrdMatch, PolicyHandle, ValidatorRegistry, ValidationResult, RawObject,
+    CrdMatch, LastValidated, PolicyHandle, RawObject, ValidationRequest, ValidationResult,
+    ValidatorRegistry,
 };
 
 use crate::crds::CrdStatusCache;
@@ -11,7 +12,7 @@ use crate::limits::Limit;
 use crate::metrics::{Metrics, ViolationLabels};
 use crate::refusal::RequestError;
 use crate::response::{self, AdmissionReview};
-use crate::review::{LazyObject, AdmissionRequest};
+use crate::review::{AdmissionRequest, LazyObject};
 
 /// What is judged by.
 #[derive(Clone)]
@@ -74,7 +75,9 @@ impl Handler {
         }
         let object = self
             .parse(request.object.take(), "object")?
-            .ok_or_else(|| RequestError::bad_request("`request.object` is missing: nothing to judge"))?;
+            .ok_or_else(|| {
+                RequestError::bad_request("`request.object` is missing: nothing to judge")
+            })?;
         let old = self.parse(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
             return Err(RequestError::bad_request(
@@ -103,7 +106,9 @@ impl Handler {
         let policy = self.policy.get();
         let candidate = candidate.with_policy(&policy).with_crd_match(crd);
         Ok(match question {
-            Mode::Mutate => AdmissionReview::patch(&request.uid, &ruleset.default_patch(&candidate)),
+            Mode::Mutate => {
+                AdmissionReview::patch(&request.uid, &ruleset.default_patch(&candidate))
+            }
             Mode::Validate => {
                 let verdict = ruleset.validate(&candidate);
                 let review = AdmissionReview::from_result(request, &verdict);
@@ -129,7 +134,12 @@ impl Handler {
     }
 
     /// Counts what fired and logs a refusal: who, what kind, which rules; never the object.
-    fn record_metrics(&self, request: &AdmissionRequest<LazyObject<'_>>, verdict: &ValidationResult, review: &AdmissionReview) {
+    fn record_metrics(
+        &self,
+        request: &AdmissionRequest<LazyObject<'_>>,
+        verdict: &ValidationResult,
+        review: &AdmissionReview,
+    ) {
         for violation in verdict.errors.iter().chain(&verdict.audit_violations) {
             let labels = ViolationLabels {
                 kind: request.kind.kind.clone(),

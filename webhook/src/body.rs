@@ -48,11 +48,16 @@ impl MemoryBudget {
     }
 
     /// Takes room for what a body becomes when it is read, which may be far more than its bytes.
-    pub(crate) fn reserve_for_parse(&self, received: &mut BufferedBody) -> Result<(), RequestError> {
+    pub(crate) fn reserve_for_parse(
+        &self,
+        received: &mut BufferedBody,
+    ) -> Result<(), RequestError> {
         let weight = parsed_size_estimate(&received.bytes).saturating_mul(COPIES);
         if weight > self.limits.max_inflight_bytes {
             self.metrics.rejected(Limit::InflightBytes);
-            return Err(RequestError::too_much_memory(self.limits.max_inflight_bytes));
+            return Err(RequestError::too_much_memory(
+                self.limits.max_inflight_bytes,
+            ));
         }
         received.weight = Some(self.reserve(weight)?);
         Ok(())
@@ -72,8 +77,9 @@ impl MemoryBudget {
         let mut bytes = Vec::new();
         let mut room: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
-            let frame = frame
-                .map_err(|error| RequestError::bad_request(format!("the body broke off: {error}")))?;
+            let frame = frame.map_err(|error| {
+                RequestError::bad_request(format!("the body broke off: {error}"))
+            })?;
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -138,7 +144,10 @@ mod tests {
         };
         let room = MemoryBudget::new(&limits, &Metrics::register(&mut Registry::default()));
         let mut long = received(vec![b'x'; 4 << 20]);
-        assert!(room.reserve_for_parse(&mut long).is_ok(), "texts stay what they are");
+        assert!(
+            room.reserve_for_parse(&mut long).is_ok(),
+            "texts stay what they are"
+        );
         let mut items = received(b"0,".repeat(5_000));
         assert!(room.reserve_for_parse(&mut items).is_ok());
         let mut more = received(b"0,".repeat(5_000));
@@ -147,9 +156,14 @@ mod tests {
             .expect_err("both together are too much");
         assert_eq!(refusal.code.as_u16(), 429);
         drop(items);
-        assert!(room.reserve_for_parse(&mut more).is_ok(), "there is room again");
+        assert!(
+            room.reserve_for_parse(&mut more).is_ok(),
+            "there is room again"
+        );
         let mut objects = received(b"{\"a\":0},".repeat(1_000));
-        let refusal = room.reserve_for_parse(&mut objects).expect_err("too much at any time");
+        let refusal = room
+            .reserve_for_parse(&mut objects)
+            .expect_err("too much at any time");
         assert_eq!(refusal.code.as_u16(), 413);
     }
 }

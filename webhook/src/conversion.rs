@@ -43,7 +43,10 @@ pub(crate) struct Response {
 }
 
 /// Converts every object of a review, or none.
-pub(crate) fn convert(body: &[u8], rulesets: &ValidatorRegistry) -> Result<ConversionReviewResponse, RequestError> {
+pub(crate) fn convert(
+    body: &[u8],
+    rulesets: &ValidatorRegistry,
+) -> Result<ConversionReviewResponse, RequestError> {
     let asked: ConversionReviewRequest = serde_json::from_slice(body).map_err(|error| {
         RequestError::bad_request(format!("the body is not a ConversionReview: {error}"))
     })?;
@@ -58,7 +61,8 @@ pub(crate) fn convert(body: &[u8], rulesets: &ValidatorRegistry) -> Result<Conve
     })?;
     let to = request.desired_api_version.as_str();
     let converted = request.objects.iter().enumerate().map(|(index, object)| {
-        convert_object(object, to, rulesets).map_err(|problem| format!("objects[{index}]: {problem}"))
+        convert_object(object, to, rulesets)
+            .map_err(|problem| format!("objects[{index}]: {problem}"))
     });
     let (converted_objects, result) = match converted.collect::<Result<Vec<_>, _>>() {
         Ok(objects) => (objects, json!({"status": "Success"})),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use shared_validation::{CrdMatch, Validator, ValidatorRegistry, CrdStatus, CrdStatusReport};
+use shared_validation::{CrdMatch, CrdStatus, CrdStatusReport, Validator, ValidatorRegistry};
 
 /// What is known now, shared by who learns it and who judges. At first, nothing is.
 #[derive(Clone, Default)]

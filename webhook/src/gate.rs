@@ -100,7 +100,9 @@ impl Webhook {
                 metrics: metrics.clone(),
             },
             room: MemoryBudget::new(&limits, &metrics),
-            reviews: Arc::new(Semaphore::new(limits.max_requests_inflight.min(Semaphore::MAX_PERMITS))),
+            reviews: Arc::new(Semaphore::new(
+                limits.max_requests_inflight.min(Semaphore::MAX_PERMITS),
+            )),
             threads: Arc::new(Semaphore::new(threads())),
             metrics,
             limits,
@@ -201,7 +203,11 @@ impl Webhook {
         response
     }
 
-    async fn handle(self: &Arc<Self>, door: Endpoint, request: HttpRequest) -> Result<EndpointResponse, RequestError> {
+    async fn handle(
+        self: &Arc<Self>,
+        door: Endpoint,
+        request: HttpRequest,
+    ) -> Result<EndpointResponse, RequestError> {
         let (parts, body) = request.into_parts();
         let deadline = deadline(&parts.uri, self.limits.request_timeout);
         let answer = async {
@@ -248,7 +254,9 @@ impl Webhook {
             drop((received, at_work, thread));
             answer
         });
-        judging.await.unwrap_or_else(|_| Err(RequestError::panicked()))
+        judging
+            .await
+            .unwrap_or_else(|_| Err(RequestError::panicked()))
     }
 
     /// Judges a body; a panic ends this review and nothing else.
@@ -262,7 +270,9 @@ impl Webhook {
         let answer = catch_unwind(AssertUnwindSafe(|| match door {
             Endpoint::Validate => reviewed(Mode::Validate),
             Endpoint::Mutate => reviewed(Mode::Mutate),
-            Endpoint::Convert => conversion::convert(body, &self.bench.rulesets).map(EndpointResponse::Converted),
+            Endpoint::Convert => {
+                conversion::convert(body, &self.bench.rulesets).map(EndpointResponse::Converted)
+            }
         }));
         answer.unwrap_or_else(|_| {
             self.metrics.panics.inc();
@@ -327,7 +337,9 @@ mod tests {
     use axum::http::StatusCode;
     use prometheus_client::registry::Registry;
     use serde_json::{Value, json};
-    use shared_validation::{ValidationRequest, CrdValidator, Validator, RuleInfo, ValidationResult};
+    use shared_validation::{
+        CrdValidator, RuleInfo, ValidationRequest, ValidationResult, Validator,
+    };
     use tower::ServiceExt;
 
     use super::*;

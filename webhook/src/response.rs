@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use shared_validation::{ValidationResult, Violation, aggregate};
 
-use crate::review::{GroupVersionKind, AdmissionRequest};
+use crate::review::{AdmissionRequest, GroupVersionKind};
 
 /// The API server cuts a warning at 256 characters.
 const MAX_WARNING_CHARS: usize = 256;
@@ -126,7 +126,10 @@ impl AdmissionReview {
     }
 
     /// What the rules say: 422 with one cause for each error, or leave with warnings.
-    pub(crate) fn from_result<T>(request: &AdmissionRequest<T>, verdict: &ValidationResult) -> Self {
+    pub(crate) fn from_result<T>(
+        request: &AdmissionRequest<T>,
+        verdict: &ValidationResult,
+    ) -> Self {
         let all = verdict.errors.iter().chain(&verdict.warnings);
         let fired = rules(all.chain(&verdict.audit_violations));
         let response = AdmissionResponse {
@@ -216,7 +219,7 @@ fn warning(violation: &Violation) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use shared_validation::{ValidationRequest, CrdValidator, Validator};
+    use shared_validation::{CrdValidator, ValidationRequest, Validator};
 
     use super::*;
     use crate::review;
@@ -239,7 +242,9 @@ mod tests {
         }});
         let body = body.to_string();
         let request = review::parse(body.as_bytes()).expect("a review");
-        let status = AdmissionReview::from_result(&request, &verdict).response.status;
+        let status = AdmissionReview::from_result(&request, &verdict)
+            .response
+            .status;
         let status = status.expect("a refusal");
         let expected = format!("Trap.example.com \"one\" is invalid: {}", verdict.message());
         assert_eq!(status.message, expected);

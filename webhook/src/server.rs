@@ -165,7 +165,8 @@ impl Shared {
             return tracing::debug!("a client came before the clients' CA");
         };
         let acceptor = TlsAcceptor::from(config);
-        let handshake = tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream));
+        let handshake =
+            tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream));
         let stream = tokio::select! {
             stream = handshake => stream,
             () = connection.evicted() => return,
@@ -176,7 +177,8 @@ impl Shared {
             Err(_) => return limited(self.metrics.as_ref(), Limit::Handshake),
         };
         let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-        self.serve_connection(stream, agreed, connection, drain).await;
+        self.serve_connection(stream, agreed, connection, drain)
+            .await;
     }
 
     /// Speaks HTTP, in the version that was agreed on.

@@ -8,7 +8,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::keys::{self, CertError, LOOK_EVERY, CertWatcher};
+use crate::keys::{self, CertError, CertWatcher, LOOK_EVERY};
 use crate::metrics::Metrics;
 
 /// TLS 1.2 and 1.3, with one provider of cryptography.
@@ -88,7 +88,11 @@ impl ServerTls {
         }
     }
 
-    fn config_with_client_ca(&self, path: &Path, pem: &[u8]) -> Result<Arc<ServerConfig>, CertError> {
+    fn config_with_client_ca(
+        &self,
+        path: &Path,
+        pem: &[u8],
+    ) -> Result<Arc<ServerConfig>, CertError> {
         let unusable = |source| CertError::NoCa {
             path: path.to_owned(),
             source,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::hash::Hasher;
 
 use super::observed::Place;
-use super::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OwnedType, OWNER_LABEL, Owner};
+use super::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OWNER_LABEL, OwnedType, Owner};
 use crate::reconcile::ReconcileError;
 
 /// What one child is to be.
@@ -259,7 +259,9 @@ fn encode(secret: &mut Value, what: &ChildRef) -> Result<(), ReconcileError> {
     let texts = match secret.remove("stringData") {
         None => return Ok(()),
         Some(Value::Object(texts)) => texts,
-        Some(_) => return Err(what.permanent_error("ChildInvalid", "has a `stringData` that is no object")),
+        Some(_) => {
+            return Err(what.permanent_error("ChildInvalid", "has a `stringData` that is no object"));
+        }
     };
     let data = object(secret, "data");
     for (name, text) in texts {

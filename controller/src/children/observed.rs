@@ -73,7 +73,11 @@ impl ChildCache {
         let mut state = self.state();
         let told = state.told.entry(type_).or_default();
         let latest = change.after.or(change.before);
-        *told = (*told).max(latest.and_then(|child| resource_version(child)).unwrap_or_default());
+        *told = (*told).max(
+            latest
+                .and_then(|child| resource_version(child))
+                .unwrap_or_default(),
+        );
         let owner_of = |child: &DynamicObject| label(child, OWNER_LABEL).map(String::from);
         let before = change
             .before
@@ -175,7 +179,8 @@ impl ChildCache {
     ) -> Vec<String> {
         let (before, after) = (before.map(Arc::new), after.map(Arc::new));
         let kept = after.as_deref();
-        let kept = kept.map(|after| Arc::new(CompressedObject::compress(after, &self.dictionary(type_))));
+        let kept =
+            kept.map(|after| Arc::new(CompressedObject::compress(after, &self.dictionary(type_))));
         let change = UpdateEvent {
             before: before.as_ref(),
             after: after.as_ref(),
@@ -202,9 +207,15 @@ impl ChildCache {
 }
 
 impl State {
-    fn get(&self, owner: &str, place: &Place, child: &DynamicObject) -> Option<Arc<CompressedObject>> {
+    fn get(
+        &self,
+        owner: &str,
+        place: &Place,
+        child: &DynamicObject,
+    ) -> Option<Arc<CompressedObject>> {
         let mut children = self.by_owner.get(owner)?.iter();
-        let (_, kept) = children.find(|(there, kept)| there == place && kept.is_version_of(child))?;
+        let (_, kept) =
+            children.find(|(there, kept)| there == place && kept.is_version_of(child))?;
         Some(Arc::clone(kept))
     }
 

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
-use super::{CONTROLLER_LABEL, OwnedType, OWNER_LABEL};
+use super::{CONTROLLER_LABEL, OWNER_LABEL, OwnedType};
 
 /// The object that children are made for.
 pub(crate) struct Owner<'a> {

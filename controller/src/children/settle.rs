@@ -52,7 +52,10 @@ impl ChildWriter<'_> {
         for place in desired.keys() {
             if !self.types[place.0].is_cleanup_job {
                 let why = "is asked for while its owner is being deleted, and its type is not one that cleans up; declare it with `ChildType::for_cleanup`, or leave it out";
-                return Err(self.child_ref(place).permanent_error("ChildOfDeleted", why).into());
+                return Err(self
+                    .child_ref(place)
+                    .permanent_error("ChildOfDeleted", why)
+                    .into());
             }
         }
         let is_complete = desired.keys().all(|place| observed.contains_key(place));
@@ -159,14 +162,20 @@ impl ChildWriter<'_> {
         }
         if self.owner.will_be_garbage_collected(&live) {
             let why = "exists and is about to go; it is made once it is gone";
-            return Err(self.child_ref(place).transient_error("ChildLeaving", why).into());
+            return Err(self
+                .child_ref(place)
+                .transient_error("ChildLeaving", why)
+                .into());
         }
         let whose = controller_of(&live).map_or_else(
             || "has been made by somebody else".to_owned(),
             |controller| format!("belongs to {} '{}'", controller.kind, controller.name),
         );
         let why = format!("exists and {whose}; choose another name for it, or delete that one");
-        Err(self.child_ref(place).permanent_error("ChildNotOurs", &why).into())
+        Err(self
+            .child_ref(place)
+            .permanent_error("ChildNotOurs", &why)
+            .into())
     }
 
     /// Does what the strategy says about a child that is there.
@@ -224,7 +233,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::children::{OwnedType, AppliedChanges, ChildCache, Owner};
+    use crate::children::{AppliedChanges, ChildCache, OwnedType, Owner};
     use crate::metrics::Metrics;
 
     /// What is asked of the API server to settle a child, where these are there, with such answers; and what the
@@ -292,7 +301,9 @@ mod tests {
     async fn asked(owner_metadata: Value) -> Vec<Method> {
         let answer = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
         let answer = move |_: &Method| (200, answer.clone());
-        settled(vec![child()], &ChildCache::default(), answer).await.0
+        settled(vec![child()], &ChildCache::default(), answer)
+            .await
+            .0
     }
 
     /// Made by an earlier round that has not heard the answer.

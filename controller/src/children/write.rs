@@ -14,11 +14,13 @@ use kube::core::{PartialObjectMeta, Request, Status};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::desired::{Desired, ChildRef};
+use super::desired::{ChildRef, Desired};
 use super::observed::Place;
 use super::owned_fields::is_our_entry;
 use super::owner::label;
-use super::{CONTROLLER_LABEL, OwnedType, FIELD_MANAGER, AppliedChanges, OWNER_LABEL, ChildCache, Owner};
+use super::{
+    AppliedChanges, CONTROLLER_LABEL, ChildCache, FIELD_MANAGER, OWNER_LABEL, OwnedType, Owner,
+};
 use crate::metrics::ChildWrites;
 use crate::reconcile::ReconcileError;
 use crate::{finalizers, objects};
@@ -94,7 +96,11 @@ impl ChildWriter<'_> {
         Ok(owner.filter(|owner| owner.metadata.uid.as_deref() == uid))
     }
 
-    pub(super) async fn create_object(&self, place: &Place, body: &Value) -> Result<(), kube::Error> {
+    pub(super) async fn create_object(
+        &self,
+        place: &Place,
+        body: &Value,
+    ) -> Result<(), kube::Error> {
         let params = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PostParams::default()
@@ -307,11 +313,19 @@ impl ChildWriter<'_> {
         match status.code {
             403 if is_namespace_terminating(status) => {
                 let why = "cannot be made: its namespace is being deleted and takes nothing new";
-                self.child_ref(place).transient_error("NamespaceTerminating", why).into()
+                self.child_ref(place)
+                    .transient_error("NamespaceTerminating", why)
+                    .into()
             }
-            400 | 422 => self.child_ref(place).permanent_error("ChildInvalid", &why).into(),
+            400 | 422 => self
+                .child_ref(place)
+                .permanent_error("ChildInvalid", &why)
+                .into(),
             // It may be granted, or there may be room, without a change of ours.
-            403 | 404 | 413 => self.child_ref(place).transient_error("ChildRefused", &why).into(),
+            403 | 404 | 413 => self
+                .child_ref(place)
+                .transient_error("ChildRefused", &why)
+                .into(),
             _ => error.into(),
         }
     }

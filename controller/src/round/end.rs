@@ -12,7 +12,9 @@ use super::Reconciliation;
 use crate::backoff::LONGEST_WHILE_DELETING;
 use crate::cycle::Action;
 use crate::finalizers;
-use crate::reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, Reconciler, ReconcileError};
+use crate::reconcile::{
+    FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput, Reconciler,
+};
 use crate::status::{Health, Status};
 
 const DELETION_STALLED: &str = "DeletionStalled";
@@ -190,7 +192,11 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
-    async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Action, kube::Error> {
+    async fn release(
+        &self,
+        removal: &Patch<()>,
+        kept: Option<&str>,
+    ) -> Result<Action, kube::Error> {
         self.record_cleanup().await?;
         match self.writer().release(self.orphans_dependents()).await {
             Ok(true) => {

@@ -11,7 +11,7 @@ use super::{READY, Reconciliation, VALID};
 use crate::announce;
 use crate::cycle::Action;
 use crate::finalizers;
-use crate::reconcile::{ReconcileOutput, Reconciler, ReconcileError};
+use crate::reconcile::{ReconcileError, ReconcileOutput, Reconciler};
 use crate::request::SyncRequest;
 use crate::status::Status;
 
@@ -28,7 +28,12 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Some(UpToDate::Valid) => return Ok(Action::RequeueAfter(announce::RENEW_AFTER)),
             Some(UpToDate::Invalid(message)) => {
                 return self
-                    .invalid(status, &message, &[], Action::RequeueAfter(announce::RENEW_AFTER))
+                    .invalid(
+                        status,
+                        &message,
+                        &[],
+                        Action::RequeueAfter(announce::RENEW_AFTER),
+                    )
                     .await;
             }
             None => {}
@@ -40,7 +45,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
         self.cycle.metrics.validated(&self.cycle.name);
         let kind = self.cycle.validator.kind();
-        self.cycle.metrics.violating_objects.set(kind, &self.uid, &verdict);
+        self.cycle
+            .metrics
+            .violating_objects
+            .set(kind, &self.uid, &verdict);
         let reconciler = &self.cycle.reconciler;
         status.set_fields(reconciler.on_validated(&candidate, &verdict));
         if !verdict.is_valid() {
@@ -59,7 +67,12 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Err(error) => {
                 let message = format!("cannot be read: {error}");
                 return self
-                    .invalid(status, &message, &[], Action::RequeueAfter(announce::RENEW_AFTER))
+                    .invalid(
+                        status,
+                        &message,
+                        &[],
+                        Action::RequeueAfter(announce::RENEW_AFTER),
+                    )
                     .await;
             }
         };
@@ -91,7 +104,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             "Valid",
             "the object keeps every rule of its kind",
         );
-        let accepted = LastValidated::from_object(&verdict.object, self.cycle.validator.transition_fields());
+        let accepted =
+            LastValidated::from_object(&verdict.object, self.cycle.validator.transition_fields());
         status.set_last_validated(&accepted.with_ratcheted(&verdict.ratcheted));
         let request = SyncRequest {
             parent: &object,
@@ -144,7 +158,11 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     /// Makes the children as they are to be, and reports how far all of it got.
-    async fn apply_output(&self, mut status: Status, progress: ReconcileOutput) -> Result<Action, kube::Error> {
+    async fn apply_output(
+        &self,
+        mut status: Status,
+        progress: ReconcileOutput,
+    ) -> Result<Action, kube::Error> {
         let writer = self.writer();
         match writer.apply_all(&progress.children, &self.children).await {
             Ok(()) => self.reconciled(status, progress).await,
@@ -164,7 +182,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         if operations.is_empty() {
             return None;
         }
-        operations.insert(0, finalizers::resource_version_precondition(self.resource_version().as_deref()));
+        operations.insert(
+            0,
+            finalizers::resource_version_precondition(self.resource_version().as_deref()),
+        );
         Some(operations)
     }
 

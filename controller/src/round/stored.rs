@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use serde_json::Value;
-use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, ValidationResult};
+use shared_validation::{LastValidated, Policy, ValidationRequest, ValidationResult, Validator};
 use tokio::task::JoinSet;
 use tracing::Span;
 
@@ -43,7 +43,8 @@ impl Stored {
         let (stored, ruleset, others) = (Arc::clone(self), Arc::clone(ruleset), Arc::clone(others));
         let span = Span::current();
         let mut judging = JoinSet::new();
-        judging.spawn_blocking(move || span.in_scope(|| ruleset.validate(&stored.request(&others))));
+        judging
+            .spawn_blocking(move || span.in_scope(|| ruleset.validate(&stored.request(&others))));
         match judging.join_next().await {
             Some(Ok(verdict)) => verdict,
             Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),

@@ -10,13 +10,13 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{ValidatedResource, Ruleset};
+use shared_validation::{Ruleset, ValidatedResource};
 
 use super::*;
 use crate::cycle::Action;
 use crate::kept::Store;
 use crate::queue::Priority;
-use crate::reconcile::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, ReconcileError};
+use crate::reconcile::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
 use crate::request::SyncRequest;
 
 #[derive(Deserialize)]
@@ -54,7 +54,10 @@ impl Reconciler for Panics {
         panic!("on purpose")
     }
 
-    async fn reconcile(&self, _: &SyncRequest<'_, Trap>) -> Result<ReconcileOutput, ReconcileError> {
+    async fn reconcile(
+        &self,
+        _: &SyncRequest<'_, Trap>,
+    ) -> Result<ReconcileOutput, ReconcileError> {
         panic!("on purpose")
     }
 

@@ -11,7 +11,7 @@ use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Location, Spanned};
 
 use crate::desk::fields::PathIndex;
-use crate::desk::judge::{SourceLocation, ParseError};
+use crate::desk::judge::{ParseError, SourceLocation};
 use crate::desk::parts::{self, DocumentPart};
 use crate::desk::places::{locate, locate_entry, of_location, value_at, written};
 use crate::desk::scalar;
@@ -39,7 +39,9 @@ pub(crate) fn read(text: &str) -> Vec<Result<Document, ParseError>> {
 /// Reads a text of which every document is needed.
 pub(crate) fn read_all(text: &str) -> Result<Vec<Document>, String> {
     let told = |problem: ParseError| match problem.location {
-        Some(SourceLocation { line, column, .. }) => format!("{line}:{column}: {}", problem.message),
+        Some(SourceLocation { line, column, .. }) => {
+            format!("{line}:{column}: {}", problem.message)
+        }
         None => problem.message,
     };
     let documents: Result<Vec<_>, _> = read(text).into_iter().collect();
@@ -70,7 +72,11 @@ fn parse_here(text: &str) -> Vec<Result<Document, ParseError>> {
 }
 
 /// Reads one document; none where there is nothing but comments, and more where one ends with dots.
-fn parse_part(part: DocumentPart, text: &str, most_values: usize) -> Result<Vec<Document>, ParseError> {
+fn parse_part(
+    part: DocumentPart,
+    text: &str,
+    most_values: usize,
+) -> Result<Vec<Document>, ParseError> {
     let own = &text[part.start..part.end];
     let shifted = |mut problem: ParseError| {
         problem.location = problem.location.map(|place| part.shift(&place));
@@ -248,7 +254,12 @@ impl Document {
 
     /// The same for some bytes of the text that stands there; for the whole of it, where the document writes it
     /// otherwise than it is.
-    pub(crate) fn locate_span(&self, path: &str, bytes: &Range<usize>, text: &str) -> SourceLocation {
+    pub(crate) fn locate_span(
+        &self,
+        path: &str,
+        bytes: &Range<usize>,
+        text: &str,
+    ) -> SourceLocation {
         let place = self.locate(path, text);
         let value = value_at(&self.root, path);
         let part = value.and_then(|value| within::part(text, &place, value.as_str()?, bytes));
@@ -400,7 +411,10 @@ spec:
             .iter()
             .map(|document| match document {
                 Ok(document) => document.to_value().to_string(),
-                Err(ParseError { location: place, message }) => {
+                Err(ParseError {
+                    location: place,
+                    message,
+                }) => {
                     let line = place.as_ref().map_or(0, |place| place.line);
                     format!("{line}: {message}")
                 }

@@ -4,7 +4,9 @@ use std::io::{BufRead, Write};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, ParsedJson, ValidationResult, Violation};
+use shared_validation::{
+    LastValidated, ParsedJson, Policy, ValidationRequest, ValidationResult, Validator, Violation,
+};
 
 use crate::desk::kinds::CrdLookup;
 
@@ -84,8 +86,8 @@ fn respond(kinds: &CrdLookup, policy: &Policy, line: &Line, count: &mut Count) -
 }
 
 fn validate(kinds: &CrdLookup, policy: &Policy, line: &Line) -> Result<ValidationResult, String> {
-    let object =
-        ParsedJson::parse(&line.object).map_err(|error| format!("`object` is not JSON: {error}"))?;
+    let object = ParsedJson::parse(&line.object)
+        .map_err(|error| format!("`object` is not JSON: {error}"))?;
     let old = match (&line.old, line.operation) {
         (Some(old), Operation::Update) => Some(
             ParsedJson::parse(old)

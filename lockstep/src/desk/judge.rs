@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use shared_validation::{ValidationRequest, FieldError, Layer, Policy, ValidationResult, Violation};
+use shared_validation::{
+    FieldError, Layer, Policy, ValidationRequest, ValidationResult, Violation,
+};
 
 use crate::desk::apply;
 use crate::desk::document::{self, Document};
@@ -162,7 +164,10 @@ impl Checker {
             let message =
                 "an object was expected here: a mapping with apiVersion and kind".to_owned();
             let place = Some(document.locate("", &report.text));
-            report.problems.push(ParseError { location: place, message });
+            report.problems.push(ParseError {
+                location: place,
+                message,
+            });
             return true;
         }
         let kind = object["kind"].as_str().unwrap_or_default();
@@ -182,7 +187,10 @@ impl Checker {
         let mut problem = |field: &str, message: String| {
             let place = Some(document.locate(field, &report.text));
             let message = on_one_line(&message);
-            report.problems.push(ParseError { location: place, message });
+            report.problems.push(ParseError {
+                location: place,
+                message,
+            });
         };
         let Some(ruleset) = self.kinds.find(api_version, kind) else {
             let served = self.kinds.versions(api_version, kind);
@@ -226,7 +234,9 @@ impl Checker {
         };
         let written = object;
         let object = applied.as_ref().unwrap_or(object);
-        let accepted = old.as_ref().and_then(shared_validation::LastValidated::from_status_of);
+        let accepted = old
+            .as_ref()
+            .and_then(shared_validation::LastValidated::from_status_of);
         let candidate = ValidationRequest::for_update(object, old.as_ref(), accepted.as_ref());
         let verdict = ruleset.validate(&candidate.deny_unknown_fields().with_policy(&self.policy));
         let stored = (self.shows_defaulted && verdict.is_valid())

@@ -79,7 +79,11 @@ impl CrdLookup {
 
     /// Why a kind that is not known was hardly meant: it stands in a group of ours, or would be known in
     /// some group if it named one.
-    pub(crate) fn suggestion(&self, api_version: &str, kind: &str) -> Option<(&'static str, String)> {
+    pub(crate) fn suggestion(
+        &self,
+        api_version: &str,
+        kind: &str,
+    ) -> Option<(&'static str, String)> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         if api_version.is_empty() {
             let meant = self.own.iter().find(|ruleset| ruleset.kind() == kind)?;

@@ -6,7 +6,12 @@ use crate::desk::judge::SourceLocation;
 
 /// The place of some bytes of a scalar's value. None where the text does not show the value as it is: in a folded
 /// text, or one with escapes.
-pub(super) fn part(text: &str, scalar: &SourceLocation, value: &str, bytes: &Range<usize>) -> Option<SourceLocation> {
+pub(super) fn part(
+    text: &str,
+    scalar: &SourceLocation,
+    value: &str,
+    bytes: &Range<usize>,
+) -> Option<SourceLocation> {
     let before = value.get(..bytes.start)?;
     let line_of_value = before.matches('\n').count();
     let in_line = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);

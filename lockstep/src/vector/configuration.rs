@@ -113,7 +113,9 @@ pub(super) fn read(files: &[File]) -> Result<Value, Vec<String>> {
 fn add(whole: &mut Map<String, Value>, part: Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, value) in part {
-        let is_block = ComponentKind::ALL.iter().any(|family| family.block() == name);
+        let is_block = ComponentKind::ALL
+            .iter()
+            .any(|family| family.block() == name);
         match (whole.get_mut(&name), value) {
             (None, value) => drop(whole.insert(name, value)),
             (Some(Value::Object(block)), Value::Object(more)) if is_block => {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use vector_rules::{Catalogue, OptOut, Diagnostic, judge, validate_start_up};
+use vector_rules::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
 
 use super::configuration::{self, File, Format};
 use super::{REFUSED, lines};
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 
 /// Returns the problems of a configuration, with those of its start if they are asked for.
 pub(super) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
-    let mut problems = validate(catalogue, config, &BTreeSet::new());
+    let mut problems = validate_config(catalogue, config, &BTreeSet::new());
     if with_start {
         problems.extend(validate_start_up(catalogue, config, OptOut::Author));
     }

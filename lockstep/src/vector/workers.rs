@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use vector_rules::{Compiler, VrlDiagnostic, Program};
+use vector_rules::{Compiler, Program, VrlDiagnostic};
 
-use super::worker::{ALLOCATOR, MEMORY_MIB, CompileJob, SECONDS};
+use super::worker::{ALLOCATOR, CompileJob, MEMORY_MIB, SECONDS};
 
 /// How many there are at most. All they may take must fit beside the gate into one container.
 const MAX_WORKERS: usize = 2;
@@ -100,7 +100,9 @@ impl PooledCompiler {
             Some(worker) => worker,
             None => WORKERS.take(self.until)?,
         };
-        let until = *self.until.get_or_insert_with(|| Instant::now() + RECONCILE_DEADLINE);
+        let until = *self
+            .until
+            .get_or_insert_with(|| Instant::now() + RECONCILE_DEADLINE);
         let order = CompileJob {
             is_first,
             program: program.clone(),

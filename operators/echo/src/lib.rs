@@ -1,12 +1,16 @@
 //! Echo: the smallest operator. A text that is served over HTTP, by a Deployment behind a Service.
 
-use controller::{OwnedType, SyncReconciler, Reconciler, ReconcileError, SyncRequest, SyncResponse};
+use controller::{
+    OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse,
+};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::{CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{Diagnostics, ValidatedResource, Rule, Severity, RuleContext, completed};
+use shared_validation::{
+    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, with_standard_fields,
+};
 
 /// What is served.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
@@ -40,7 +44,9 @@ impl ValidatedResource for Echo {
     const KIND: &'static str = "Echo";
 
     fn crd() -> Value {
-        with_standard_fields(serde_json::to_value(<Echo as CustomResourceExt>::crd()).expect("a CRD is JSON"))
+        with_standard_fields(
+            serde_json::to_value(<Echo as CustomResourceExt>::crd()).expect("a CRD is JSON"),
+        )
     }
 
     fn example() -> Value {

@@ -14,7 +14,11 @@ use crate::transition::Correlation;
 use crate::verdict::Violation;
 
 /// Judges the whole object.
-pub(super) fn root(case: &LayerContext<'_>, correlation: Option<Correlation<'_>>, report: &mut Report<'_>) {
+pub(super) fn root(
+    case: &LayerContext<'_>,
+    correlation: Option<Correlation<'_>>,
+    report: &mut Report<'_>,
+) {
     let walk = Walk { case };
     let outcome = walk.node(case.schema, case.object, correlation, Cursor::Root);
     for violation in outcome.errors {

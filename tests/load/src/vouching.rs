@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shared_validation::{CrdValidator, Validator, CrdStatus, CrdStatusReport};
+use shared_validation::{CrdStatus, CrdStatusReport, CrdValidator, Validator};
 
 /// Well within the time for which it is believed.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);

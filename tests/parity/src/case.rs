@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shared_validation::{ValidationRequest, Validator, ParsedJson};
+use shared_validation::{ParsedJson, ValidationRequest, Validator};
 
 use crate::answer::Answer;
 
@@ -72,7 +72,11 @@ impl Case {
             Some(old) => ValidationRequest::update(&object.value, old),
             None => ValidationRequest::create(&object.value),
         };
-        let verdict = judge.validate(&candidate.deny_unknown_fields().with_duplicate_keys(&object.duplicate_keys));
+        let verdict = judge.validate(
+            &candidate
+                .deny_unknown_fields()
+                .with_duplicate_keys(&object.duplicate_keys),
+        );
         Ok(Answer::of_verdict(&verdict))
     }
 }

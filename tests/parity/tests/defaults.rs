@@ -7,7 +7,7 @@ use parity::files::read_crd;
 use parity::generate::Generator;
 use parity::mutate::Mutator;
 use serde_json::{Value, json};
-use shared_validation::{ValidationRequest, CrdValidator, Validator};
+use shared_validation::{CrdValidator, ValidationRequest, Validator};
 
 fn crd(file: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

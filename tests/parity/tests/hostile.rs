@@ -1,7 +1,7 @@
 //! Rules and objects that mean harm: each gets an answer, soon, and the process stands.
 
 use serde_json::{Value, json};
-use shared_validation::{ValidationRequest, CrdValidator, Validator};
+use shared_validation::{CrdValidator, ValidationRequest, Validator};
 
 /// A kind with these fields.
 fn kind_with(properties: &Value) -> Result<CrdValidator, String> {
@@ -196,8 +196,13 @@ fn the_items_of_a_long_list_find_what_they_were() {
         json!({"apiVersion": "example.com/v1", "kind": "Trap", "list": items.collect::<Vec<_>>()})
     };
     let (old, grown, shrunk) = (object(5), object(6), object(4));
-    assert!(kind.validate(&ValidationRequest::update(&grown, &old)).is_valid());
-    let errors = kind.validate(&ValidationRequest::update(&shrunk, &old)).errors;
+    assert!(
+        kind.validate(&ValidationRequest::update(&grown, &old))
+            .is_valid()
+    );
+    let errors = kind
+        .validate(&ValidationRequest::update(&shrunk, &old))
+        .errors;
     let paths: Vec<_> = errors.iter().map(|error| error.at.as_str()).collect();
     assert_eq!(paths, ["list[59999]"]);
 }

@@ -4,7 +4,7 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{ValidatedResource, completed};
+use shared_validation::{ValidatedResource, with_standard_fields};
 
 /// How many children each has.
 pub(crate) const CHILDREN: usize = 3;

@@ -8,10 +8,11 @@ use anyhow::Context;
 use axum::Router;
 use axum::routing::get;
 use controller::{
-    OwnedType, SyncReconciler, Controller, Metrics, Config, ReconcileError, Runnable, SyncRequest, SyncResponse,
+    Config, Controller, Metrics, OwnedType, ReconcileError, Runnable, SyncReconciler, SyncRequest,
+    SyncResponse,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Client, Config};
+use kube::Client;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
@@ -48,7 +49,7 @@ fn sync(request: &SyncRequest<'_, Batch>) -> Result<SyncResponse, ReconcileError
 
 /// Reconciles until the process is ended.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let mut config = Config::infer().await.context("no cluster")?;
+    let mut config = kube::Config::infer().await.context("no cluster")?;
     config.headers.push((
         "user-agent".parse()?,
         // As the audit log is to name it.

@@ -1,7 +1,7 @@
 //! CRDs of kinds that only tests know.
 
 use serde_json::{Value, json};
-use shared_validation::completed;
+use shared_validation::with_standard_fields;
 
 /// The CRD of a kind of `toys.example.com/v1`, with a status of its own.
 ///

@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use shared_validation::{PolicyHandle, ValidatedResource, Ruleset};
+use shared_validation::{PolicyHandle, Ruleset, ValidatedResource};
 
 use crate::install_crd;
 
@@ -41,7 +41,10 @@ pub fn operator<R: Reconciler>(client: Client, reconciler: R, metrics: &Metrics)
 }
 
 /// The objects of a kind, in a namespace or, without one, in any or none.
-pub fn objects<K: ValidatedResource>(client: Client, namespace: Option<&str>) -> Api<DynamicObject> {
+pub fn objects<K: ValidatedResource>(
+    client: Client,
+    namespace: Option<&str>,
+) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(K::GROUP, K::VERSION, K::KIND);
     let crd = K::crd();
     let plural = crd["spec"]["names"]["plural"].as_str().unwrap_or_default();

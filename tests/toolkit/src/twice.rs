@@ -1,6 +1,8 @@
 //! A handler that is asked twice.
 
-use controller::{FinalizeRequest, FinalizeOutcome, SyncHandler, ReconcileError, SyncRequest, SyncResponse};
+use controller::{
+    FinalizeOutcome, FinalizeRequest, ReconcileError, SyncHandler, SyncRequest, SyncResponse,
+};
 
 /// Asks a handler twice and refuses two answers: an answer that differs each time would be written each time.
 pub struct Twice<H>(pub H);

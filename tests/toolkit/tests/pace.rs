@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use control_plane::{Cluster, eventually, stays};
 use controller::{
-    FinalizeRequest, ControllerRegistry, FinalizeOutcome, ReconcileTrigger, Metrics, Config, ReconcileOutput, Readiness, Reconciler,
-    ReconcileError, SyncRequest, RateLimiter,
+    Config, ControllerRegistry, FinalizeOutcome, FinalizeRequest, Metrics, RateLimiter, Readiness,
+    ReconcileError, ReconcileOutput, ReconcileTrigger, Reconciler, SyncRequest,
 };
 use futures::StreamExt;
 use kube::Client;
@@ -56,7 +56,10 @@ struct Work {
 impl Reconciler for Worker {
     type Kind = Slow;
 
-    async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<ReconcileOutput, ReconcileError> {
+    async fn reconcile(
+        &self,
+        _: &SyncRequest<'_, Slow>,
+    ) -> Result<ReconcileOutput, ReconcileError> {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
         self.0.under_way.fetch_add(1, Ordering::SeqCst);
         let may_end = self.0.may_end.acquire().await;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use control_plane::{Cluster, eventually};
 use controller::{
-    FinalizeRequest, FinalizeOutcome, SyncReconciler, SyncHandler, Metrics, ReconcileOutput, ReconcileError, Reference,
-    SyncRequest, SyncResponse, Watch,
+    FinalizeOutcome, FinalizeRequest, Metrics, ReconcileError, ReconcileOutput, Reference,
+    SyncHandler, SyncReconciler, SyncRequest, SyncResponse, Watch,
 };
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;

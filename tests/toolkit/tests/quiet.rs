@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use control_plane::{Cluster, eventually_within};
-use controller::{OwnedType, SyncReconciler, Metrics, ReconcileError, SyncRequest, SyncResponse};
+use controller::{Metrics, OwnedType, ReconcileError, SyncReconciler, SyncRequest, SyncResponse};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::DynamicObject;

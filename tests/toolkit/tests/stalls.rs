@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use control_plane::eventually;
 use controller::{
-    FinalizeRequest, FinalizeOutcome, SyncReconciler, SyncHandler, Metrics, ReconcileError, DeletionTimeouts, SyncRequest,
-    SyncResponse,
+    DeletionTimeouts, FinalizeOutcome, FinalizeRequest, Metrics, ReconcileError, SyncHandler,
+    SyncReconciler, SyncRequest, SyncResponse,
 };
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams};
@@ -59,7 +59,7 @@ async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
         let handler = SyncReconciler::new(Indelible).finalizer("toys.example.com/indelible");
         let stalls = DeletionTimeouts {
             stalled_after: Duration::from_secs(1),
-            force_after,
+            force_after: let_go_after,
         };
         Running::start(operator(cluster.client(), handler, &metrics).with_deletion_timeouts(stalls))
     };

@@ -1,8 +1,8 @@
 //! An operator that is gone through round by round, with what each of them writes.
 
 use controller::{
-    OwnedType, SyncReconciler, Controller, Metrics, Action, ReconcileError, Reference, SyncRequest, SyncResponse,
-    Watch,
+    Action, Controller, Metrics, OwnedType, ReconcileError, Reference, SyncReconciler, SyncRequest,
+    SyncResponse, Watch,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, DeleteParams, PostParams};
@@ -43,8 +43,14 @@ fn sync(request: &SyncRequest<'_, Stepper>) -> Result<SyncResponse, ReconcileErr
 }
 
 /// The calls of one round that write, as `verb resource`.
-async fn step<R: controller::Reconciler>(run: &Controller<R>, calls: &Calls) -> (Action, Vec<String>) {
-    let next = run.reconcile_once(Some("default"), "a").await.expect("an answer");
+async fn step<R: controller::Reconciler>(
+    run: &Controller<R>,
+    calls: &Calls,
+) -> (Action, Vec<String>) {
+    let next = run
+        .reconcile_once(Some("default"), "a")
+        .await
+        .expect("an answer");
     let writes = calls.take_writes();
     let writes = writes
         .into_iter()
@@ -67,7 +73,10 @@ async fn an_operator_is_gone_through_round_by_round() {
     let run = operator(calls.client(&cluster).await, handler, &metrics);
     let steppers = objects::<Stepper>(cluster.client(), Some("default"));
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
-    let none = run.reconcile_once(Some("default"), "a").await.expect("an answer");
+    let none = run
+        .reconcile_once(Some("default"), "a")
+        .await
+        .expect("an answer");
     assert_eq!(none, None, "there is no such object");
 
     tell::<Stepper>(&steppers, "a", &json!({"spec": {}})).await;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use control_plane::{Cluster, eventually};
 use controller::predicate::{UpdateEvent, annotation_changed};
 use controller::{
-    OwnedType, Lookup, SyncReconciler, Metrics, ReconcileError, Reference, SyncRequest, SyncResponse, Watch,
+    Lookup, Metrics, OwnedType, ReconcileError, Reference, SyncReconciler, SyncRequest,
+    SyncResponse, Watch,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -361,8 +362,9 @@ async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
             let down = readers.metrics.disconnected_watches();
             down.iter().any(|told| told.contains(what)).then_some(())
         });
-        told.await
-            .unwrap_or_else(|error| panic!("{error}: {:?}", readers.metrics.disconnected_watches()));
+        told.await.unwrap_or_else(|error| {
+            panic!("{error}: {:?}", readers.metrics.disconnected_watches())
+        });
     };
     down("on readers.toys.example.com finds no such kind: apply the CRD readers.toys.example.com")
         .await;
@@ -404,7 +406,7 @@ fn annotated_tls(change: &UpdateEvent<'_, DynamicObject>) -> bool {
     let is_wanted = |secret: &&Arc<DynamicObject>| {
         let annotations = secret.metadata.annotations.as_ref();
         secret.data["type"] == "kubernetes.io/tls"
-            && annotation_changed
+            && annotations
                 .is_some_and(|all| all.get(ANNOTATION).is_some_and(|value| value == "true"))
     };
     let (before, after) = (

@@ -5,7 +5,9 @@ use std::sync::{Condvar, LazyLock, Mutex, mpsc};
 
 use futures::poll;
 use kube::api::ObjectMeta;
-use shared_validation::{ValidationRequest, Policy, Rule, ValidatorRegistry, Severity, ValidationResult};
+use shared_validation::{
+    Policy, Rule, Severity, ValidationRequest, ValidationResult, ValidatorRegistry,
+};
 use tokio::task::spawn_blocking;
 
 use super::*;
@@ -88,7 +90,11 @@ struct Remembers {
 impl Reconciler for Remembers {
     type Kind = Slow;
 
-    fn related_for_validation(&self, _: &Value, _: RelatedObjects<'_>) -> Result<Value, ReconcileError> {
+    fn related_for_validation(
+        &self,
+        _: &Value,
+        _: RelatedObjects<'_>,
+    ) -> Result<Value, ReconcileError> {
         let mut others = self.others.lock().expect("no panic");
         Ok(others.pop().unwrap_or_default())
     }
@@ -105,7 +111,10 @@ impl Reconciler for Remembers {
         serde_json::Map::new()
     }
 
-    async fn reconcile(&self, _: &SyncRequest<'_, Slow>) -> Result<ReconcileOutput, ReconcileError> {
+    async fn reconcile(
+        &self,
+        _: &SyncRequest<'_, Slow>,
+    ) -> Result<ReconcileOutput, ReconcileError> {
         Err(ReconcileError::Invalid(Vec::new()))
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use crate::desk::judge::{FileReport, Diagnostic, CheckedDocument, Level};
+use crate::desk::judge::{CheckedDocument, Diagnostic, FileReport, Level};
 
 pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<()> {
     let mut whole = Report::new("lockstep check");

@@ -50,7 +50,12 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
         }
     }
     for problem in &report.problems {
-        show(Shown::ERROR, None, &problem.message, problem.location.as_ref())?;
+        show(
+            Shown::ERROR,
+            None,
+            &problem.message,
+            problem.location.as_ref(),
+        )?;
     }
     Ok(())
 }

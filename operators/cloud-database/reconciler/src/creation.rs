@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{CloudDatabase, REPLACES_INSTANCE};
-use controller::{ReconcileOutput, ReconcileError};
+use controller::{ReconcileError, ReconcileOutput};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 

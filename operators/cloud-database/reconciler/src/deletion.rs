@@ -26,7 +26,8 @@ pub(crate) fn lifts_protection(deleted: &FinalizeRequest<'_>) -> bool {
         .last_validated
         .and_then(|accepted| accepted.get("spec.deletionProtection"));
     let present = deleted.object.pointer("/spec/deletionProtection");
-    present == Some(&Value::Bool(false)) && (deleted.is_valid || accepted != Some(&Value::Bool(true)))
+    present == Some(&Value::Bool(false))
+        && (deleted.is_valid || accepted != Some(&Value::Bool(true)))
 }
 
 fn read(value: &Value) -> Option<DeletionPolicy> {

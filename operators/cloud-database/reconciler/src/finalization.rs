@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aws_sdk_rds::types::{DbInstance, DbSnapshot};
 use cloud_database_rules::{DeletionPolicy, DeletionRequest};
-use controller::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, ReconcileError};
+use controller::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -24,7 +24,10 @@ use crate::record::RecordedInstance;
 const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
 
 impl CloudDatabaseReconciler {
-    pub(crate) async fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+    pub(crate) async fn finalize(
+        &self,
+        deleted: &FinalizeRequest<'_>,
+    ) -> Result<FinalizeOutcome, ReconcileError> {
         let uid = uid_of(deleted);
         let id = identifier(uid)?;
         let record = RecordedInstance::from_status(deleted.object, &id);

@@ -10,7 +10,7 @@ use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
-use controller::{ReconcileError, Leadership, RateLimiter};
+use controller::{Leadership, RateLimiter, ReconcileError};
 
 use crate::account::Account;
 use crate::call_error::CallError;
@@ -107,7 +107,7 @@ impl RdsClient {
 
     /// Waits for its turn; whether a call that writes would then end while nobody else can lead.
     async fn may_write(&self) -> Result<(), CallError> {
-        self.rate_limiter.take().await;
+        self.rate_limiter.acquire().await;
         if self.leadership.outlasts(CALL_DEADLINE) {
             return Ok(());
         }
@@ -118,7 +118,7 @@ impl RdsClient {
 
     /// The instance of that identifier, if there is one.
     pub(crate) async fn describe(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
-        self.rate_limiter.take().await;
+        self.rate_limiter.acquire().await;
         let call = self
             .client
             .describe_db_instances()
@@ -137,7 +137,7 @@ impl RdsClient {
         &self,
         resource_id: &str,
     ) -> Result<Vec<DbInstance>, CallError> {
-        self.rate_limiter.take().await;
+        self.rate_limiter.acquire().await;
         let filter = Filter::builder()
             .name("dbi-resource-id")
             .values(resource_id)
@@ -161,7 +161,7 @@ impl RdsClient {
         let mut found = Vec::new();
         let mut marker = None;
         loop {
-            self.rate_limiter.take().await;
+            self.rate_limiter.acquire().await;
             let call = self.client.describe_db_instances();
             let call = call.max_records(PAGE_SIZE).set_marker(marker);
             let page = call.send().await?;
@@ -182,7 +182,7 @@ impl RdsClient {
         let mut found = Vec::new();
         let mut marker = None;
         loop {
-            self.rate_limiter.take().await;
+            self.rate_limiter.acquire().await;
             let call = self.client.describe_db_snapshots();
             let call = call.db_instance_identifier(id).set_marker(marker);
             let page = match call.max_records(PAGE_SIZE).send().await {

@@ -19,7 +19,7 @@ mod standing;
 mod tags;
 
 pub use instances::RdsClient;
-pub use reconciler::{CloudDatabaseReconciler, Config};
+pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 
 /// What the operator may do beyond its own kind, as RBAC rules: get the Secret that an object names.
 #[must_use]

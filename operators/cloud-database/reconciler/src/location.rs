@@ -16,7 +16,11 @@ impl Location {
     ///
     /// Where RDS does not know an instance because it is elsewhere, it must neither be created once more nor counted as
     /// deleted.
-    pub(crate) fn require(&self, id: &str, record: &RecordedInstance<'_>) -> Result<(), ReconcileError> {
+    pub(crate) fn require(
+        &self,
+        id: &str,
+        record: &RecordedInstance<'_>,
+    ) -> Result<(), ReconcileError> {
         let region = record.region.unwrap_or(&self.region);
         let account_id = record.account_id.unwrap_or(&self.account_id);
         let reason = if region != self.region {

@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
-use controller::{FinalizeRequest, FinalizeOutcome, ReconcileOutput, Readiness, Reconciler, ReconcileError, SyncRequest};
+use controller::{
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+    SyncRequest,
+};
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
@@ -22,7 +25,7 @@ use crate::tags::{self, OWNER_TAG};
 
 /// How often RDS is looked at.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct RdsConfig {
     /// While something is under way. An instance takes minutes to come and to go.
     pub poll_interval: Duration,
     /// While all is as it should be, to see what others have changed.
@@ -32,7 +35,7 @@ pub struct Config {
     pub not_found_grace_period: Duration,
 }
 
-impl Default for Config {
+impl Default for RdsConfig {
     fn default() -> Self {
         Self {
             poll_interval: Duration::from_secs(30),
@@ -53,7 +56,7 @@ impl Default for Config {
 pub struct CloudDatabaseReconciler {
     pub(crate) client: Client,
     pub(crate) rds: RdsClient,
-    pub(crate) config: Config,
+    pub(crate) config: RdsConfig,
     rejected_modifications: RejectedModifications,
     /// Instances that RDS does not show: the time since when.
     unseen_since: Mutex<HashMap<String, Instant>>,
@@ -83,11 +86,11 @@ const BROKEN: &[&str] = &[
 
 impl CloudDatabaseReconciler {
     /// An operator that reads Secrets with `client` and keeps `instances`.
-    pub fn new(client: Client, instances: RdsClient, timing: Config) -> Self {
+    pub fn new(client: Client, instances: RdsClient, config: RdsConfig) -> Self {
         Self {
             client,
             rds: instances,
-            config: timing,
+            config,
             rejected_modifications: RejectedModifications::default(),
             unseen_since: Mutex::default(),
         }
@@ -175,7 +178,8 @@ impl CloudDatabaseReconciler {
             }
             Err(error) if error.is_permanent() => {
                 let outcome = format!("RDS refuses to change {fields}: {}", error.message);
-                self.rejected_modifications.remember(id, change, outcome.clone());
+                self.rejected_modifications
+                    .remember(id, change, outcome.clone());
                 Ok(outcome)
             }
             Err(error) => Err(error.into()),
@@ -233,7 +237,11 @@ impl CloudDatabaseReconciler {
     }
 
     /// A step that is not the last one.
-    pub(crate) fn in_progress(&self, status: Map<String, Value>, message: String) -> ReconcileOutput {
+    pub(crate) fn in_progress(
+        &self,
+        status: Map<String, Value>,
+        message: String,
+    ) -> ReconcileOutput {
         ReconcileOutput {
             status,
             readiness: Some(Readiness {
@@ -282,7 +290,10 @@ impl Reconciler for CloudDatabaseReconciler {
     ) -> Result<Map<String, Value>, ReconcileError> {
         let id = identifier(request.parent().uid().as_deref())?;
         let location = self.rds.location().await?;
-        location.require(&id, &RecordedInstance::from_status(request.raw_parent(), &id))?;
+        location.require(
+            &id,
+            &RecordedInstance::from_status(request.raw_parent(), &id),
+        )?;
         let mut identity = fields([("instanceId", json!(id))]);
         let status = &request.raw_parent()["status"];
         if status["instanceId"]
@@ -334,7 +345,10 @@ impl Reconciler for CloudDatabaseReconciler {
         }
     }
 
-    async fn finalize(&self, deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+    async fn finalize(
+        &self,
+        deleted: &FinalizeRequest<'_>,
+    ) -> Result<FinalizeOutcome, ReconcileError> {
         self.finalize(deleted).await
     }
 }

@@ -69,15 +69,23 @@ mod tests {
     #[test]
     fn a_status_that_was_copied_from_another_object_records_nothing() {
         let object = json!({"status": {"instanceId": "cdb-1", "resourceId": "db-A", "region": "eu-central-1"}});
-        assert_eq!(RecordedInstance::from_status(&object, "cdb-1").resource_id, Some("db-A"));
-        assert_eq!(RecordedInstance::from_status(&object, "cdb-2"), RecordedInstance::default());
+        assert_eq!(
+            RecordedInstance::from_status(&object, "cdb-1").resource_id,
+            Some("db-A")
+        );
+        assert_eq!(
+            RecordedInstance::from_status(&object, "cdb-2"),
+            RecordedInstance::default()
+        );
     }
 
     #[test]
     fn an_instance_that_an_earlier_release_has_shown_counts_as_shown() {
         let shown = |status: &Value| {
             let object = json!({"status": status});
-            RecordedInstance::from_status(&object, "cdb-1").display_name().map(String::from)
+            RecordedInstance::from_status(&object, "cdb-1")
+                .display_name()
+                .map(String::from)
         };
         let endpoint = json!({"host": "h", "port": 1});
         assert_eq!(shown(&json!({"instanceId": "cdb-1"})), None);

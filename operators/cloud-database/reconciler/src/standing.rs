@@ -7,7 +7,10 @@ use kube::{Client, ResourceExt};
 
 /// Asks the API server. An object that a watch still shows may be gone, and the instance would be nobody's; one that
 /// stands with our finalizer cannot go before us.
-pub(crate) async fn require_valid_credentials(client: &Client, object: &CloudDatabase) -> Result<(), ReconcileError> {
+pub(crate) async fn require_valid_credentials(
+    client: &Client,
+    object: &CloudDatabase,
+) -> Result<(), ReconcileError> {
     let namespace = object.namespace().unwrap_or_default();
     let objects: Api<CloudDatabase> = Api::namespaced(client.clone(), &namespace);
     let found = objects.get_metadata_opt(&object.name_any()).await;

@@ -16,7 +16,10 @@ const CLUSTER_TAG: &str = "database.example.com/cluster";
 
 /// Returns the tags that an instance keeps for as long as it lives: those of the spec, and those that name its object
 /// for people. The owner's is not among them: an instance without it is not touched.
-pub(crate) fn managed_tags(object: &CloudDatabase, cluster_name: Option<&str>) -> BTreeMap<String, String> {
+pub(crate) fn managed_tags(
+    object: &CloudDatabase,
+    cluster_name: Option<&str>,
+) -> BTreeMap<String, String> {
     let mut tags = object.spec.tags.clone();
     tags.insert(OBJECT_TAG.to_owned(), object_name(object));
     if let Some(name) = cluster_name {

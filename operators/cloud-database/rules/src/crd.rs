@@ -3,7 +3,7 @@
 use kube::CustomResourceExt;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
-use shared_validation::completed;
+use shared_validation::with_standard_fields;
 
 use crate::kind;
 use crate::spec::CloudDatabase;

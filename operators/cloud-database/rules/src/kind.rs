@@ -1,7 +1,9 @@
 //! CloudDatabase as a kind that can be judged.
 
 use serde_json::{Value, json};
-use shared_validation::{CompileError, DynamicDefault, ValidatedResource, VersionMapping, Rule, Ruleset};
+use shared_validation::{
+    CompileError, DynamicDefault, Rule, Ruleset, ValidatedResource, VersionMapping,
+};
 
 use crate::engine::Engine;
 use crate::spec::CloudDatabase;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
+use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 use crate::engine::{Engine, compare_versions};
 use crate::reserved;

@@ -2,7 +2,10 @@
 
 use cloud_database_rules::{CloudDatabase, ruleset};
 use serde_json::{Value, json};
-use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, Ruleset, ValidatorRegistry, ValidationResult};
+use shared_validation::{
+    LastValidated, Policy, Ruleset, ValidationRequest, ValidationResult, Validator,
+    ValidatorRegistry,
+};
 
 fn rules() -> Ruleset<CloudDatabase> {
     ruleset().expect("the ruleset compiles")
@@ -136,7 +139,10 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
     };
     // The loop, which has no old object, and the gate, which has one.
     assert_eq!(
-        paths(&rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)))),
+        paths(
+            &rules
+                .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)))
+        ),
         refused
     );
     assert_eq!(
@@ -146,7 +152,10 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
     // The repair of an unguarded edit stands, and without the memory it would not.
     assert!(
         rules
-            .validate(&ValidationRequest::update(&accepted_object, &edited).with_last_validated(Some(&accepted)))
+            .validate(
+                &ValidationRequest::update(&accepted_object, &edited)
+                    .with_last_validated(Some(&accepted))
+            )
             .is_valid()
     );
     assert!(
@@ -173,7 +182,13 @@ fn an_inherited_error_warns_and_a_new_one_refuses() {
         verdict.warnings
     );
     new["spec"]["storage"]["maxSizeGib"] = json!(102);
-    assert_eq!(rules.validate(&ValidationRequest::update(&new, &old)).errors.len(), 1);
+    assert_eq!(
+        rules
+            .validate(&ValidationRequest::update(&new, &old))
+            .errors
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -184,16 +199,24 @@ fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
     new["metadata"]["finalizers"] = json!([]);
     new["spec"]["port"] = json!(81);
     assert!(
-        !rules().validate(&ValidationRequest::update(&new, &old)).is_valid(),
+        !rules()
+            .validate(&ValidationRequest::update(&new, &old))
+            .is_valid(),
         "not being deleted"
     );
     new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     assert!(
-        !rules().validate(&ValidationRequest::update(&new, &old)).is_valid(),
+        !rules()
+            .validate(&ValidationRequest::update(&new, &old))
+            .is_valid(),
         "more than metadata changes"
     );
     new["spec"]["port"] = json!(80);
-    assert!(rules().validate(&ValidationRequest::update(&new, &old)).is_valid());
+    assert!(
+        rules()
+            .validate(&ValidationRequest::update(&new, &old))
+            .is_valid()
+    );
 }
 
 #[test]
@@ -204,7 +227,11 @@ fn a_misspelt_field_is_refused_where_decoding_is_strict() {
         errors(&verdict),
         ["spec.multiaz: Forbidden: unknown field; did you mean `multiAz`?"]
     );
-    assert!(rules().validate(&ValidationRequest::create(&object)).is_valid());
+    assert!(
+        rules()
+            .validate(&ValidationRequest::create(&object))
+            .is_valid()
+    );
 }
 
 #[test]
@@ -255,7 +282,10 @@ fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
     let mut stored = database(&json!({"credentials": {"username": "user"}}));
     let corrected = database(&json!({}));
     let verdict = |old: &Value| {
-        rules().validate(&ValidationRequest::update(&corrected, old).with_last_validated(LastValidated::from_status_of(old).as_ref()))
+        rules().validate(
+            &ValidationRequest::update(&corrected, old)
+                .with_last_validated(LastValidated::from_status_of(old).as_ref()),
+        )
     };
     assert_eq!(
         verdict(&stored).errors[0].rule,
@@ -282,20 +312,24 @@ fn what_was_accepted_in_spite_of_an_error_stays_accepted_until_the_error_has_oth
     let stored = overlapping(&json!({}));
     // The loop has accepted this generation before the rule came.
     let accepted = LastValidated::from_object(&stored, rules.transition_fields());
-    let verdict = rules.validate(&ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)));
+    let verdict = rules.validate(
+        &ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)),
+    );
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     assert_eq!(verdict.ratcheted.len(), 1);
     let accepted = accepted.with_ratcheted(&verdict.ratcheted);
 
     // An edit that has nothing to do with it, seen by a loop that has no old object.
     let edited = overlapping(&json!({"multiAz": true}));
-    let verdict = rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
+    let verdict =
+        rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     assert_eq!(verdict.warnings.len(), 1);
 
     // Another overlap is another error.
     let worse = overlapping(&json!({"backup": {"window": "05:00-05:30"}}));
-    let verdict = rules.validate(&ValidationRequest::create(&worse).with_last_validated(Some(&accepted)));
+    let verdict =
+        rules.validate(&ValidationRequest::create(&worse).with_last_validated(Some(&accepted)));
     assert_eq!(verdict.errors.len(), 1);
 }
 
@@ -307,16 +341,20 @@ fn errors_of_the_schema_and_of_cel_are_remembered_in_the_same_way() {
         "tags": {"aws:mine": "x"},
     }));
     let accepted = LastValidated::from_object(&stored, rules.transition_fields());
-    let verdict = rules.validate(&ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)));
+    let verdict = rules.validate(
+        &ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)),
+    );
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     let accepted = accepted.with_ratcheted(&verdict.ratcheted);
     assert_eq!(accepted.ratcheted.len(), 2);
     let mut edited = stored.clone();
     edited["spec"]["multiAz"] = json!(true);
-    let verdict = rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
+    let verdict =
+        rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     edited["spec"]["tags"]["team"] = json!("y");
-    let verdict = rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
+    let verdict =
+        rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
     assert_eq!(verdict.errors.len(), 1, "the tags are others now");
 }
 
@@ -349,9 +387,11 @@ fn what_a_policy_let_pass_stays_accepted_when_the_policy_denies() {
     let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": "audit"}}});
     let policy = Policy::read(&file, &registry()).expect("a policy");
     let verdict = rules.validate(&ValidationRequest::create(&object).with_policy(&policy));
-    let accepted = LastValidated::from_object(&object, rules.transition_fields()).with_ratcheted(&verdict.ratcheted);
+    let accepted = LastValidated::from_object(&object, rules.transition_fields())
+        .with_ratcheted(&verdict.ratcheted);
     let edited = overlapping(&json!({"multiAz": true}));
-    let verdict = rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
+    let verdict =
+        rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     assert_eq!(verdict.warnings.len(), 1);
     assert_eq!(verdict.ratcheted, accepted.ratcheted);

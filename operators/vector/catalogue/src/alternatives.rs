@@ -87,7 +87,8 @@ pub(crate) fn both(
                 (SchemaAlternative::Object(a), SchemaAlternative::Object(b)) => {
                     SchemaAlternative::Object(a.clone().with(b))
                 }
-                (SchemaAlternative::Object(empty), other) | (other, SchemaAlternative::Object(empty))
+                (SchemaAlternative::Object(empty), other)
+                | (other, SchemaAlternative::Object(empty))
                     if empty.is_empty() =>
                 {
                     other.clone()
@@ -135,7 +136,9 @@ pub(crate) fn any(
             SchemaAlternative::Other(value) if value["enum"].is_array() => {
                 names.extend(value["enum"].as_array().into_iter().flatten().cloned());
             }
-            SchemaAlternative::Other(value) if !others.contains(value) => others.push(value.clone()),
+            SchemaAlternative::Other(value) if !others.contains(value) => {
+                others.push(value.clone())
+            }
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::alternatives::{self, SchemaAlternative, Object};
+use crate::alternatives::{self, Object, SchemaAlternative};
 use crate::normal::{Corrections, Normalizer};
 use crate::schema::{Family, SINKS, SOURCES, Schema, TRANSFORMS};
 

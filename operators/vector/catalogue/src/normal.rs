@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use crate::alternatives::{self, SchemaAlternative, Object};
+use crate::alternatives::{self, Object, SchemaAlternative};
 use crate::schema::{Schema, target};
 
 /// The bounds that a number has by its Rust type. Others in the schema are advice: nothing checks them when a

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use controller::{
-    FinalizeRequest, FinalizeOutcome, ReconcileOutput, Readiness, Reconciler, ReconcileError, RelatedObjects, SyncRequest, Watch,
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+    RelatedObjects, SyncRequest, Watch,
 };
 use kube::api::ApiResource;
 use serde_json::{Map, Value, json};
-use shared_validation::{ValidationRequest, ValidatedResource, ValidationResult};
+use shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
 use vector_rules::{Catalogue, Pipeline, RunnerKind, sharing};
 
 use crate::hash;
@@ -76,7 +77,11 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         self.related.watches()
     }
 
-    fn related_for_validation(&self, object: &Value, related: RelatedObjects<'_>) -> Result<Value, ReconcileError> {
+    fn related_for_validation(
+        &self,
+        object: &Value,
+        related: RelatedObjects<'_>,
+    ) -> Result<Value, ReconcileError> {
         self.related.shared(object, related)
     }
 
@@ -84,7 +89,11 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         candidate.object["status"][self.hash] == hash::<K>(candidate)
     }
 
-    fn on_validated(&self, candidate: &ValidationRequest<'_>, verdict: &ValidationResult) -> Map<String, Value> {
+    fn on_validated(
+        &self,
+        candidate: &ValidationRequest<'_>,
+        verdict: &ValidationResult,
+    ) -> Map<String, Value> {
         let object = candidate.object;
         let others = candidate.related.unwrap_or(&Value::Null);
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
@@ -157,7 +166,7 @@ mod tests {
     use std::sync::Arc;
 
     use shared_validation::{
-        FieldError, FieldPath, Validator, Layer, Policy, Ruleset, ValidatorRegistry, Violation,
+        FieldError, FieldPath, Layer, Policy, Ruleset, Validator, ValidatorRegistry, Violation,
     };
     use vector_rules::VectorPipeline;
 
@@ -284,11 +293,15 @@ mod tests {
         let mut object = pipeline();
         let (others, none) = (others(), Policy::default());
         let before = object.clone();
-        let candidate = ValidationRequest::create(&before).with_policy(&none).with_related(&others);
+        let candidate = ValidationRequest::create(&before)
+            .with_policy(&none)
+            .with_related(&others);
         let status = status(&candidate, &check(&candidate));
         object["status"] = status.into();
         let judging = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]);
-        let stored = ValidationRequest::create(&object).with_policy(&none).with_related(&others);
+        let stored = ValidationRequest::create(&object)
+            .with_policy(&none)
+            .with_related(&others);
         assert!(judging.is_settled(&stored));
         assert!(!judging.is_settled(&stored.with_policy(&warning())));
         assert!(!judging.is_settled(&stored.with_related(&Value::Null)));

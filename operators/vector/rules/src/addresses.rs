@@ -97,7 +97,9 @@ pub fn of(component: &Component<'_>) -> Vec<ListenAddress> {
                 at("tcp", "http.address", None),
             ]
         }
-        (ComponentKind::Source, "splunk_hec", _) => vec![at("tcp", "address", Some("0.0.0.0:8088"))],
+        (ComponentKind::Source, "splunk_hec", _) => {
+            vec![at("tcp", "address", Some("0.0.0.0:8088"))]
+        }
         (
             ComponentKind::Source,
             "aws_kinesis_firehose"

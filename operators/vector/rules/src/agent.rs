@@ -4,7 +4,7 @@ use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{ValidatedResource, completed};
+use shared_validation::{ValidatedResource, with_standard_fields};
 
 use crate::crd;
 use crate::workload::{PipelineSelector, Workload, WorkloadStatus};

@@ -4,7 +4,7 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shared_validation::{ValidatedResource, completed};
+use shared_validation::{ValidatedResource, with_standard_fields};
 
 use crate::crd;
 use crate::workload::{
@@ -195,21 +195,21 @@ pub enum EvictionPolicy {
 /// What makes a kind of aggregators.
 macro_rules! aggregator_kind {
     ($kind:ident) => {
-        impl Kind for $kind {
+        impl ValidatedResource for $kind {
             const GROUP: &'static str = crd::GROUP;
             const VERSION: &'static str = crd::VERSION;
             const KIND: &'static str = stringify!($kind);
 
             fn crd() -> Value {
                 let crd = <Self as CustomResourceExt>::crd();
-                completed(serde_json::to_value(crd).expect("a CRD is JSON"))
+                with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
             }
 
             fn example() -> Value {
                 serde_json::json!({"spec": {"replicas": 1}})
             }
 
-            fn sources() -> &'static [(&'static str, &'static str)] {
+            fn rule_references() -> &'static [(&'static str, &'static str)] {
                 &[("spec", SPECIFICATION)]
             }
         }

@@ -56,12 +56,15 @@ mod tests {
 
     #[test]
     fn kaasops_operator_joins_several_to_one() {
-        let joined = |namespace, pipeline, id| ComponentNamespace::of_kaasops(namespace, pipeline).prepend_to(id);
+        let joined = |namespace, pipeline, id| {
+            ComponentNamespace::of_kaasops(namespace, pipeline).prepend_to(id)
+        };
         let called = "a-b-c-in";
         assert_eq!(joined(Some("a-b"), "c", "in"), called);
         assert_eq!(joined(Some("a"), "b-c", "in"), called);
         assert_eq!(joined(None, "a", "b-c-in"), called);
-        let own = |namespace, pipeline| ComponentNamespace::of(namespace, pipeline).prepend_to("in");
+        let own =
+            |namespace, pipeline| ComponentNamespace::of(namespace, pipeline).prepend_to("in");
         assert_eq!(own(Some("a-b"), "c"), "a-b__c__in");
         assert_eq!(own(Some("a"), "b-c"), "a__b-c__in");
         assert_eq!(own(None, "a-b-c"), "__a-b-c__in");

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::program::{VrlDiagnostic, Program};
+use crate::program::{Program, VrlDiagnostic};
 
 /// Compiles the programs of one configuration, one after the other.
 pub trait Compiler {

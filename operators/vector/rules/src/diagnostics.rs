@@ -31,7 +31,11 @@ pub(crate) fn warnings(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiag
     vrl_diagnostics(source, diagnostics, true)
 }
 
-fn vrl_diagnostics(source: &str, diagnostics: DiagnosticList, is_advice: bool) -> Vec<VrlDiagnostic> {
+fn vrl_diagnostics(
+    source: &str,
+    diagnostics: DiagnosticList,
+    is_advice: bool,
+) -> Vec<VrlDiagnostic> {
     let first = diagnostics.into_iter().take(MOST_TOLD);
     let finding = |diagnostic| VrlDiagnostic {
         is_advice,

@@ -50,7 +50,7 @@ mod tests {
     use serde_json::json;
 
     use crate::catalogue::Catalogue;
-    use crate::judge::validate;
+    use crate::judge::validate_config;
 
     #[test]
     fn a_field_is_written_or_not() {
@@ -59,7 +59,7 @@ mod tests {
                 "sources": {"in": {"type": "demo_logs", "format": "json"}},
                 "sinks": {"out": {"type": "console", "inputs": ["in"], "encoding": encoding}},
             });
-            let found = validate(Catalogue::shipped(), &config, &BTreeSet::new());
+            let found = validate_config(Catalogue::shipped(), &config, &BTreeSet::new());
             let found = found
                 .into_iter()
                 .map(|problem| problem.error.path.to_string());

@@ -16,7 +16,11 @@ use crate::{
 /// Judges a configuration as Vector would, without its environment: what is wrong with it, and what its author
 /// should know. Its programs may not call the functions that are denied.
 #[must_use]
-pub fn validate(catalogue: &Catalogue, config: &Value, denied: &BTreeSet<String>) -> Vec<Diagnostic> {
+pub fn validate_config(
+    catalogue: &Catalogue,
+    config: &Value,
+    denied: &BTreeSet<String>,
+) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     let Value::Object(fields) = config else {
         let detail = "a configuration is a mapping with `sources`, `transforms` and `sinks`";

@@ -1,6 +1,6 @@
 //! Vector's log pipelines: their types, and the validation of a configuration. Pure.
 //!
-//! [`judge`](judge()) reports what `vector validate --no-environment` reports, and [`validate_start_up`] those errors of the start of
+//! [`validate_config`] reports what `vector validate --no-environment` reports, and [`validate_start_up`] those errors of the start of
 //! Vector that can be found without its environment; of them, template confinement so far.
 
 #![allow(
@@ -60,13 +60,13 @@ pub use catalogue::Catalogue;
 pub use compilers::{Compiler, MakeCompiler, set_compiler};
 pub use component::ComponentKind;
 pub use confinement::OptOut;
-pub use judge::validate;
+pub use judge::validate_config;
 pub use pipeline::{
     ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,
     VectorPipeline,
 };
 pub use problem::{Check, Diagnostic};
-pub use program::{VrlDiagnostic, Program};
+pub use program::{Program, VrlDiagnostic};
 pub use role::RunnerKind;
 pub use start_up::validate_start_up;
 pub use workload::{Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus};

@@ -29,7 +29,11 @@ const SECRET: [&str; 7] = [
 ];
 
 /// Judges the options of a component.
-pub(crate) fn validate(catalogue: &Catalogue, component: &Component<'_>, problems: &mut DiagnosticList) {
+pub(crate) fn validate(
+    catalogue: &Catalogue,
+    component: &Component<'_>,
+    problems: &mut DiagnosticList,
+) {
     let path = FieldPath::new(component.path());
     let noun = component.family.noun();
     if !component.value.is_object() {
@@ -95,7 +99,11 @@ fn renamed<'a>(
 }
 
 /// Judges everything beside the components.
-pub(crate) fn validate_globals(catalogue: &Catalogue, config: &Value, problems: &mut DiagnosticList) {
+pub(crate) fn validate_globals(
+    catalogue: &Catalogue,
+    config: &Value,
+    problems: &mut DiagnosticList,
+) {
     validate_value(
         catalogue.globals(),
         config,

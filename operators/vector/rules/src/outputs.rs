@@ -155,6 +155,10 @@ fn encoded(catalogue: &Catalogue, component: &Component<'_>, accepts: DataType) 
     let encoding = encodings::of(component);
     let codec = encoding.and_then(|(_, encoding)| encoding["codec"].as_str());
     let Some(codec) = codec else { return accepts };
-    let writes = catalogue.encoders.get(codec).copied().unwrap_or(DataType::LOG);
+    let writes = catalogue
+        .encoders
+        .get(codec)
+        .copied()
+        .unwrap_or(DataType::LOG);
     accepts.and(writes)
 }

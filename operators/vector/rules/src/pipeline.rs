@@ -6,7 +6,7 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use shared_validation::{ValidatedResource, Settings, completed};
+use shared_validation::{Settings, ValidatedResource, with_standard_fields};
 
 use crate::crd;
 use crate::{pipeline_rules, tenant_policy};
@@ -182,7 +182,7 @@ impl Pipeline for ClusterVectorPipeline {
 /// What makes a kind of a pipeline: all but its CRD.
 macro_rules! pipeline_kind {
     ($kind:ident, $crd:expr) => {
-        impl Kind for $kind {
+        impl ValidatedResource for $kind {
             const GROUP: &'static str = crd::GROUP;
             const VERSION: &'static str = crd::VERSION;
             const KIND: &'static str = stringify!($kind);

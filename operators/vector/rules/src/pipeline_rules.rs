@@ -1,6 +1,6 @@
 //! The rules of pipelines, of tenants' and of administrators'.
 
-use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
+use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 use crate::catalogue::Catalogue;
 use crate::component::ComponentKind;
@@ -145,7 +145,9 @@ fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostic
     };
     let mut is_told = false;
     for (id, kind) in kinds() {
-        let is_known = Catalogue::shipped().entry(ComponentKind::Source, kind).is_some();
+        let is_known = Catalogue::shipped()
+            .entry(ComponentKind::Source, kind)
+            .is_some();
         if is_known && !RunnerKind::can_be_run(kind) {
             let path = format!("spec.sources[{id}].type");
             findings.invalid(

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
+use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 use crate::pipeline::Pipeline;
 use crate::role::RunnerKind;
@@ -35,7 +35,7 @@ pub use neighbourhood::ClusterSnapshot;
 pub use runner::Runner;
 use stored::{is_being_deleted, role, together};
 pub use taken::shared;
-use taken::{SharedAddresses, AddressConflict};
+use taken::{AddressConflict, SharedAddresses};
 
 /// Kinds that hold pipelines.
 pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];

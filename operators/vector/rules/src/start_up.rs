@@ -17,7 +17,11 @@ use crate::problem::{Diagnostic, DiagnosticList};
 /// A pipeline must be free of these errors and of those of [`judge`](crate::judge()). The opt-out selects the advice
 /// in the messages.
 #[must_use]
-pub fn validate_start_up(catalogue: &Catalogue, config: &Value, opt_out: OptOut) -> Vec<Diagnostic> {
+pub fn validate_start_up(
+    catalogue: &Catalogue,
+    config: &Value,
+    opt_out: OptOut,
+) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     let components = config.as_object().into_iter().flat_map(components);
     for sink in components.filter(|component| component.family == ComponentKind::Sink) {

@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::judge::validate;
+    use crate::judge::validate_config;
 
     /// What is wrong with a configuration of this table and a sink that takes from these.
     fn wrong(table: &Value, source: &str, sink_takes: &[&str]) -> Vec<String> {
@@ -64,7 +64,7 @@ mod tests {
             "sources": {"in": {"type": source}},
             "sinks": {"out": {"type": "blackhole", "inputs": sink_takes}},
         });
-        let found = validate(Catalogue::shipped(), &config, &BTreeSet::new());
+        let found = validate_config(Catalogue::shipped(), &config, &BTreeSet::new());
         let wrong = found.iter().filter(|problem| !problem.check.is_warning());
         wrong
             .map(|problem| problem.error.path.to_string())

@@ -146,7 +146,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use shared_validation::{ValidationRequest, Validator, Policy, Ruleset, ValidatorRegistry};
+    use shared_validation::{Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry};
 
     use super::*;
     use crate::pipeline::VectorPipeline;

@@ -6,7 +6,7 @@ mod environment;
 mod identity;
 
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
+use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind, components, is_pattern};
@@ -135,7 +135,8 @@ fn kinds<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) 
     let role = sources.and_then(RunnerKind::of);
     each(subject, |component, path, policy| {
         let Some(kind) = component.kind() else { return };
-        let is_agents = component.family == ComponentKind::Source && role == Some(RunnerKind::Agent);
+        let is_agents =
+            component.family == ComponentKind::Source && role == Some(RunnerKind::Agent);
         let detail = if policy.denied(component.family).contains(kind) {
             format!(
                 "{}s of this type are not for tenants; an administrator can have one in a ClusterVectorPipeline, or allow it in the policy",
@@ -156,7 +157,12 @@ fn options<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics
     });
 }
 
-fn denied_below(value: &Value, path: &FieldPath, policy: &TenantPolicy, findings: &mut Diagnostics) {
+fn denied_below(
+    value: &Value,
+    path: &FieldPath,
+    policy: &TenantPolicy,
+    findings: &mut Diagnostics,
+) {
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {

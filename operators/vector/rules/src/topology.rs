@@ -38,7 +38,11 @@ struct Edge<'a> {
 }
 
 /// Judges how the components of a configuration are connected.
-pub(crate) fn validate(catalogue: &Catalogue, config: &Map<String, Value>, problems: &mut DiagnosticList) {
+pub(crate) fn validate(
+    catalogue: &Catalogue,
+    config: &Map<String, Value>,
+    problems: &mut DiagnosticList,
+) {
     let own: Vec<_> = components(config).collect();
     presence(config, problems);
     names(&own, problems);

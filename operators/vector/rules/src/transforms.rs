@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
     use crate::component::ComponentKind;
-    use crate::judge::validate as judge_all;
+    use crate::judge::validate_config as judge_all;
 
     const NO_PROGRAM: &str = "(((";
 

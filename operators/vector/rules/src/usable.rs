@@ -1,9 +1,9 @@
 //! Names that Vector can use: of components, and of the directories in which they keep something.
 
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Diagnostics, Rule, Severity, RuleContext};
+use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
-use crate::called::{DIVIDER, ComponentNamespace};
+use crate::called::{ComponentNamespace, DIVIDER};
 use crate::component::{Component, ComponentKind, components};
 use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
@@ -37,7 +37,8 @@ fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagno
     let (pipeline, judged) = (subject.object, CachedValidation::of(subject));
     let has_dashes = |name: &str| judged.has_names_joined_by_dashes && name.contains('-');
     let name = pipeline.name();
-    let prefix = (!pipeline.spec().skip_prefix).then(|| ComponentNamespace::of(pipeline.namespace(), name));
+    let prefix =
+        (!pipeline.spec().skip_prefix).then(|| ComponentNamespace::of(pipeline.namespace(), name));
     if prefix.is_some() && name.contains('.') {
         let detail = "the names of the components have it in them, and Vector has no dots in these; write `-` for them";
         findings.invalid("metadata.name", name, detail);
@@ -68,7 +69,10 @@ fn of_another(id: &str, prefix: Option<&ComponentNamespace>) -> Option<String> {
 }
 
 /// Whether what Vector keeps of a component cannot be kept.
-fn persistent_state(component: &Component<'_>, prefix: Option<&ComponentNamespace>) -> Option<String> {
+fn persistent_state(
+    component: &Component<'_>,
+    prefix: Option<&ComponentNamespace>,
+) -> Option<String> {
     let what = what_is_kept(component)?;
     let id = component.id;
     let called = prefix.map_or_else(|| id.to_owned(), |prefix| prefix.prepend_to(id));
@@ -111,7 +115,9 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use shared_validation::{ValidationRequest, Validator, ValidatedResource, Policy, Ruleset, ValidatorRegistry};
+    use shared_validation::{
+        Policy, Ruleset, ValidatedResource, ValidationRequest, Validator, ValidatorRegistry,
+    };
 
     use crate::pipeline::{ClusterVectorPipeline, VectorPipeline};
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use shared_validation::ErrorType;
 
 use crate::catalogue::Catalogue;
-use crate::judge::validate;
+use crate::judge::validate_config;
 use crate::problem::Diagnostic;
 
 /// How many are kept.
@@ -47,7 +47,7 @@ pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnosti
         return Arc::clone(found);
     }
     // Not under the lock: one that takes long keeps nobody waiting.
-    let found = Arc::new(validate(Catalogue::shipped(), config, denied));
+    let found = Arc::new(validate_config(Catalogue::shipped(), config, denied));
     if is_kept(&found) {
         known().put(fingerprint, Arc::clone(&found));
     }
@@ -84,6 +84,9 @@ mod tests {
         assert!(!is_kept(&[wrong.clone(), internal]));
         let long = problem(FieldError::invalid_hidden(path(), "x".repeat(LARGEST_KEPT)));
         assert!(!is_kept(&[long]));
-        assert!(!is_kept(&vec![wrong; LARGEST_KEPT / size_of::<Diagnostic>()]));
+        assert!(!is_kept(&vec![
+            wrong;
+            LARGEST_KEPT / size_of::<Diagnostic>()
+        ]));
     }
 }

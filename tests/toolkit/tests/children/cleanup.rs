@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use control_plane::{Cluster, eventually};
 use controller::{
-    OwnedType, FinalizeRequest, FinalizeOutcome, SyncReconciler, SyncHandler, Metrics, ReconcileOutput, ReconcileError, DeletionTimeouts,
-    UpdateStrategy, SyncRequest, SyncResponse,
+    DeletionTimeouts, FinalizeOutcome, FinalizeRequest, Metrics, OwnedType, ReconcileError,
+    ReconcileOutput, SyncHandler, SyncReconciler, SyncRequest, SyncResponse, UpdateStrategy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;

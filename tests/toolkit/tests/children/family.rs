@@ -2,8 +2,8 @@
 
 use control_plane::Cluster;
 use controller::{
-    OwnedType, Failable, FailableHandler, SyncReconciler, SyncHandler, Metrics, ReconcileError, UpdateStrategy,
-    SyncRequest, SyncResponse,
+    Failable, FailableHandler, Metrics, OwnedType, ReconcileError, SyncHandler, SyncReconciler,
+    SyncRequest, SyncResponse, UpdateStrategy,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -60,7 +60,7 @@ fn crd(kind: &str, plural: &str, scope: &str, subresources: &Value) -> Value {
 
 macro_rules! kind {
     ($type:ident, $plural:literal, $scope:literal, $subresources:tt) => {
-        impl Kind for $type {
+        impl ValidatedResource for $type {
             const GROUP: &'static str = "toys.example.com";
             const VERSION: &'static str = "v1";
             const KIND: &'static str = stringify!($type);

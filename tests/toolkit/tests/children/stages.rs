@@ -1,6 +1,6 @@
 //! Children that depend on one another.
 
-use controller::{OwnedType, SyncReconciler, Metrics, ReconcileError, SyncRequest, SyncResponse};
+use controller::{Metrics, OwnedType, ReconcileError, SyncReconciler, SyncRequest, SyncResponse};
 use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;

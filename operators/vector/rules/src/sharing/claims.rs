@@ -9,7 +9,7 @@ use super::listener::Listener;
 use super::own::MOST_ADDRESSES;
 use super::place::ListenEndpoint;
 use super::runner::Runner;
-use super::stored::{self, ValidationState, is_paused, name, role, validation_state, text};
+use super::stored::{self, ValidationState, is_paused, name, role, text, validation_state};
 use crate::role::RunnerKind;
 
 /// Of how many who run a pipeline account is taken.
@@ -47,7 +47,11 @@ pub(super) struct Claim {
 
 impl PortClaims {
     /// What a pipeline asks for.
-    pub(super) fn requested(pipeline: &Value, role: RunnerKind, listeners: &[Listener<'_>]) -> Self {
+    pub(super) fn requested(
+        pipeline: &Value,
+        role: RunnerKind,
+        listeners: &[Listener<'_>],
+    ) -> Self {
         let held = Held::by(pipeline);
         let all = listeners.iter().map(|listener| held.claim(role, listener));
         Self::of(pipeline, held.run_by.clone(), all.collect())
@@ -70,12 +74,19 @@ impl PortClaims {
         let asked: Vec<_> = asked.collect();
         let told = asked.iter().filter(|(role, listener)| match standing {
             ValidationState::Valid => true,
-            ValidationState::Invalid => !is_alone && held.told.contains(&listener.address.to_string()),
-            ValidationState::Changed | ValidationState::Unclear => !is_alone || held.has(*role, listener),
+            ValidationState::Invalid => {
+                !is_alone && held.told.contains(&listener.address.to_string())
+            }
+            ValidationState::Changed | ValidationState::Unclear => {
+                !is_alone || held.has(*role, listener)
+            }
         });
         let told = told.map(|(role, listener)| held.claim(*role, listener));
         let mut all: Vec<_> = told.collect();
-        if matches!(standing, ValidationState::Changed | ValidationState::Unclear) {
+        if matches!(
+            standing,
+            ValidationState::Changed | ValidationState::Unclear
+        ) {
             let asked = asked.iter().filter(|(role, it)| held.has(*role, it));
             let asked: BTreeSet<_> = asked.map(|(_, it)| it.address.to_string()).collect();
             all.extend(held.kept_beside(&asked));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::claims::{Claim, PortClaims, MOST_RUNNERS};
+use super::claims::{Claim, MOST_RUNNERS, PortClaims};
 use super::given::PortAssignments;
 use super::runner::Runner;
 use crate::role::RunnerKind;
@@ -116,7 +116,9 @@ impl<'a> Claimant<'a> {
                 };
                 if is_free {
                     let port = (run.runner.name.as_str(), claim.place.port.as_str());
-                    let given = ports.entry(port).or_insert_with(|| PortAssignments::none(role));
+                    let given = ports
+                        .entry(port)
+                        .or_insert_with(|| PortAssignments::none(role));
                     given.assign(&self.claims.uid, claim.place.spot, (self.claims, claim));
                 }
             }

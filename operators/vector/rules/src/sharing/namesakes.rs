@@ -80,7 +80,8 @@ impl Owner {
 fn called(pipeline: &Value) -> impl Iterator<Item = (String, String, Component<'_>)> {
     let metadata = &pipeline["metadata"];
     let has_prefix = pipeline["spec"]["skipPrefix"] != true;
-    let prefix = || ComponentNamespace::of_kaasops(metadata["namespace"].as_str(), &text(&metadata["name"]));
+    let prefix =
+        || ComponentNamespace::of_kaasops(metadata["namespace"].as_str(), &text(&metadata["name"]));
     let prefix = has_prefix.then(prefix);
     // That operator has what is neither the one nor the other run by aggregators.
     let role = role(pipeline).unwrap_or(RunnerKind::Aggregator);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shared_validation::{FieldError, FieldPath, Diagnostics, RuleContext};
+use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 
 use super::listener::Listener;
 use crate::judged::CachedValidation;
@@ -12,7 +12,10 @@ use crate::role::RunnerKind;
 /// On how many addresses one pipeline listens at most: each is compared with those of others.
 pub(super) const MOST_ADDRESSES: usize = 100;
 
-pub(super) fn addresses_apart<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+pub(super) fn addresses_apart<K: Pipeline>(
+    subject: &RuleContext<'_, K>,
+    findings: &mut Diagnostics,
+) {
     let config = CachedValidation::of(subject).config.as_object();
     let sources = subject.object.spec().sources.as_ref();
     let (Some(config), Some(role)) = (config, sources.and_then(RunnerKind::of)) else {

@@ -109,8 +109,9 @@ impl PortSlot {
 
     /// An aggregator is sent to by its ports, of which it has each once.
     fn served(self, role: RunnerKind) -> Option<Part> {
-        let is_served =
-            role == RunnerKind::Aggregator && self.is_source && !matches!(self.host, Host::Written(_));
+        let is_served = role == RunnerKind::Aggregator
+            && self.is_source
+            && !matches!(self.host, Host::Written(_));
         is_served.then_some(Part::Served)
     }
 }

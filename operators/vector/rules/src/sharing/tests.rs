@@ -7,7 +7,9 @@ mod telling;
 use std::sync::Arc;
 
 use serde_json::json;
-use shared_validation::{LastValidated, ValidationRequest, Validator, Policy, Ruleset, ValidatorRegistry};
+use shared_validation::{
+    LastValidated, Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry,
+};
 
 use super::*;
 use crate::pipeline::VectorPipeline;

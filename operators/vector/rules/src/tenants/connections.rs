@@ -2,7 +2,7 @@
 //! which would read files and open sockets of the agent's.
 
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Diagnostics, RuleContext};
+use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 use url::Url;
 
 use super::{SECRET, each};

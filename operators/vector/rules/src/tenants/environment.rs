@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, Diagnostics, RuleContext};
+use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 
 use super::{SECRET, each};
 use crate::option_errors::below;

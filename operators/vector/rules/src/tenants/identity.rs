@@ -4,7 +4,7 @@
 //! allow; but nobody else may be sent them.
 
 use serde_json::Value;
-use shared_validation::{FieldError, Diagnostics, RuleContext};
+use shared_validation::{Diagnostics, FieldError, RuleContext};
 
 use super::each;
 use crate::pipeline::Pipeline;

@@ -89,7 +89,11 @@ fn what_a_policy_only_warned_of_is_not_inherited() {
     let shared = shared_by(&pipelines, &anybody());
     let new = &pipelines[0];
     let (warns, denies) = (policy("warn"), policy("deny"));
-    let warned = rules.check(&ValidationRequest::create(new).with_policy(&warns).with_related(&shared));
+    let warned = rules.check(
+        &ValidationRequest::create(new)
+            .with_policy(&warns)
+            .with_related(&shared),
+    );
     assert!(warned.is_valid() && !warned.warnings.is_empty());
     let accepted = LastValidated::from_object(&warned.object, rules.transition_fields());
     let accepted = accepted.with_ratcheted(&warned.inherited);
