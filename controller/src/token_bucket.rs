@@ -109,11 +109,11 @@ mod tests {
         let answered = rarely.layer(answer).oneshot(9).now_or_never();
         assert_eq!(answered, None, "none is left");
         let often = of(1_000, 1);
-        often.take().await;
-        often.take().await;
+        often.acquire().await;
+        often.acquire().await;
         let unlimited = RateLimiter::unlimited();
         for _ in 0..10_000 {
-            assert_eq!(unlimited.take().now_or_never(), Some(()));
+            assert_eq!(unlimited.acquire().now_or_never(), Some(()));
         }
     }
 }

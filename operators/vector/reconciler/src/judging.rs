@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn status(candidate: &ValidationRequest<'_>, verdict: &ValidationResult) -> Map<String, Value> {
-        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]).judged(candidate, verdict)
+        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]).on_validated(candidate, verdict)
     }
 
     fn rules() -> Ruleset<VectorPipeline> {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn check(candidate: &ValidationRequest<'_>) -> ValidationResult {
-        rules().check(candidate)
+        rules().validate(candidate)
     }
 
     /// Whose address another has is only warned.
@@ -302,8 +302,8 @@ mod tests {
         let stored = ValidationRequest::create(&object)
             .with_policy(&none)
             .with_related(&others);
-        assert!(judging.is_settled(&stored));
-        assert!(!judging.is_settled(&stored.with_policy(&warning())));
-        assert!(!judging.is_settled(&stored.with_related(&Value::Null)));
+        assert!(judging.is_up_to_date(&stored));
+        assert!(!judging.is_up_to_date(&stored.with_policy(&warning())));
+        assert!(!judging.is_up_to_date(&stored.with_related(&Value::Null)));
     }
 }

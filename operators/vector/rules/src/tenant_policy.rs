@@ -219,7 +219,7 @@ mod tests {
         });
         pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in"]);
         let errors = ruleset
-            .check(&ValidationRequest::create(&pipeline).with_policy(&policy))
+            .validate(&ValidationRequest::create(&pipeline).with_policy(&policy))
             .errors;
         let errors = errors.into_iter();
         errors.map(|it| (it.rule, it.error.to_string())).collect()

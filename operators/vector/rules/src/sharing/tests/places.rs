@@ -20,7 +20,7 @@ fn one_pipeline_is_in_its_own_way_before_anybody_runs_it() {
         let another = json!({"type": "vector", "address": address});
         pipeline["spec"]["sources"]["other"] = another;
         pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in", "other"]);
-        rules.check(&ValidationRequest::create(&pipeline)).message()
+        rules.validate(&ValidationRequest::create(&pipeline)).message()
     };
     assert_eq!(
         said("127.0.0.1:9000"),
@@ -51,7 +51,7 @@ fn who_listens_everywhere_is_refused_and_compared_in_part() {
     let (most, more) = (with(99), with(100));
     // Beside the key of itself.
     assert_eq!((keys(&most).len(), keys(&more).len()), (101, 101));
-    let said = |pipeline| rules.check(&ValidationRequest::create(pipeline)).message();
+    let said = |pipeline| rules.validate(&ValidationRequest::create(pipeline)).message();
     assert_eq!(said(&most), "");
     let expected = "spec: Invalid value: listens on 101 addresses; at most 100 are compared with those of others [addresses-apart]";
     assert_eq!(said(&more), expected);

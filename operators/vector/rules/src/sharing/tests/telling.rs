@@ -66,14 +66,14 @@ fn the_rule_names_the_field_and_who_has_the_address() {
     let shared = shared_by(&pipelines, &both);
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let candidate = ValidationRequest::create(&pipelines[0]);
-    assert!(rules.check(&candidate).is_valid(), "by itself");
-    let verdict = rules.check(&candidate.with_related(&shared));
+    assert!(rules.validate(&candidate).is_valid(), "by itself");
+    let verdict = rules.validate(&candidate.with_related(&shared));
     let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is taken by the source `in` of VectorPipeline team/old, and VectorAggregator team/all runs both; listen on another port, or have another run it by the labels that it selects [address-free]";
     assert_eq!(verdict.message(), expected);
-    assert!(verdict.inherited.is_empty());
+    assert!(verdict.ratcheted.is_empty());
     // What stands is not inherited: others have come.
     let candidate = ValidationRequest::update(&pipelines[0], &pipelines[0]);
-    assert!(!rules.check(&candidate.with_related(&shared)).is_valid());
+    assert!(!rules.validate(&candidate.with_related(&shared)).is_valid());
 }
 
 #[test]
@@ -89,16 +89,16 @@ fn what_a_policy_only_warned_of_is_not_inherited() {
     let shared = shared_by(&pipelines, &anybody());
     let new = &pipelines[0];
     let (warns, denies) = (policy("warn"), policy("deny"));
-    let warned = rules.check(
+    let warned = rules.validate(
         &ValidationRequest::create(new)
             .with_policy(&warns)
             .with_related(&shared),
     );
     assert!(warned.is_valid() && !warned.warnings.is_empty());
     let accepted = LastValidated::from_object(&warned.object, rules.transition_fields());
-    let accepted = accepted.with_ratcheted(&warned.inherited);
+    let accepted = accepted.with_ratcheted(&warned.ratcheted);
     let candidate = ValidationRequest::update(new, new).with_last_validated(Some(&accepted));
-    let verdict = rules.check(&candidate.with_policy(&denies).with_related(&shared));
+    let verdict = rules.validate(&candidate.with_policy(&denies).with_related(&shared));
     assert!(
         verdict.message().ends_with("[address-free]"),
         "{}",
