@@ -367,11 +367,11 @@ fn a_policy_that_names_what_is_not_there_is_not_taken() {
     for (file, expected) in [
         (
             json!({"rules": {"CloudDatabase": {"no-such": "warn"}}}),
-            "rules.CloudDatabase.no-such: no such rule",
+            "rules.CloudDatabase.no-such: unknown rule",
         ),
         (
             json!({"rules": {"CloudDatabase": {"engine-immutable": "warn"}}}),
-            "a cel rule stands in the CRD",
+            "a cel rule is part of the CRD",
         ),
         (
             json!({"rules": {"CloudDatabase": {"spec.port/maximum": "warn"}}}),
@@ -379,14 +379,14 @@ fn a_policy_that_names_what_is_not_there_is_not_taken() {
         ),
         (
             json!({"rules": {"Database": {}}}),
-            "rules.Database: no such kind; the kinds are CloudDatabase",
+            "rules.Database: unknown kind; the registered kinds are CloudDatabase",
         ),
         (
             json!({"rules": {"CloudDatabase": {"windows-disjoint": "ignore"}}}),
             "unknown variant `ignore`",
         ),
         (json!({"rulez": {}}), "unknown field `rulez`"),
-        (json!([]), "a policy is `rules:`"),
+        (json!([]), "a policy contains `rules:`"),
     ] {
         assert!(
             problem(&file).contains(expected),

@@ -196,7 +196,7 @@ mod tests {
         let error = read(json!({"vektor": null})).expect_err("no such section");
         assert_eq!(
             error,
-            "settings.vektor: no such section; the sections are vector"
+            "settings.vektor: unknown section; the sections are vector"
         );
         let error = read(json!({"vector": {"tenants": {"files": 1}}})).expect_err("no list");
         assert!(
