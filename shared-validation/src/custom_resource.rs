@@ -1,4 +1,4 @@
-//! A kind as its CRD describes it, and the judgement itself.
+//! Validation of one version of a CRD, and the order of all validation steps.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,9 +22,9 @@ use crate::unknown_fields;
 use crate::verdict::Verdict;
 use crate::written::Tree;
 
-/// One version of a kind, judged by what its CRD alone says: the structural schema and the CEL rules.
+/// Validator for one version of a kind, based only on its CRD: the structural schema and the CEL rules.
 ///
-/// Kinds with Rust rules are a [`Ruleset`](crate::Ruleset); any other CRD is this.
+/// Kinds with Rust rules use [`Ruleset`](crate::Ruleset); all other CRDs use this type.
 pub struct CustomResource {
     crd: Value,
     group: String,
@@ -34,14 +34,14 @@ pub struct CustomResource {
     has_status_subresource: bool,
     pub(crate) scale: Option<Scale>,
     no_fields: BTreeSet<String>,
-    /// How much of an object is judged by what the CRD says.
+    /// Projection of an object to the parts that the CRD validates.
     brief: Brief,
-    /// The same for the object that it replaces.
+    /// Projection of the object that is replaced.
     brief_before: Brief,
     pub(crate) schema: Schema,
 }
 
-/// What a kind may have beyond its CRD.
+/// Additions of a kind to its CRD.
 pub(crate) struct Beyond<'a> {
     pub(crate) dynamic_defaults: &'a [DynamicDefault],
     pub(crate) transition_fields: &'a BTreeSet<String>,
@@ -49,12 +49,11 @@ pub(crate) struct Beyond<'a> {
 }
 
 impl CustomResource {
-    /// Compiles one version out of a CRD.
+    /// Compiles one version of a CRD.
     ///
     /// # Errors
     ///
-    /// When the CRD has no such version, or uses something that would be judged differently here than
-    /// by the API server.
+    /// If the CRD has no such version, or uses something that the API server would evaluate differently.
     pub fn compile(crd: &Value, version: &str) -> Result<Self, CompileError> {
         let schema = Schema::of_crd(crd, version)?;
         let text = |pointer: &str| {
@@ -86,11 +85,11 @@ impl CustomResource {
         })
     }
 
-    /// Compiles every version that a CRD serves.
+    /// Compiles all served versions of a CRD.
     ///
     /// # Errors
     ///
-    /// As [`compile`](Self::compile), and when it serves none.
+    /// The errors of [`compile`](Self::compile); also if no version is served.
     pub fn compile_served(crd: &Value) -> Result<Vec<Self>, CompileError> {
         let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
         let served = versions
@@ -111,12 +110,13 @@ impl CustomResource {
             .collect()
     }
 
-    /// Whether its objects are in namespaces.
+    /// Returns true if the objects are namespaced.
     pub(crate) fn is_namespaced(&self) -> bool {
         self.is_namespaced
     }
 
-    /// An object as the API server has it once it has read it from its store.
+    /// Returns an object as the API server has it after reading it from storage: pruned and with defaults
+    /// filled.
     fn filled(&self, object: &Value, beyond: &Beyond<'_>) -> Value {
         let mut filled = object.clone();
         unknown_fields::prune(&mut filled, &self.schema);
@@ -126,7 +126,7 @@ impl CustomResource {
         filled
     }
 
-    /// As much of an object as the CRD speaks of, if it has every default that stands there.
+    /// Returns the parts of an object that the CRD validates, or `None` if a static default is missing.
     fn filled_already(&self, object: &Tree<'_>, brief: &Brief) -> Option<Value> {
         let mut object = brief.copy(object)?;
         let operations =
@@ -134,13 +134,13 @@ impl CustomResource {
         operations.is_empty().then_some(object)
     }
 
-    /// Whether an object has every default that stands in the CRD.
+    /// Returns true if an object has all defaults that the CRD declares.
     pub(crate) fn is_filled(&self, object: &Tree<'_>) -> bool {
         self.filled_already(object, &self.brief).is_some()
     }
 
-    /// Whether the CRD has nothing to say of an object that replaces another one, and nothing would be
-    /// added to either. `false` says only that this is for [`judge`](Self::judge) to tell.
+    /// Returns true if the CRD reports no error for an object and the one it replaces, and neither lacks a
+    /// default. `false` does not mean that the object is invalid; only [`judge`](Self::judge) can decide that.
     pub(crate) fn is_silent(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
         let Some(object) = self.filled_already(object, &self.brief) else {
             return false;
@@ -165,7 +165,7 @@ impl CustomResource {
             has_status_subresource: self.has_status_subresource,
             scale: self.scale.as_ref(),
             object: &object,
-            // What is wrong is not for here to tell, nor whether it was there before.
+            // This path does not report errors, so ratcheting is not needed.
             old: old.filter(|_| self.scale.is_some()),
             before: old,
             policy: None,
@@ -180,7 +180,7 @@ impl CustomResource {
         report.is_empty()
     }
 
-    /// What [`judge`](Self::judge) would add to the object, without a judgement.
+    /// Returns the default patch that [`judge`](Self::judge) would return, without validating the object.
     pub(crate) fn additions(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Patch {
         if candidate.only_finalizes() {
             return Patch::default();
@@ -201,7 +201,7 @@ impl CustomResource {
         Patch(operations)
     }
 
-    /// Judges a candidate by every layer that the kind has.
+    /// Validates a request with all layers of the kind.
     pub(crate) fn judge(&self, candidate: &Candidate<'_>, beyond: &Beyond<'_>) -> Verdict {
         let mut object = candidate.object.clone();
         if candidate.only_finalizes() {
@@ -245,7 +245,7 @@ impl CustomResource {
         for path in candidate.duplicates {
             let error = FieldError {
                 bad_value: BadValue::Omitted,
-                detail: "the field stands more than once; keep one".to_owned(),
+                detail: "the field is set more than once; keep only one".to_owned(),
                 ..FieldError::duplicate(path.clone(), Value::Null)
             };
             metadata::report(
@@ -258,7 +258,7 @@ impl CustomResource {
         if candidate.unknown_fields == UnknownFields::Refuse {
             self.as_written(candidate, &mut report);
         }
-        // What has only now been filled, nobody has judged.
+        // The API server has not validated defaults that were filled only now.
         if fills || !is_judged(candidate, old.as_ref(), beyond) {
             Structural.judge(&case, &mut report);
             if !report.blocks_cel() {
@@ -274,8 +274,8 @@ impl CustomResource {
         report.into_verdict(object, operations)
     }
 
-    /// Judges what the API server looks at before it asks the schema: what an author writes and no
-    /// controller ever sees.
+    /// Validates what the API server checks before it evaluates the schema. Users can get these errors; the
+    /// webhook and the controller never receive such objects.
     fn as_written(&self, candidate: &Candidate<'_>, report: &mut Report<'_>) {
         let object = candidate.object;
         unknown_fields::report(object, &self.schema, report);
@@ -304,7 +304,8 @@ impl CustomResource {
     }
 }
 
-/// Whether the API server has just judged all that the CRD says, transitions against the same as here.
+/// Returns true if the API server has just evaluated the schema and the CEL rules, with the same old values for
+/// transition rules as here.
 fn is_judged(candidate: &Candidate<'_>, old: Option<&Value>, beyond: &Beyond<'_>) -> bool {
     let is_as_accepted = candidate.accepted.is_none_or(|accepted| {
         old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields))
@@ -312,7 +313,7 @@ fn is_judged(candidate: &Candidate<'_>, old: Option<&Value>, beyond: &Beyond<'_>
     candidate.crd == ClusterCrd::Same && is_as_accepted
 }
 
-/// What transitions are judged against, for an object and the one that it replaces, both filled.
+/// Returns the object with which transition rules compare. All objects have their defaults filled.
 fn before<'a>(
     candidate: &Candidate<'_>,
     object: &Value,
@@ -320,7 +321,7 @@ fn before<'a>(
     beyond: &Beyond<'_>,
 ) -> Option<Cow<'a, Value>> {
     match candidate.accepted {
-        // Most often it is what is stored.
+        // Usually the last validated values equal the stored ones.
         Some(accepted) if old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields)) => {
             old.map(Cow::Borrowed)
         }

@@ -218,7 +218,7 @@ fn a_policy_decides_and_a_wrong_one_is_named() {
     let output = lockstep(&arguments, &object.to_string());
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stderr).contains("rules.CloudDatabase.username-preserved: no such rule"),
+        text(&output.stderr).contains("rules.CloudDatabase.username-preserved: unknown rule"),
         "{}",
         text(&output.stderr)
     );
