@@ -33,7 +33,9 @@ pub(super) fn size(source: &str) -> Result<(), String> {
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Err(format!("the expression is nested deeper than {MAX_DEPTH} levels"));
+            return Err(format!(
+                "the expression is nested deeper than {MAX_DEPTH} levels"
+            ));
         }
     }
     Ok(())
@@ -62,7 +64,9 @@ impl<'a> Walk<'a> {
     fn node(&mut self, expression: &'a IdedExpr) -> Result<(), String> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(format!("the expression is nested deeper than {MAX_DEPTH} levels"));
+            return Err(format!(
+                "the expression is nested deeper than {MAX_DEPTH} levels"
+            ));
         }
         self.deepest = self.deepest.max(self.depth);
         self.parts(expression)?;

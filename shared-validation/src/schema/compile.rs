@@ -86,7 +86,9 @@ impl Schema {
             items.is_some_and(|items| items.properties.contains_key(key))
         };
         match keys.iter().find(|key| !has(key)) {
-            Some(key) => Err(format!("the list key `{key}` is not a property of the items")),
+            Some(key) => Err(format!(
+                "the list key `{key}` is not a property of the items"
+            )),
             None => Ok(()),
         }
     }
