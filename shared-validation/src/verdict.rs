@@ -35,8 +35,8 @@ pub struct Verdict {
     pub additions: json_patch::Patch,
     /// All errors, sorted by path; empty if the object is valid.
     pub errors: Vec<Violation>,
-    /// Violations of rules with severity warning, and ratcheted errors: errors that the replaced object had
-    /// too.
+    /// Violations that do not make the object invalid: of rules with severity warning, and ratcheted errors,
+    /// which the replaced object had too.
     pub warnings: Vec<Violation>,
     /// Violations of rules that the policy sets to `audit`.
     pub audited: Vec<Violation>,
