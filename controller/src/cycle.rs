@@ -29,7 +29,7 @@ pub enum Next {
     OnChange,
     /// After this time, or after an earlier change.
     After(Duration),
-    /// The same as [`Next::After`], because of a failure.
+    /// After this time, or after an earlier change, because the reconciliation failed.
     Failed(Duration),
 }
 

@@ -178,7 +178,8 @@ mod tests {
         let error = directory
             .enqueue("ekho", None, "b")
             .expect_err("no such controller");
-        let expected = "no controller named `ekho` (running: echo); only the leader runs controllers";
+        let expected =
+            "no controller named `ekho` (running: echo); only the leader runs controllers";
         assert_eq!(error.to_string(), expected);
         drop(queue);
         assert_eq!(directory.queues(), json!({}));

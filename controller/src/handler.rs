@@ -131,7 +131,8 @@ fn instead(fields: Option<Map<String, Value>>, before: &Value) -> Map<String, Va
 }
 
 fn json(what: &str, value: &impl Serialize) -> Result<Value, ReconcileError> {
-    serde_json::to_value(value).map_err(|error| unusable(format!("{what} cannot be serialized to JSON: {error}")))
+    serde_json::to_value(value)
+        .map_err(|error| unusable(format!("{what} cannot be serialized to JSON: {error}")))
 }
 
 fn unusable(message: String) -> ReconcileError {

@@ -326,7 +326,8 @@ impl<R: Reconcile> Round<'_, R> {
         let mut desired = desired.iter();
         let waits_for = desired.find_map(|child| observation.waits_for(child));
         if self.deleting_since.is_some() {
-            let message = waits_for.unwrap_or("the external resources are being removed".to_owned());
+            let message =
+                waits_for.unwrap_or("the external resources are being removed".to_owned());
             return Readiness {
                 ready: false,
                 reason: "Terminating",

@@ -18,11 +18,11 @@ const STALLED: &str = "Stalled";
 /// Health of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It is ready for use.
+    /// Ready for use.
     Ready,
-    /// It makes progress without intervention.
+    /// Makes progress without intervention.
     Reconciling,
-    /// It makes no progress until something is changed.
+    /// Makes no progress until something is changed.
     Stalled,
 }
 
@@ -122,7 +122,8 @@ impl Status {
     }
 
     pub(crate) fn accept(&mut self, accepted: &Accepted) {
-        self.after["accepted"] = serde_json::to_value(accepted).expect("last validated values are JSON");
+        self.after["accepted"] =
+            serde_json::to_value(accepted).expect("last validated values are JSON");
     }
 
     /// Returns true if the status does not yet contain what a later reconciliation must know if this process dies:

@@ -96,7 +96,9 @@ impl<R: Reconcile> Worker<'_, R> {
             }
             Ok(Err(error)) => {
                 let after = self.cycle.after_failure(object);
-                span.in_scope(|| tracing::warn!(%error, ?after, "the reconciliation did not finish"));
+                span.in_scope(
+                    || tracing::warn!(%error, ?after, "the reconciliation did not finish"),
+                );
                 (Next::Failed(after), "error")
             }
             Err(_) => {

@@ -198,7 +198,10 @@ impl<R: Reconcile> Round<'_, R> {
         match self.writer().release(self.keeps_all()).await {
             Ok(true) => {
                 if let Some(what) = kept {
-                    tracing::warn!(what, "the object is removed and its external resources are kept");
+                    tracing::warn!(
+                        what,
+                        "the object is removed and its external resources are kept"
+                    );
                     let announcer = &self.cycle.announcer;
                     announcer.tell(&self.reference, "Kept", what).await;
                 }

@@ -86,12 +86,7 @@ impl<R: Reconcile> Round<'_, R> {
                 Err(error) => return Err(error),
             }
         }
-        status.condition(
-            VALID,
-            true,
-            "Valid",
-            "The object passed validation",
-        );
+        status.condition(VALID, true, "Valid", "The object passed validation");
         let accepted = Accepted::of(&verdict.object, self.cycle.ruleset.transition_fields());
         status.accept(&accepted.in_spite_of(&verdict.inherited));
         let request = SyncRequest {
