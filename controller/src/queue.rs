@@ -127,8 +127,8 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Returns a key to the queue. It is handed out again after a time, if one is given, or at once if it was
-    /// added in the meantime.
+    /// Returns a key to the queue. It is handed out again after a time, if one is given. If it was added in the
+    /// meantime, it is handed out as after that add.
     pub(crate) fn done(&self, key: &K, again_after: Option<Duration>) {
         let mut state = self.state();
         let Some(mut entry) = state.entries.remove(key) else {

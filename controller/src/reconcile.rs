@@ -15,7 +15,7 @@ use crate::watch::Watch;
 ///
 /// # Guarantees
 ///
-/// Both steps are called for one object at a time. [`reconcile`](Reconcile::reconcile) is called only for a valid
+/// At most one step runs for an object at a time. [`reconcile`](Reconcile::reconcile) is called only for a valid
 /// object, and only once the object has the finalizer.
 ///
 /// # Assumptions
@@ -91,7 +91,7 @@ pub trait Reconcile: Send + Sync + 'static {
         Map::new()
     }
 
-    /// Brings the outside world to the desired state and reports the progress. Never writes the spec.
+    /// Brings the current state to the desired state and reports the progress. Never writes the spec.
     async fn reconcile(
         &self,
         request: &SyncRequest<'_, Self::Kind>,

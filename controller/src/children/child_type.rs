@@ -9,14 +9,15 @@ use serde_json::{Value, json};
 /// Update strategy: what happens to a child that differs from the desired one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// Update it by server-side apply.
+    /// Updates the child by server-side apply.
     #[default]
     Apply,
-    /// Delete it, and create it again once it is gone: for objects that cannot be changed in place, such as a Job.
+    /// Deletes the child, and creates it again once it is gone: for objects that cannot be changed in place, such
+    /// as a Job.
     Recreate,
-    /// Leave it unchanged until a user deletes it, and then create the desired one.
+    /// Leaves the child unchanged until a user deletes it, and then creates the desired one.
     OnDelete,
-    /// Create it if it is missing and never change it: for content that would differ each time, such as a
+    /// Creates the child if it is missing and never changes it: for content that would differ each time, such as a
     /// generated password.
     CreateOnly,
 }

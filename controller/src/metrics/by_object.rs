@@ -22,7 +22,8 @@ pub(super) struct Counted {
     value: fn(i64) -> i64,
 }
 
-/// The number is the start of the deletion, in seconds since the epoch.
+/// Objects that are being deleted. The number of an object is the start of its deletion, in seconds since the
+/// epoch.
 pub(super) const TERMINATING: Counted = Counted {
     name: "lockstep_terminating_objects",
     help: "Number of objects that are being deleted and still have our finalizer, by the time since the deletion began",
@@ -31,7 +32,7 @@ pub(super) const TERMINATING: Counted = Counted {
     value: |began| Timestamp::now().as_second() - began,
 };
 
-/// The number is that of consecutive failed reconciliations.
+/// Objects whose reconciliation fails. The number of an object is that of its consecutive failures.
 pub(super) const FAILING: Counted = Counted {
     name: "lockstep_failing_objects",
     help: "Number of objects whose reconciliation fails, by the number of consecutive failures",

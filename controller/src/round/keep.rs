@@ -16,7 +16,7 @@ use crate::request::SyncRequest;
 use crate::status::Status;
 
 impl<R: Reconcile> Round<'_, R> {
-    /// Validates the object and brings the outside world to its desired state.
+    /// Validates the object and brings it to its desired state.
     pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
         let mut status = self.status();
         let others = match self.others() {
@@ -58,7 +58,7 @@ impl<R: Reconcile> Round<'_, R> {
         let object = match decode::<R::Kind>(&verdict.object) {
             Ok(object) => object,
             Err(error) => {
-                let message = format!("cannot be deserialized: {error}");
+                let message = format!("the object cannot be deserialized: {error}");
                 return self
                     .invalid(status, &message, &[], Next::After(announce::RENEW_AFTER))
                     .await;

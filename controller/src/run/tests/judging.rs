@@ -74,7 +74,7 @@ fn is_other_judged() -> bool {
     *waited.expect("no panic").0
 }
 
-/// If true, the object is valid; and the policy and the other objects of the validation request.
+/// Validity of an object, and the policy and the other objects of its validation request.
 type Told = (bool, Policy, Value);
 
 /// Records what it receives. Returns other objects from a list, one entry for each call.
