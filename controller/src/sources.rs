@@ -318,7 +318,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
     }
 }
 
-/// Returns the priority of a change: it goes before the objects of the initial list.
+/// Returns the priority of an event: a change goes before the objects of the initial list.
 fn priority(seen: &Seen<'_>) -> Priority {
     if seen.is_news {
         Priority::Change

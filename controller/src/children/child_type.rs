@@ -68,8 +68,9 @@ impl ChildType {
         self
     }
 
-    /// Protects a child that a user deletes with a finalizer until its owner removes it: for objects that cannot
-    /// be recreated without a loss. Both the child and its owner get the owner's finalizer.
+    /// Protects the children with a finalizer. A child that a user deletes is kept until its owner removes the
+    /// finalizer: for objects that cannot be recreated without a loss. Both the child and its owner get the
+    /// owner's finalizer.
     #[must_use]
     pub fn guarded(mut self) -> Self {
         self.is_guarded = true;

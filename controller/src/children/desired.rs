@@ -263,9 +263,7 @@ fn encode(secret: &mut Value, what: &Named) -> Result<(), ReconcileError> {
     let texts = match secret.remove("stringData") {
         None => return Ok(()),
         Some(Value::Object(texts)) => texts,
-        Some(_) => {
-            return Err(what.refused("ChildInvalid", "has a `stringData` that is not an object"));
-        }
+        Some(_) => return Err(what.refused("ChildInvalid", "needs `stringData` to be an object")),
     };
     let data = object(secret, "data");
     for (name, text) in texts {

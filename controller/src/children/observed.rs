@@ -51,8 +51,7 @@ pub(crate) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Returns true if the watch has delivered the child in another state than the response, or if there was no
-    /// response.
+    /// Returns true if the watch has delivered the child, but the response has not, or in another state.
     pub(crate) fn has_missed(&self, answer: Option<&DynamicObject>) -> bool {
         let state = self.observed.state();
         let brought = state.being_made.get(&self.made).copied().flatten();

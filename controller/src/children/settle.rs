@@ -42,7 +42,7 @@ impl ChildWriter<'_> {
     }
 
     /// Does the same for the children for cleanup of an owner that is being deleted; its other children are left
-    /// unchanged. Returns false if the owner is gone or no longer has our finalizer.
+    /// unchanged. Returns false if the owner turns out to be gone or to have lost our finalizer.
     pub(crate) async fn clean_up(
         &self,
         children: &[Value],
