@@ -58,7 +58,7 @@ pub struct Arming {
     pub metrics: ArmingMetrics,
 }
 
-/// Returns true if any replica of the webhook accepts connections.
+/// Function that returns true if any replica of the webhook accepts connections.
 pub type AnyListens = Box<dyn Fn() -> BoxFuture<'static, Result<bool, kube::Error>> + Send + Sync>;
 
 /// Prometheus metrics for the failure policy.
@@ -240,7 +240,7 @@ impl Arming {
         Ok(())
     }
 
-    /// Returns true only if the check is configured and its result is known.
+    /// Returns true if no replica accepts connections, and false if that is not checked or not known.
     async fn nobody_listens(&self) -> bool {
         match &self.any_listens {
             None => false,

@@ -1,5 +1,5 @@
 //! CRD status: whether the CRDs in the cluster are those compiled into this release. It is reported to the webhook
-//! next to this process, which has no access to the API server.
+//! that runs next to this process and has no access to the API server.
 
 use std::collections::BTreeMap;
 use std::fs;
