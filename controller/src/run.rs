@@ -1,4 +1,4 @@
-//! The loop of one kind: what is watched, what waits, and who works on it.
+//! Controller of one kind: its watches, its queue and its workers.
 
 use std::sync::Arc;
 
@@ -25,27 +25,27 @@ use crate::together::together;
 use crate::worker::Worker;
 use crate::written::Written;
 
-/// The loop of one kind.
+/// Controller of one kind.
 pub struct Loop<R> {
     pub(crate) cycle: Cycle<R>,
     directory: Directory,
     pub(crate) pace: Pace,
 }
 
-/// A loop of any kind.
+/// Controller of any kind.
 #[async_trait]
 pub trait Run: Send {
-    /// Watches and reconciles until `stop` turns true, then finishes the rounds under way.
+    /// Watches and reconciles until `stop` turns true, then finishes the reconciliations in progress.
     ///
     /// # Guarantees
     ///
-    /// A missing CRD or an unreachable API server is waited for. An object that cannot be read as its
-    /// kind is reported as invalid; the watch and every other object go on.
+    /// If a CRD is missing or the API server is unreachable, the controller waits for it. An object that does not
+    /// deserialize as its kind is reported as invalid; the watch and all other objects are not affected.
     async fn run(self: Box<Self>, stop: watch::Receiver<bool>);
 }
 
 impl<R: Reconcile> Loop<R> {
-    /// A loop for the kind of `ruleset`.
+    /// Returns a controller for the kind of `ruleset`.
     ///
     /// # Panics
     ///
@@ -64,7 +64,7 @@ impl<R: Reconcile> Loop<R> {
             let twice = child_types[..at].iter().any(is_again);
             assert!(
                 !twice,
-                "{} is declared twice as a type of children",
+                "the type of children {} is declared twice",
                 type_.resource().plural
             );
         }
@@ -101,25 +101,26 @@ impl<R: Reconcile> Loop<R> {
         }
     }
 
-    /// Enters it into a directory for as long as it runs.
+    /// Registers the controller in a directory for as long as it runs.
     #[must_use]
     pub fn listed_in(mut self, directory: &Directory) -> Self {
         self.directory = directory.clone();
         self
     }
 
-    /// Keeps to one namespace, for which it needs no right beyond. Several of them are as many loops.
+    /// Restricts the controller to one namespace, so that it needs no permissions beyond it. Several namespaces
+    /// need several controllers.
     ///
     /// # Panics
     ///
-    /// If its objects, or some of their children, are in no namespace.
+    /// If its objects, or some of their children, are cluster-scoped.
     #[must_use]
     pub fn within(mut self, namespace: &str) -> Self {
         let cycle = &mut self.cycle;
         let types = &cycle.child_types;
         assert!(
             cycle.is_namespaced && types.iter().all(|type_| type_.is_namespaced),
-            "{} cannot be kept to a namespace: it, or a type of its children, is in none",
+            "{} cannot be restricted to a namespace: the kind or a type of its children is cluster-scoped",
             cycle.ruleset.kind()
         );
         cycle.name = format!("{}/{namespace}", cycle.controller);
@@ -127,14 +128,14 @@ impl<R: Reconcile> Loop<R> {
         self
     }
 
-    /// How many objects it looks at at once, and how soon.
+    /// Sets the concurrency and the debounce time.
     #[must_use]
     pub fn pace(mut self, pace: Pace) -> Self {
         self.pace = pace;
         self
     }
 
-    /// What becomes of deletions that do not come to their end.
+    /// Sets the time limits for deletions.
     #[must_use]
     pub fn stalls(mut self, stalls: Stalls) -> Self {
         self.cycle.stalls = stalls;
@@ -142,7 +143,7 @@ impl<R: Reconcile> Loop<R> {
     }
 }
 
-/// The kind of a ruleset, as the API server has it.
+/// Returns the API resource of a ruleset's kind.
 #[must_use]
 pub fn resource(ruleset: &dyn Judge) -> ApiResource {
     let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
@@ -158,8 +159,8 @@ fn has_status(ruleset: &dyn Judge) -> bool {
     })
 }
 
-/// What keeps an object until what it stands for is gone: the operator's own, or one for the sake of children
-/// that nobody else would let go.
+/// Returns the finalizer of the kind: the operator's own, or one that is needed because nothing else would remove
+/// some of the children.
 fn finalizer<R: Reconcile>(
     ruleset: &dyn Judge,
     is_namespaced: bool,
@@ -197,7 +198,7 @@ impl<R: Reconcile> Run for Loop<R> {
         let complete = sources.complete();
         let until_stopped = async {
             tokio::select! {
-                // An error means that nobody can tell any more.
+                // An error means that the sender is gone: stop as well.
                 _ = stop.wait_for(|stop| *stop) => {}
                 () = sources.follow() => {}
                 () = sources.bury() => {}
@@ -210,12 +211,12 @@ impl<R: Reconcile> Run for Loop<R> {
     }
 }
 
-/// For as long as this replica works; it may be cut off anywhere.
+/// Guard that exists while this replica reconciles; the future that holds it may be dropped at any time.
 struct Term<'a>(&'a Metrics);
 
 impl Drop for Term<'_> {
     fn drop(&mut self) {
-        // Whoever leads next tells how the objects stand.
+        // The next leader reports these per-object gauges.
         self.0.standing.clear();
         self.0.terminating.clear();
         self.0.failing.clear();

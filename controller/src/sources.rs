@@ -1,4 +1,4 @@
-//! What the rounds of one kind come from: its objects, their children, and what they depend on.
+//! Event sources of a controller: its objects, their children and related objects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::iter::once;
@@ -25,7 +25,7 @@ use crate::related::Watched;
 use crate::together::together;
 use crate::watches::{self, Seen, Told};
 
-/// Where what the watches bring is kept.
+/// Caches that the watches fill.
 pub(crate) struct Stores {
     pub(crate) parents: Store,
     pub(crate) related: Vec<Watched>,
@@ -48,17 +48,17 @@ impl Stores {
     }
 }
 
-/// The watches of one kind, and what comes of what they bring.
+/// Watches of a controller, and the handlers of their events.
 pub(crate) struct Sources<'a, R> {
     cycle: &'a Cycle<R>,
     stores: &'a Stores,
     queue: &'a Queue<Key>,
-    /// Where an object is, by its UID.
+    /// Keys of the objects by UID.
     keys: Mutex<HashMap<String, Key>>,
     referrers: Arc<Referrers<Key>>,
-    /// One for each type that is protected.
+    /// One for each protected type.
     protections: Vec<Protection<'a, R>>,
-    /// How many watches have not yet told all that stands.
+    /// Number of watches whose initial list is not complete.
     incomplete: watch::Sender<usize>,
 }
 
@@ -79,31 +79,32 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         }
     }
 
-    /// Turns zero once all is known that stands: before, whatever is missing may only not have been told.
+    /// Returns a channel that becomes zero once all caches are filled. Before that, a missing object may merely
+    /// not have arrived yet.
     pub(crate) fn complete(&self) -> watch::Receiver<usize> {
         self.incomplete.subscribe()
     }
 
-    /// Protects what is to be protected, until there is no more to come.
+    /// Protects related objects until it is closed.
     pub(crate) async fn protect(&self) {
         let protections = self.protections.iter();
         together(protections.map(|it| it.work(self.complete()).boxed())).await;
     }
 
-    /// Deletes what has outlived its owner, once all is known that there is, for as long as it is polled.
+    /// Deletes orphaned children, once all caches are filled, for as long as it is polled.
     pub(crate) async fn bury(&self) {
         let bereaved = Bereaved {
             cycle: self.cycle,
             owners: &self.keys,
         };
         let mut complete = self.complete();
-        // An error means that nobody can tell any more.
+        // An error means that the sender is gone.
         if complete.wait_for(|watches| *watches == 0).await.is_ok() {
             bereaved.delete().await;
         }
     }
 
-    /// Nothing more is to come.
+    /// Closes all queues.
     pub(crate) fn close(&self) {
         self.queue.close();
         for protection in &self.protections {
@@ -111,7 +112,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         }
     }
 
-    /// Follows every watch. None of them takes another one down.
+    /// Runs all watches. A watch that fails does not affect the others.
     pub(crate) async fn follow(&self) {
         let parents = self.parents(&self.stores.parents).boxed();
         let children = (0..self.cycle.child_types.len()).map(|type_| self.children(type_).boxed());
@@ -120,7 +121,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         together(once(parents).chain(children).chain(related)).await;
     }
 
-    /// The objects that are reconciled.
+    /// Watches the reconciled objects.
     async fn parents(&self, store: &Store) {
         let resource = &self.cycle.resource;
         let config = watcher::Config::default();
@@ -129,7 +130,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         watches::follow(events, store, told).await;
     }
 
-    /// Their children of one type.
+    /// Watches their children of one type.
     async fn children(&self, type_: usize) {
         let resource = self.cycle.child_types[type_].resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.cycle.controller);
@@ -142,14 +143,14 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             || self.cycle.children.began(type_, &store.all()),
         );
         let keep = |child: &DynamicObject| {
-            // What a round has written is not kept a second time.
+            // A child that a reconciliation has written is not stored a second time.
             let written = self.cycle.children.kept(type_, child);
             written.unwrap_or_else(|| store.keep(child))
         };
         watches::follow_keeping(events, &store, keep, told).await;
     }
 
-    /// What they depend on, of one type.
+    /// Watches related objects of one type.
     async fn related(&self, at: usize) {
         let watch = &self.cycle.watches[at];
         let resource = &watch.resource;
@@ -158,7 +159,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         watches::follow(events, &self.stores.related[at].store, told).await;
     }
 
-    /// Whether a watch brings the objects that are reconciled: they are not watched twice.
+    /// Returns true if a watch delivers the reconciled objects themselves, which are not watched twice.
     fn is_on_parents(&self, at: usize) -> bool {
         self.cycle.watches[at].is_on_all_of(&self.cycle.resource)
     }
@@ -179,7 +180,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         )
     }
 
-    /// Does what is the same for every watch.
+    /// Returns the part of the event handler that is the same for every watch.
     fn told(
         &self,
         resource: &ApiResource,
@@ -204,13 +205,13 @@ impl<'a, R: Reconcile> Sources<'a, R> {
             Told::Failed(error) => {
                 let reason = watches::reason(error, resource);
                 let controller = &self.cycle.name;
-                tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; trying again");
+                tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; retrying");
                 state.is_down(reason);
             }
         }
     }
 
-    /// An object has changed: a round for it, if the change is worth one.
+    /// Handles a change of a reconciled object: enqueues it if the change needs a reconciliation.
     fn saw(&self, seen: &Seen<'_>) {
         let Change { before, after } = seen.change;
         if let Some(before) = before
@@ -226,7 +227,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         for at in (0..self.cycle.watches.len()).filter(|at| self.is_on_parents(*at)) {
             self.saw_related(at, seen);
         }
-        // Without our own status writes.
+        // Ignores our own status writes.
         let is_worth_a_round =
             generation_or_finalizers(&seen.change) || pause::begins_or_ends(&seen.change);
         let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
@@ -239,7 +240,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         self.queue.add(key, priority(seen), Duration::ZERO);
     }
 
-    /// Something has changed that others depend on: a round for each of them.
+    /// Handles a change of a related object: enqueues each object that refers to it.
     fn saw_related(&self, at: usize, seen: &Seen<'_>) {
         let watch = &self.cycle.watches[at];
         let retold = self.stores.related[at].saw(watch, &seen.change);
@@ -253,7 +254,7 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         }
     }
 
-    /// Takes note of where an object is and what it refers to.
+    /// Updates the key and the references of an object.
     fn note(&self, change: &Change<'_, DynamicObject>) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(uid) = change.before.and_then(|before| before.uid()) {
@@ -294,30 +295,30 @@ impl<'a, R: Reconcile> Sources<'a, R> {
         }
     }
 
-    /// Whether an object is being deleted, and only others have something left to do for that.
+    /// Returns true if an object is being deleted and only other controllers have something left to do for it.
     fn is_done_with(&self, object: &DynamicObject) -> bool {
         let finalizer = self.cycle.finalizer.as_ref();
         object.metadata.deletion_timestamp.is_some()
             && finalizer.is_none_or(|finalizer| !object.finalizers().contains(finalizer))
     }
 
-    /// What protects the objects that a watch brings, if anything does.
+    /// Returns the protection of a watch's objects, if they are protected.
     fn protection(&self, at: usize) -> Option<&Protection<'a, R>> {
         self.protections.iter().find(|it| it.is_about(at))
     }
 
-    /// A child has changed: a round for whose it is.
+    /// Handles a change of a child: enqueues its owner.
     fn saw_child(&self, type_: usize, seen: &Seen<'_>) {
         let owners = self.cycle.children.saw(type_, seen);
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that is not known yet gets its round when it comes.
+        // An owner that is not known yet is enqueued when it arrives.
         for key in owners.iter().filter_map(|owner| keys.get(owner)) {
             self.queue.add(key.clone(), priority(seen), Duration::ZERO);
         }
     }
 }
 
-/// What somebody changes goes before what stood already.
+/// Returns the priority of an event: a change goes before the objects of the initial list.
 fn priority(seen: &Seen<'_>) -> Priority {
     if seen.is_news {
         Priority::Change

@@ -37,7 +37,7 @@ async fn without_its_crd_the_controller_waits_and_the_gate_judges() {
     assert!(world.installation.controller().exit_status().is_none());
     eventually("the controller not being ready", async || {
         let unready = readiness(&url).await;
-        let why = "finds no such kind: apply the CRD clouddatabases.database.example.com";
+        let why = "failed because the kind does not exist: apply the CRD clouddatabases.database.example.com";
         (unready.contains(" 503 ") && unready.contains(why)).then_some(())
     })
     .await

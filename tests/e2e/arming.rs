@@ -146,7 +146,7 @@ async fn the_last_replica_that_nobody_wants_any_more_disarms_the_gate() {
     world.kubectl(&scale).expect("it is scaled");
     let leading = async || {
         let output = world.installation.output();
-        (output.matches("leading").count() == 2).then_some(())
+        (output.matches("became the leader").count() == 2).then_some(())
     };
     eventually("the controller at work", leading)
         .await

@@ -189,7 +189,7 @@ async fn what_somebody_else_has_made_is_left_alone_and_told() {
         .condition_of(&api, "taken", "Stalled", "True")
         .await;
     assert_eq!(stalled.reason, "ChildNotOurs");
-    let expected = "the child Service 'taken' (v1) exists and has been made by somebody else; choose another name for it, or delete that one";
+    let expected = "the child Service 'taken' (v1) exists and was not created by this controller; choose another name for it, or delete the existing object";
     assert_eq!(stalled.message, expected);
     let metrics = echoes.world.installation.controller_health_url();
     let metrics = echoes.world.metrics(&metrics).await;
@@ -197,7 +197,8 @@ async fn what_somebody_else_has_made_is_left_alone_and_told() {
     assert!(metrics.contains(failing), "{metrics}");
     let output = echoes.world.installation.output();
     let mut lines = output.lines();
-    let line = lines.find(|line| line.contains("the step failed") && line.contains("ChildNotOurs"));
+    let line =
+        lines.find(|line| line.contains("reconciliation failed") && line.contains("ChildNotOurs"));
     let line: Value = serde_json::from_str(line.expect("a line of the log")).expect("JSON");
     let span = &line["spans"][0];
     for (name, expected) in [
@@ -292,7 +293,7 @@ async fn who_has_the_token_sees_the_queues_and_sets_off_rounds() {
         .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
     let unknown = knock("ekho/default/hello").await;
     assert!(
-        unknown.contains(" 404 ") && unknown.contains("but clouddatabase, echo"),
+        unknown.contains(" 404 ") && unknown.contains("(running: clouddatabase, echo"),
         "{unknown}"
     );
 }

@@ -1,4 +1,4 @@
-//! A round of an object that is being deleted.
+//! Reconciliation of an object that is being deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,16 @@ use crate::status::{Standing, Status};
 
 const DELETION_STALLED: &str = "DeletionStalled";
 
-/// The annotation that tells that nothing is left to do before an object goes; with its UID, since annotations are
-/// copied.
+/// Annotation that marks the cleanup of an object as completed. The value is the UID of the object, since
+/// annotations can be copied.
 const CLEANED_UP: &str = "lockstep.dev/cleaned-up";
 
-/// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
+/// Finalizer that `--cascade=orphan` sets: it keeps an object until the owner references of its children are
+/// removed.
 const ORPHAN: &str = "orphan";
 
 impl<R: Reconcile> Round<'_, R> {
-    /// Lets the object go once what it stands for is gone.
+    /// Removes the finalizer once the cleanup is done.
     pub(crate) async fn end(&self) -> Result<Next, kube::Error> {
         let removal = self
             .cycle
@@ -55,13 +56,14 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    /// Has its children do the work that is left.
+    /// Lets the children do the remaining cleanup.
     async fn waiting(
         &self,
         removal: &Patch<()>,
         mut progress: Progress,
     ) -> Result<Next, kube::Error> {
-        // Whatever wakes it, it is told when it takes long, and let go when it takes too long.
+        // Whatever triggers the next reconciliation, it must come early enough to report a stalled deletion and to
+        // enforce the time limit.
         progress.requeue_after = progress.requeue_after.min(LONGEST_WHILE_DELETING);
         if self.gives_up() {
             let readiness = progress.readiness.take();
@@ -71,7 +73,8 @@ impl<R: Reconcile> Round<'_, R> {
         let writer = self.writer();
         match writer.clean_up(&progress.children, &self.children).await {
             Ok(true) => {}
-            // Gone already, or let go by another round: the watch has yet to tell.
+            // The object is gone, or another reconciliation has removed the finalizer; the watch event has not
+            // arrived yet.
             Ok(false) => return Ok(Next::OnChange),
             Err(failure) => return self.failing(removal, failure.told()?).await,
         }
@@ -98,7 +101,7 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    /// How long the object has been being deleted.
+    /// Returns the time since the deletion began.
     fn waits(&self) -> Duration {
         let since = self.deleting_since.unwrap_or_else(Timestamp::now);
         Timestamp::now()
@@ -114,20 +117,20 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    /// Whether the object has been kept for longer than is wanted.
+    /// Returns true if the deletion has taken longer than the limit after which the finalizer is removed.
     fn gives_up(&self) -> bool {
         let limit = self.cycle.stalls.let_go_after;
         limit.is_some_and(|limit| self.waits() >= limit)
     }
 
-    /// Whether all is done that had to be done before it goes, but for letting it go.
+    /// Returns true if the cleanup is completed and only the removal of the finalizer is left.
     fn is_cleaned_up(&self) -> bool {
         let annotations = &self.stored.object["metadata"]["annotations"];
         annotations[CLEANED_UP].as_str() == Some(&self.uid)
     }
 
-    /// Remembers that it is: once its Job is deleted, the next round would find it missing and have all of it
-    /// done again.
+    /// Records that the cleanup is completed: once the cleanup Job is deleted, the next reconciliation would not
+    /// find it and would run the cleanup again.
     async fn note_cleaned_up(&self) -> Result<(), kube::Error> {
         if self.is_cleaned_up() || !self.writer().cleans_up() {
             return Ok(());
@@ -140,8 +143,8 @@ impl<R: Reconcile> Round<'_, R> {
         Ok(())
     }
 
-    /// The status of an object that is kept because of this, which is told if it has been so for long. None
-    /// when it is kept no longer.
+    /// Returns the status of an object whose finalizer stays for this reason, which is reported if the deletion
+    /// has taken long. None if the finalizer is to be removed now.
     async fn stalled(&self, why: &str) -> Option<Status> {
         if self.gives_up() {
             return None;
@@ -149,7 +152,7 @@ impl<R: Reconcile> Round<'_, R> {
         let mut status = self.status();
         if self.waits() >= self.cycle.stalls.told_after {
             let since = self.deleting_since.unwrap_or_default();
-            let message = format!("its deletion began at {since} and has not ended: {why}");
+            let message = format!("Deletion started at {since} and has not finished: {why}");
             status.condition(DELETION_STALLED, true, "FinalizerStalled", &message);
             self.cycle
                 .announcer
@@ -159,16 +162,16 @@ impl<R: Reconcile> Round<'_, R> {
         Some(status)
     }
 
-    /// Gives up: the object goes, and what it stood for is left behind.
+    /// Removes the finalizer before the cleanup is done: the external resources are left behind.
     async fn let_go(&self, removal: &Patch<()>, why: &str) -> Result<Next, kube::Error> {
         let own = Status::of(&self.stored.object, self.cycle.has_status).own_fields();
         let left = Value::Object(own);
         tracing::error!(
             %left,
             why,
-            "the object goes though its cleanup has not ended: what it stood for is left behind"
+            "the finalizer is removed before the cleanup completed: external resources are left behind"
         );
-        let note = format!("let go though its cleanup has not ended; left behind: {left}; {why}");
+        let note = format!("finalizer removed before cleanup completed; leaked: {left}; {why}");
         self.cycle
             .announcer
             .warn(&self.reference, "Orphaned", &note)
@@ -179,23 +182,26 @@ impl<R: Reconcile> Round<'_, R> {
             .iter()
             .flatten()
         {
-            tracing::error!(%error, "its children may be left behind as well");
+            tracing::error!(%error, "children may be left behind as well");
         }
         self.remove_finalizer(removal).await
     }
 
-    /// Whether the children are to stay, as `--cascade=orphan` asks for.
+    /// Returns true if the children are to stay, as `--cascade=orphan` requests.
     fn keeps_all(&self) -> bool {
         self.finalizers.iter().any(|name| name == ORPHAN)
     }
 
-    /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
+    /// Releases the children, then removes the finalizer of the object, even if external resources are kept.
     async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Next, kube::Error> {
         self.note_cleaned_up().await?;
         match self.writer().release(self.keeps_all()).await {
             Ok(true) => {
                 if let Some(what) = kept {
-                    tracing::warn!(what, "the object goes and what it stood for stays");
+                    tracing::warn!(
+                        what,
+                        "the object is removed and its external resources are kept"
+                    );
                     let announcer = &self.cycle.announcer;
                     announcer.tell(&self.reference, "Kept", what).await;
                 }
@@ -205,28 +211,28 @@ impl<R: Reconcile> Round<'_, R> {
             Err(error) => {
                 let error = ReconcileError::Transient {
                     reason: "ChildrenNotReleased",
-                    message: format!("its children cannot be let go: {error}"),
+                    message: format!("the children cannot be released: {error}"),
                 };
                 return self.failing(removal, error).await;
             }
         }
-        let why = "its children that are in no namespace have not yet gone";
+        let why = "its cluster-scoped children have not been deleted yet";
         let Some(mut status) = self.stalled(why).await else {
             return self.let_go(removal, why).await;
         };
         status.stands(Standing::Reconciling, "ChildrenLeaving", why);
         self.write(&mut status).await?;
-        // Their watches tell when they are gone.
+        // The watches report when the children are gone.
         Ok(Next::After(LONGEST_WHILE_DELETING))
     }
 
     async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Next, kube::Error> {
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, removal).await?;
-        tracing::info!("the finalizer is removed");
+        tracing::info!("finalizer removed");
         self.forget();
         if !patched.finalizers().is_empty() {
-            // It stays for the sake of others, and is no business of ours any more.
+            // The object remains because of other finalizers; nothing is left to do for it here.
             self.cycle.written.note(patched);
         }
         Ok(Next::OnChange)

@@ -1,4 +1,4 @@
-//! A round of an object that is to stay.
+//! Reconciliation of an object that is not being deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::request::SyncRequest;
 use crate::status::Status;
 
 impl<R: Reconcile> Round<'_, R> {
-    /// Brings the world to what the object says.
+    /// Validates the object and brings it to its desired state.
     pub(crate) async fn keep(&self) -> Result<Next, kube::Error> {
         let mut status = self.status();
         let others = match self.others() {
@@ -34,7 +34,8 @@ impl<R: Reconcile> Round<'_, R> {
             None => {}
         }
         let verdict = self.check(&others).await;
-        // It took its time. What is told of a verdict among others must not be told beside what they are by now.
+        // Validation may have taken a while. A result that was computed among other objects must not be reported
+        // once these have changed.
         if !matches!(self.others(), Ok(now) if now == *others) {
             return Ok(Next::After(Duration::ZERO));
         }
@@ -44,7 +45,7 @@ impl<R: Reconcile> Round<'_, R> {
         let reconciler = &self.cycle.reconciler;
         status.fields(reconciler.judged(&candidate, &verdict));
         if !verdict.is_valid() {
-            // What could not be judged may be another time, without a change.
+            // An incomplete validation may give another result later, without a change.
             let next = if verdict.is_conclusive() {
                 Next::After(announce::RENEW_AFTER)
             } else {
@@ -57,7 +58,7 @@ impl<R: Reconcile> Round<'_, R> {
         let object = match decode::<R::Kind>(&verdict.object) {
             Ok(object) => object,
             Err(error) => {
-                let message = format!("cannot be read: {error}");
+                let message = format!("the object cannot be deserialized: {error}");
                 return self
                     .invalid(status, &message, &[], Next::After(announce::RENEW_AFTER))
                     .await;
@@ -65,12 +66,12 @@ impl<R: Reconcile> Round<'_, R> {
         };
         if let Some(operations) = self.initialization(&verdict) {
             match self.patch(operations).await {
-                // The watch brings the next round with the object as it then is.
+                // The watch event triggers the next reconciliation, with the changed object.
                 Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
                     return Ok(Next::OnChange);
                 }
-                // The cluster's CRD, of another release, drops what was added: no event will come, and
-                // the defaults hold in memory.
+                // The CRD in the cluster is of another release and prunes the added fields: no event will come,
+                // and the defaults apply in memory.
                 Ok(_) => {}
                 Err(kube::Error::Api(refusal)) if is_refusal(refusal.code) => {
                     let error = ReconcileError::Transient {
@@ -85,12 +86,7 @@ impl<R: Reconcile> Round<'_, R> {
                 Err(error) => return Err(error),
             }
         }
-        status.condition(
-            VALID,
-            true,
-            "Valid",
-            "the object keeps every rule of its kind",
-        );
+        status.condition(VALID, true, "Valid", "The object passed validation");
         let accepted = Accepted::of(&verdict.object, self.cycle.ruleset.transition_fields());
         status.accept(&accepted.in_spite_of(&verdict.inherited));
         let request = SyncRequest {
@@ -103,7 +99,7 @@ impl<R: Reconcile> Round<'_, R> {
             Ok(identity) => status.fields(identity),
             Err(error) => return self.failed(status, error).await,
         }
-        // What is about to be done outside must be known even if this process does not live to tell.
+        // What is about to be created outside must be recorded even if this process does not survive.
         if status.memory_differs() {
             self.write(&mut status).await?;
         }
@@ -113,23 +109,23 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    /// What its operator tells the rules of other objects.
+    /// Returns what the operator passes to the rules about other objects.
     fn others(&self) -> Result<Value, ReconcileError> {
         let reconciler = &self.cycle.reconciler;
         reconciler.others(&self.stored.object, self.related())
     }
 
-    /// What was found when the object was judged, where its status tells of it as it is.
+    /// Returns the stored validation result if the status describes the object in its current state.
     fn settled(&self, status: &Status, candidate: &Candidate<'_>) -> Option<Settled> {
         if !status.is_as_stored() || !self.cycle.reconciler.is_settled(candidate) {
             return None;
         }
         let (is_valid, message) = status.is_told(VALID)?;
-        // What was judged may not have been brought about yet.
+        // The validated spec may not have been applied yet.
         if is_valid && !status.is_told(READY)?.0 {
             return None;
         }
-        // Each of the rules that are no schema's ends its message with its name.
+        // The message of every rule that is not a schema rule ends with the rule's id.
         let rules = (!is_valid).then(|| self.cycle.ruleset.catalogue());
         let names = rules.into_iter().flatten().map(|rule| rule.id);
         let broken = names.filter(|id| message.contains(&format!("[{id}]")));
@@ -143,7 +139,7 @@ impl<R: Reconcile> Round<'_, R> {
         })
     }
 
-    /// Makes the children as they are to be, and reports how far all of it got.
+    /// Creates, updates and deletes the children, and reports the result.
     async fn settle(&self, mut status: Status, progress: Progress) -> Result<Next, kube::Error> {
         let writer = self.writer();
         match writer.settle(&progress.children, &self.children).await {
@@ -156,7 +152,7 @@ impl<R: Reconcile> Round<'_, R> {
         }
     }
 
-    /// One patch with the defaults to persist and our finalizer, if any of it is missing.
+    /// Returns one patch with the defaults to persist and our finalizer, or none if all of them are set.
     fn initialization(&self, verdict: &Verdict) -> Option<Vec<PatchOperation>> {
         let mut operations = verdict.additions.0.clone();
         let finalizer = self.cycle.finalizer.iter();
@@ -174,14 +170,14 @@ impl<R: Reconcile> Round<'_, R> {
     }
 }
 
-/// A verdict that stands in the status.
+/// Validation result that is stored in the status.
 enum Settled {
     Valid,
-    /// With what is wrong.
+    /// With the violations.
     Invalid(String),
 }
 
-/// Whether the API server will say the same again, however often it is asked.
+/// Returns true if a retry gets the same response from the API server.
 fn is_refusal(code: u16) -> bool {
     (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
 }

@@ -185,7 +185,7 @@ async fn what_is_referred_to_stays_until_nothing_refers_to_it_any_more() {
     bank.is_protected("unused", false).await;
 
     bank.delete(&bank.secrets, "used").await;
-    bank.is_told("by Vault 'a', 'b'; it goes once").await;
+    bank.is_told("by Vault 'a', 'b'; it is deleted once").await;
     // One refers to another, the other one goes.
     bank.vault("b", json!({"spare": "unused"})).await;
     bank.is_protected("unused", true).await;

@@ -75,7 +75,7 @@ async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
     let (reason, message) = stands(&stains, "a", "DeletionStalled", "True").await;
     assert_eq!(reason, "FinalizerStalled");
     assert!(
-        message.ends_with("has not ended: it does not come out"),
+        message.ends_with("has not finished: it does not come out"),
         "{message}"
     );
     let mut text = String::new();
@@ -104,7 +104,7 @@ async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
         let told = said("Orphaned").await;
         (!told.is_empty()).then_some(told)
     });
-    let expected = "let go though its cleanup has not ended; left behind: {\"spot\":\"on the carpet\"}; it does not come out";
+    let expected = "finalizer removed before cleanup completed; leaked: {\"spot\":\"on the carpet\"}; it does not come out";
     assert_eq!(told.await.expect("it is told"), [expected]);
     // Both are said once, however many rounds there were.
     assert_eq!(said("DeletionStalled").await.len(), 1);

@@ -364,7 +364,7 @@ async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
         told.await
             .unwrap_or_else(|error| panic!("{error}: {:?}", readers.metrics.what_is_down()));
     };
-    down("on readers.toys.example.com finds no such kind: apply the CRD readers.toys.example.com")
+    down("on readers.toys.example.com failed because the kind does not exist: apply the CRD readers.toys.example.com")
         .await;
     down("on secrets is forbidden: grant `list` and `watch` on secrets").await;
     // What is reconciled is watched once, though each depends on others of it.

@@ -198,7 +198,7 @@ async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
     });
     assert_eq!(
         told.await.expect("it is told")["message"],
-        "the child Job 'a' (batch/v1) cannot be made: its namespace is being deleted and takes nothing new"
+        "the child Job 'a' (batch/v1) cannot be created: its namespace is being deleted and accepts no new objects"
     );
     running.stop().await;
     let stalls = Stalls {
