@@ -62,7 +62,8 @@ pub enum KeeperError {
     Lacks(&'static str),
     /// The CA, its key and the serving certificate in the Secret do not belong together.
     #[error(
-        "the Secret contains certificates that Lockstep did not create ({0}) and was not modified. Delete it to let Lockstep generate new ones, or use `--cert-source=secret`"
+        "the Secret contains certificates that Lockstep did not create ({0}) and was not modified. \
+         Delete it to let Lockstep generate new ones, or use `--cert-source=secret`"
     )]
     Foreign(&'static str),
     /// The Secret that the certificate issuer fills contains a pair that cannot be served.

@@ -72,9 +72,9 @@ impl Bench {
         {
             return Ok(Review::pass(&request.uid));
         }
-        let object = self.read(request.object.take(), "object")?.ok_or_else(|| {
-            Refusal::bad_request("`request.object` is missing; CREATE and UPDATE need it")
-        })?;
+        let object = self
+            .read(request.object.take(), "object")?
+            .ok_or_else(|| Refusal::bad_request("`request.object` is missing but required"))?;
         let old = self.read(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
             return Err(Refusal::bad_request(
