@@ -98,9 +98,7 @@ fn schema(ruleset: &dyn Judge) -> File {
 fn file(name: &str, objects: &[Value]) -> File {
     let documents: Vec<_> = objects
         .iter()
-        .map(|object| {
-            serde_saphyr::to_string(object).expect("a JSON object is serializable as YAML")
-        })
+        .map(|object| serde_saphyr::to_string(object).expect("JSON is valid YAML"))
         .collect();
     let content = format!(
         "# Written by `lockstep manifests`; do not edit.\n{}",
