@@ -31,8 +31,8 @@ pub struct CloudDatabaseStatus {
     #[schemars(length(max = 2048))]
     pub arn: Option<String>,
 
-    /// Resource ID of the instance (DbiResourceId), recorded with the ARN. Unlike the identifier, it is never reused by
-    /// RDS.
+    /// Resource ID of the instance (DbiResourceId), recorded with the ARN. Unlike the identifier, it is never
+    /// reused by RDS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub resource_id: Option<String>,
