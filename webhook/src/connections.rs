@@ -1,5 +1,5 @@
 //! Limit on open connections. When it is reached, a new connection evicts an old one: the one that has been
-//! idle for longest, or else the one whose request has been arriving for longest.
+//! idle for longest, or else the one with the oldest incomplete request.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +18,8 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct Standing {
     count: usize,
-    /// Connections that may be evicted, the first one first: connections without a request, by the end of their
-    /// last one, then connections whose requests are all still arriving, by the time at which these began.
+    /// Connections that may be evicted, in this order: connections without a request, by the end of their last one,
+    /// then connections with incomplete requests only, by the time at which these began.
     waiting: BTreeMap<Place, Arc<Closing>>,
     next: u64,
 }

@@ -17,7 +17,7 @@ pub struct Limits {
     /// Time-out of a whole request. The `?timeout=` of the client applies if it is shorter.
     pub request: Duration,
     /// Maximum number of open connections. When it is exceeded, the connection that has been idle for longest is
-    /// closed, or else the one whose request has been arriving for longest.
+    /// closed, or else the one with the oldest incomplete request.
     pub connections: usize,
     /// Maximum number of requests validated at the same time. Further requests are rejected with 429, and the API
     /// server retries them.

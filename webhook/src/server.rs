@@ -158,7 +158,7 @@ fn is_about_one_connection(error: &io::Error) -> bool {
 impl Shared {
     /// Serves one connection until it ends, exceeds a limit, or is evicted.
     async fn connection(self, stream: TcpStream, connection: Connection, drain: Watcher) {
-        // Responses are small and written at once: Nagle's algorithm would only delay them.
+        // Responses are small and written as a whole: Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
             return self.talk(stream, None, connection, drain).await;
