@@ -184,7 +184,7 @@ mod tests {
     const DAY: Duration = Duration::from_hours(24);
 
     fn names() -> Vec<String> {
-        vec!["gate.system.svc".to_owned()]
+        vec!["webhook.system.svc".to_owned()]
     }
 
     fn now() -> OffsetDateTime {
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(leaf.issuer(), ca.subject());
         assert!(ca.is_ca() && !leaf.is_ca());
         assert!(pair.has_names(&names()));
-        assert!(!pair.has_names(&["gate.system.svc".to_owned(), "other".to_owned()]));
+        assert!(!pair.has_names(&["webhook.system.svc".to_owned(), "other".to_owned()]));
     }
 
     #[test]

@@ -112,7 +112,7 @@ mod tests {
         let (life, now) = (Duration::from_hours(1), OffsetDateTime::now_utc());
         let ca = || Ca::generate(life, now).expect("a CA");
         let (signing, other) = (ca(), ca());
-        let sign = |ca: &Ca| ca.sign(&["gate".to_owned()], life, now).expect("a pair");
+        let sign = |ca: &Ca| ca.sign(&["webhook".to_owned()], life, now).expect("a pair");
         let keys = Keys {
             serving: sign(&signing),
             signing: signing.clone(),

@@ -138,7 +138,7 @@ mod tests {
 
     fn plan() -> Plan {
         Plan {
-            dns_names: vec!["gate".to_owned()],
+            dns_names: vec!["webhook".to_owned()],
             ca_lifetime: 90 * HOUR,
             leaf_lifetime: 30 * HOUR,
             settle: HOUR,
@@ -198,7 +198,7 @@ mod tests {
         let renewed = step(&keys, false, 20 * HOUR).expect("a new pair");
         assert!(renewed.signing == keys.signing && renewed.serving != keys.serving);
         let other = Plan {
-            dns_names: vec!["gate".to_owned(), "other".to_owned()],
+            dns_names: vec!["webhook".to_owned(), "other".to_owned()],
             ..plan()
         };
         let (renamed, _) = other

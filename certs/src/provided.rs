@@ -185,7 +185,7 @@ mod tests {
     use crate::authority::Ca;
     use crate::bundle::TargetKind;
 
-    const NAME: &str = "gate.example";
+    const NAME: &str = "webhook.example";
     const DAY: Duration = Duration::from_hours(24);
     const SETTLE: time::Duration = time::Duration::minutes(10);
     const SECOND: time::Duration = time::Duration::SECOND;

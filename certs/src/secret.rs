@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn keys_are_read_from_the_secret_as_they_were_written() {
         let (signing, next, old) = (ca(), ca(), ca());
-        let names = ["gate".to_owned()];
+        let names = ["webhook".to_owned()];
         let serving = signing.sign(&names, Duration::from_hours(1), OffsetDateTime::UNIX_EPOCH);
         let steady = Keys {
             serving: serving.expect("a pair"),

@@ -277,11 +277,11 @@ fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
     Box::pin(async move {
         let target = |kind| Target {
             kind,
-            name: "gate".to_owned(),
+            name: "webhook".to_owned(),
         };
         let targets = [target(TargetKind::Validating), target(TargetKind::Mutating)];
         let plan = Plan {
-            dns_names: vec!["gate".to_owned()],
+            dns_names: vec!["webhook".to_owned()],
             ca_lifetime: 96 * HOUR,
             leaf_lifetime: 24 * HOUR,
             settle: SETTLE,

@@ -26,8 +26,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Maximum size of the body of a conversion request, which may contain a whole list of objects.
     pub conversion_bytes: usize,
-    /// Maximum memory for all bodies in flight. A large body counts with the memory estimate of its parsed form,
-    /// too.
+    /// Maximum memory for all bodies in flight. A large body also counts with the memory estimate of its parsed
+    /// form.
     pub bodies_bytes: usize,
 }
 
