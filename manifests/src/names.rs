@@ -8,7 +8,7 @@ pub const APP: &str = "lockstep";
 pub const SERVICE: &str = "lockstep-webhook";
 /// Name of the Service port.
 pub const SERVICE_PORT: &str = "https";
-/// Name of the Pods' ServiceAccount.
+/// Name of the Pods' `ServiceAccount`.
 pub const SERVICE_ACCOUNT: &str = "lockstep";
 /// Name of the Secret with the webhook's CA and TLS key pair.
 pub const TLS_SECRET: &str = "lockstep-webhook-tls";

@@ -30,7 +30,7 @@ fn user_roles(install: &Install<'_>) -> Vec<Value> {
     ]
 }
 
-/// Returns the ClusterRoles that extend the built-in roles `admin`, `edit` and `view`. RBAC lets users grant only
+/// Returns the `ClusterRole`s that extend the built-in roles `admin`, `edit` and `view`. RBAC lets users grant only
 /// rights that they have themselves, so `admin` gets all rights that the controller needs in a namespace.
 pub(crate) fn for_tenants(install: &Install<'_>) -> Vec<Value> {
     let mut rules = of_objects(install);
@@ -175,7 +175,7 @@ fn canaries(install: &Install<'_>, namespaced: bool) -> Vec<Value> {
         .collect()
 }
 
-/// Returns a ClusterRole that extends the built-in role `edit` or `view`. Neither may write a status.
+/// Returns a `ClusterRole` that extends the built-in role `edit` or `view`. Neither may write a status.
 fn user_role(install: &Install<'_>, role: &str, verbs: &[&str]) -> Value {
     let rules: Vec<_> = kinds(install)
         .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))

@@ -192,7 +192,7 @@ fn container(install: &Install<'_>, more: Vec<String>) -> Value {
     })
 }
 
-/// Returns the PodDisruptionBudget: one of the two webhook replicas remains available while nodes are drained.
+/// Returns the `PodDisruptionBudget`: one of the two webhook replicas remains available while nodes are drained.
 pub(crate) fn disruption_budget() -> Value {
     json!({
         "apiVersion": "policy/v1",
