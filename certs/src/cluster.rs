@@ -1,4 +1,4 @@
-//! What keeping keys needs of a cluster: few calls, each of which may be the last one.
+//! Cluster operations that certificate rotation needs: few calls, and the process may stop after each of them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use crate::files;
 use crate::keeper::KeeperError;
 use crate::replicas::Replicas;
 
-/// The world around the keys.
+/// Access to the cluster and to the volume of the webhook.
 pub(crate) trait Cluster: Sync {
-    /// What time it is.
+    /// Returns the current time.
     fn now(&self) -> OffsetDateTime;
 
-    /// A configuration as it is.
+    /// Returns a configuration, or `None` if it does not exist.
     fn look(
         &self,
         target: &Target,
     ) -> impl Future<Output = Result<Option<DynamicObject>, KeeperError>> + Send;
 
-    /// Makes a configuration carry what is trusted, unless it has changed since it was looked at.
+    /// Injects the CA bundle `trusted` into a configuration, unless this has changed since `found` was read.
     fn carry(
         &self,
         target: &Target,
@@ -32,23 +32,23 @@ pub(crate) trait Cluster: Sync {
         trusted: &str,
     ) -> impl Future<Output = Result<Written, KeeperError>> + Send;
 
-    /// The Secret as it is.
+    /// Returns the Secret, or `None` if it does not exist.
     fn load(&self) -> impl Future<Output = Result<Option<Secret>, KeeperError>> + Send;
 
-    /// Writes the Secret, unless it has changed since it was loaded.
+    /// Writes the Secret, unless it has changed since it was read.
     fn store(&self, secret: &Secret) -> impl Future<Output = Result<Written, KeeperError>> + Send;
 
-    /// Whether every replica shows a certificate of this CA.
+    /// Returns true if every replica serves a certificate of this CA.
     fn all_show(&self, ca: &str) -> impl Future<Output = Result<bool, KeeperError>> + Send;
 
-    /// What the gate beside this process has been given.
+    /// Returns the pair that was written for the webhook that shares a volume with this process.
     fn served(&self) -> Option<Pair>;
 
-    /// Gives the gate beside this process its pair.
+    /// Writes the pair for the webhook that shares a volume with this process.
     fn serve(&self, pair: &Pair) -> Result<(), KeeperError>;
 }
 
-/// A real one.
+/// [`Cluster`] of the Kubernetes API.
 pub(crate) struct Kubernetes<'a> {
     pub(crate) client: &'a Client,
     pub(crate) secrets: Api<Secret>,

@@ -1,11 +1,12 @@
-//! The loop in some namespaces, for who has no right beyond them. There is no gate: its configuration is the
-//! cluster's.
+//! Installation of the controller for some namespaces only, for users without rights beyond them. It has no
+//! webhook, because webhook configurations are cluster-scoped.
 
 use serde_json::Value;
 
 use crate::{File, Install, crd_file, crds, file, kustomization, rbac, schemas, workload};
 
-/// Everything in the namespaces; apart from it what is the cluster's, for whoever may apply that.
+/// Renders the objects in the namespaces, and in the directory `cluster/` the cluster-scoped objects, which need a
+/// cluster administrator.
 pub(crate) fn render(install: &Install<'_>, home: &str) -> Vec<File> {
     let roles: Vec<Value> = install
         .namespaces

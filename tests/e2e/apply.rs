@@ -128,7 +128,7 @@ async fn storage_grows_in_place_and_a_drift_is_mended() {
         .kubectl_apply(&shrunk)
         .expect_err("shrinking is refused");
     assert!(
-        complaint.contains("may grow and must not shrink"),
+        complaint.contains("must not be decreased: RDS cannot shrink storage"),
         "{complaint}"
     );
 

@@ -152,7 +152,7 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
     let events = ["get", "events", "-n", "lockstep-system", "-o", "wide"];
     eventually("an Event", async || {
         let events = site.cluster.run_kubectl(&events).ok()?;
-        (events.contains("BadServingPair") && events.contains("`tls.key` is not the key"))
+        (events.contains("BadServingPair") && events.contains("`tls.key` does not match `tls.crt`"))
             .then_some(())
     })
     .await

@@ -131,7 +131,7 @@ async fn a_transition_is_judged_without_the_gate_and_a_frozen_object_is_deleted_
     let valid = world.condition("orders", "Valid", "False").await;
     for part in [
         "spec.engine: Invalid value: \"mysql\": is immutable",
-        "spec.storage.sizeGib: Invalid value: 50: may grow",
+        "spec.storage.sizeGib: Invalid value: 50: must not be decreased",
     ] {
         assert!(
             valid.message.contains(part),

@@ -1,4 +1,4 @@
-//! Review → candidate → verdict → response.
+//! `AdmissionReview` → validation request → validation result → response.
 
 use axum::http::StatusCode;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::response::{self, Review};
 use crate::review::{Object, Request};
 
-/// What is judged by.
+/// Rulesets, policy and CRD status that requests are validated with.
 #[derive(Clone)]
 pub(crate) struct Bench {
     pub(crate) rulesets: Rulesets,
@@ -22,17 +22,17 @@ pub(crate) struct Bench {
     pub(crate) metrics: Metrics,
 }
 
-/// What is asked of an object.
+/// Kind of answer that a request needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Question {
-    /// Whether it keeps its rules.
+    /// Validate the object.
     Stands,
-    /// Which defaults it lacks.
+    /// Return the defaults that the object lacks.
     Lacks,
 }
 
 impl Bench {
-    /// Answers one review.
+    /// Answers one admission request.
     pub(crate) fn review(
         &self,
         question: Question,
@@ -45,7 +45,7 @@ impl Bench {
         let Some(ruleset) = ruleset else {
             let kind = &request.kind;
             let message = format!(
-                "no rules here for {}/{} {}; the webhook configuration must match registered kinds only",
+                "no ruleset is registered for {}/{} {}; the webhook configuration must match registered kinds only",
                 kind.group, kind.version, kind.kind
             );
             return Ok(Review::refuse(
@@ -60,7 +60,7 @@ impl Bench {
             "DELETE" | "CONNECT" => false,
             other => {
                 return Err(Refusal::bad_request(format!(
-                    "`request.operation` is no operation: `{other}`"
+                    "`request.operation` is `{other}`; expected CREATE, UPDATE, DELETE or CONNECT"
                 )));
             }
         };
@@ -74,19 +74,20 @@ impl Bench {
         }
         let object = self
             .read(request.object.take(), "object")?
-            .ok_or_else(|| Refusal::bad_request("`request.object` is missing: nothing to judge"))?;
+            .ok_or_else(|| Refusal::bad_request("`request.object` is missing but required"))?;
         let old = self.read(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
             return Err(Refusal::bad_request(
-                "`request.oldObject` is missing: a change cannot be judged",
+                "`request.oldObject` is missing; UPDATE needs it",
             ));
         }
         let crd = match self.crds.of(ruleset.as_ref()) {
-            // The API server judges what was written, by that version's schema.
+            // The API server validates the object in the version of the user's request, by the schema of that
+            // version, and not in the version that it converts the object to for the webhook.
             ClusterCrd::Same if !request.is_as_written() => ClusterCrd::Unknown,
             crd => crd,
         };
-        // Most have nothing to be said of, and this is the quicker way to tell.
+        // Fast path: most objects are valid and complete, and this check is cheaper.
         let passes = match question {
             Question::Stands => ruleset.passes(&object, old.as_ref(), crd),
             Question::Lacks => ruleset.is_complete(&object, crd),
@@ -124,11 +125,11 @@ impl Bench {
             if problem.starts_with("recursion limit exceeded") {
                 self.metrics.limited(Limit::Depth);
             }
-            Refusal::bad_request(format!("`request.{name}` cannot be read: {problem}"))
+            Refusal::bad_request(format!("cannot parse `request.{name}`: {problem}"))
         })
     }
 
-    /// Counts what fired and logs a refusal: who, what kind, which rules; never the object.
+    /// Counts violations and logs a denial: user, kind and rules, never the object.
     fn record(&self, request: &Request<Object<'_>>, verdict: &Verdict, review: &Review) {
         for violation in verdict.errors.iter().chain(&verdict.audited) {
             let labels = ViolationLabels {
@@ -148,7 +149,7 @@ impl Bench {
                 operation = request.operation,
                 dry_run = request.dry_run,
                 rules = response::rules(verdict.errors.iter()),
-                "refused"
+                "denied"
             );
         }
     }

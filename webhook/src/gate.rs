@@ -1,4 +1,4 @@
-//! The doors: bytes → review, and the answer on its way back.
+//! HTTP endpoints of the webhook: request → validation → response, with limits, metrics and tracing.
 
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,13 +28,14 @@ use crate::refusal::Refusal;
 use crate::response::Review;
 use crate::review::{self, Request};
 
-/// Larger reviews take longer than others should wait for them, and are judged on threads of their own.
+/// Largest request that is validated on the async runtime's own threads. Larger ones would block other requests for
+/// too long, and run on the blocking thread pool.
 const QUICK_BYTES: usize = 64 << 10;
 
-/// The longest name of anything in Kubernetes.
+/// Maximum length of an object name in Kubernetes.
 const MAX_NAME_BYTES: usize = 253;
 
-/// Judges reviews.
+/// Admission and conversion webhook.
 #[derive(Clone)]
 pub struct Gate {
     bench: Bench,
@@ -42,7 +43,7 @@ pub struct Gate {
     limits: Limits,
     room: Room,
     reviews: Arc<Semaphore>,
-    /// For large reviews: they are done no sooner by more threads than there are cores, and each thread holds
+    /// Threads for large requests. More threads than cores would not finish them sooner, and each thread holds
     /// memory of its own.
     threads: Arc<Semaphore>,
 }
@@ -54,7 +55,7 @@ enum Door {
     Convert,
 }
 
-/// What is answered to what was asked.
+/// Response body of an endpoint.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answer {
@@ -72,7 +73,7 @@ impl Door {
     }
 }
 
-/// A request that is being answered, until it is or nobody waits for it any more.
+/// Request counted as in flight, until it is answered or its client has gone.
 struct InFlight(Gauge);
 
 impl InFlight {
@@ -89,7 +90,7 @@ impl Drop for InFlight {
 }
 
 impl Gate {
-    /// A gate that judges the kinds of `rulesets`.
+    /// Creates a webhook that validates the kinds of `rulesets`.
     #[must_use]
     pub fn new(rulesets: Rulesets, metrics: Metrics, limits: Limits) -> Self {
         Self {
@@ -107,25 +108,25 @@ impl Gate {
         }
     }
 
-    /// The same, under a policy that may be replaced at any time.
+    /// Sets the policy, which may be replaced at any time.
     #[must_use]
     pub fn under(mut self, policy: CurrentPolicy) -> Self {
         self.bench.policy = policy;
         self
     }
 
-    /// The same, where it may become known how the cluster's CRDs compare with these.
+    /// Sets the source of the CRD status: whether the CRDs of the cluster match the compiled ones.
     #[must_use]
     pub fn beside(mut self, crds: CurrentCrds) -> Self {
         self.bench.crds = crds;
         self
     }
 
-    /// The HTTP routes: `POST /validate`, `POST /mutate` and `POST /convert`.
+    /// Returns the HTTP routes: `POST /validate`, `POST /mutate` and `POST /convert`.
     ///
     /// # Guarantees
     ///
-    /// A request that is no well-formed review of a registered kind is never answered with an allow.
+    /// A request is allowed only if it is a well-formed `AdmissionReview` of a registered kind.
     pub fn router(self) -> Router {
         let gate = Arc::new(self);
         let door = |door: Door| {
@@ -180,7 +181,7 @@ impl Gate {
             .observe(started.elapsed().as_secs_f64());
         let response = match answer {
             Ok(answer) => {
-                let body = serde_json::to_vec(&answer).expect("an answer is JSON");
+                let body = serde_json::to_vec(&answer).expect("a response is serializable as JSON");
                 ([(header::CONTENT_TYPE, "application/json")], body).into_response()
             }
             Err(refusal) => {
@@ -188,7 +189,7 @@ impl Gate {
                     webhook = door.name(),
                     code = refusal.code.as_u16(),
                     message = refusal.message,
-                    "refused a request that is no review"
+                    "rejected a request"
                 );
                 refusal.into_response()
             }
@@ -209,8 +210,8 @@ impl Gate {
                 Door::Validate | Door::Mutate => self.limits.body_bytes,
                 Door::Convert => self.limits.conversion_bytes,
             };
-            // All of it, also where it is not looked at: whoever is answered before he has ended may go on
-            // as if he had not been.
+            // Read the whole body, even of a request that is going to be rejected: a client that gets a response
+            // before it has sent the whole body may continue as if it had received none.
             let received = self.room.receive(body, most).await?;
             if let Some(request) = parts.extensions.get::<Arc<AtWork>>() {
                 request.has_arrived();
@@ -224,7 +225,7 @@ impl Gate {
         })?
     }
 
-    /// Judges a body, if not too many are being judged.
+    /// Handles a body within the limits on concurrent requests and on memory.
     async fn judge(
         self: &Arc<Self>,
         door: Door,
@@ -242,7 +243,7 @@ impl Gate {
         let thread = threads.map_err(|_| Refusal::overloaded())?;
         let gate = Arc::clone(self);
         let span = Span::current();
-        // Nobody may wait for it any more; it counts all the same until it has ended.
+        // The thread cannot be cancelled: it counts against the limits until it ends, even if the client has gone.
         let judging = tokio::task::spawn_blocking(move || {
             let answer = span.in_scope(|| gate.isolated(door, &received.bytes));
             drop((received, at_work, thread));
@@ -251,7 +252,7 @@ impl Gate {
         judging.await.unwrap_or_else(|_| Err(Refusal::panicked()))
     }
 
-    /// Judges a body; a panic ends this review and nothing else.
+    /// Handles a body. A panic fails this request only.
     fn isolated(&self, door: Door, body: &[u8]) -> Result<Answer, Refusal> {
         let reviewed = |question: Question| {
             let mut request = review::read(body)?;
@@ -276,13 +277,13 @@ fn threads() -> usize {
     cores.map_or(1, NonZeroUsize::get).max(4)
 }
 
-/// Tells a trace what was asked and answered; never the object.
+/// Records the request and the response in the current span, never the object.
 fn trace<T>(request: &Request<T>, review: &Review) {
     let span = Span::current();
     if span.is_disabled() {
         return;
     }
-    // Spans are held until they are sent: nobody fills them.
+    // Spans stay in memory until they are exported, so a client must not be able to fill them.
     span.record("uid", cut(&request.uid));
     span.record("kind", cut(&request.kind.kind));
     span.record("operation", cut(&request.operation));
@@ -292,12 +293,12 @@ fn trace<T>(request: &Request<T>, review: &Review) {
     }
 }
 
-/// As much of a text as any name has.
+/// Truncates a text to the maximum length of a name.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_NAME_BYTES)]
 }
 
-/// Until when there has to be an answer: what the client waits, less a tenth for the way back.
+/// Returns the time in which to answer: the client's time-out, less a tenth for the way back, but at most `most`.
 fn deadline(uri: &Uri, most: Duration) -> Duration {
     let named = uri.query().into_iter().flat_map(|query| query.split('&'));
     let named = named
@@ -332,7 +333,7 @@ mod tests {
 
     use super::*;
 
-    /// A kind with a rule that some objects make panic.
+    /// Kind with a rule that panics for some objects.
     struct Explosive(CustomResource);
 
     impl Judge for Explosive {
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_ends_one_review_and_is_counted() {
+    async fn a_panic_fails_one_request_and_is_counted() {
         let metrics = Metrics::register(&mut Registry::default());
         let routes = Gate::new(explosive(), metrics.clone(), Limits::default()).router();
         let long = "x".repeat(2 * QUICK_BYTES);
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_answered_before_it_stops_waiting() {
+    fn the_client_is_answered_before_its_timeout() {
         let most = Duration::from_secs(30);
         let deadline = |uri: &'static str| deadline(&Uri::from_static(uri), most);
         assert_eq!(deadline("/validate?timeout=10s"), Duration::from_secs(9));

@@ -1,4 +1,4 @@
-//! Echo: the smallest operator. A text that is served over HTTP, by a Deployment behind a Service.
+//! Echo: the smallest operator. It serves a text over HTTP, with a Deployment and a Service.
 
 use controller::{ChildType, Handled, Reconcile, ReconcileError, SyncRequest, SyncResponse};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared_validation::{Findings, Kind, Rule, Severity, Subject, completed};
 
-/// What is served.
+/// Text to serve over HTTP.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
 #[kube(group = "demo.example.com", version = "v1alpha1", kind = "Echo")]
 #[kube(plural = "echoes", namespaced, status = "EchoStatus")]
 pub struct EchoSpec {
-    /// What is answered.
+    /// Text of the HTTP response.
     #[schemars(length(min = 1, max = 1024))]
     #[x_kube(validation = Rule::new("!self.contains('\\n')").message("must be one line [text-one-line]"))]
     pub text: String,
-    /// How many Pods answer.
+    /// Number of Pods that serve the text.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 10))]
     pub replicas: i32,
 }
 
-/// Where it is served.
+/// Address at which the text is served.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct EchoStatus {
-    /// The address inside the cluster.
+    /// URL inside the cluster.
     pub address: String,
 }
 
@@ -50,7 +50,7 @@ impl Kind for Echo {
     fn rules() -> Vec<Rule<Self>> {
         vec![Rule {
             id: "name-fits-service",
-            sentence: "The name can be that of a Service: at most 63 characters, first a letter, no dots.",
+            sentence: "The name must be a valid Service name: at most 63 characters, first a letter, no dots.",
             severity: Severity::Error,
             source: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
             reads: &["metadata.name"],
@@ -67,7 +67,7 @@ fn name_fits_service(subject: &Subject<'_, Echo>, findings: &mut Findings) {
     }
 }
 
-/// The operator.
+/// Returns the operator.
 pub fn operator() -> impl Reconcile<Kind = Echo> {
     let service = ChildType::namespaced::<Service>();
     Handled::new(sync).making([ChildType::namespaced::<Deployment>(), service])

@@ -1,4 +1,4 @@
-//! What the ruleset says of whole objects.
+//! Tests of the ruleset with whole objects.
 
 use cloud_database_rules::{CloudDatabase, ruleset};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn errors(verdict: &Verdict) -> Vec<String> {
 }
 
 #[test]
-fn a_minimal_object_stands_and_gets_its_defaults() {
+fn a_minimal_object_is_valid_and_gets_its_defaults() {
     let object = database(&json!({}));
     let verdict = rules().check(&Candidate::create(&object).strict());
     assert_eq!(errors(&verdict), Vec::<String>::new());
@@ -71,7 +71,7 @@ fn a_minimal_object_stands_and_gets_its_defaults() {
 }
 
 #[test]
-fn the_emitted_patch_makes_the_defaulted_object_of_the_written_one() {
+fn the_default_patch_turns_the_written_object_into_the_defaulted_one() {
     let mut object = database(
         &json!({"credentials": {"selectors": {"password": "pw"}}, "unknown": {"kept": true}}),
     );
@@ -86,13 +86,13 @@ fn the_emitted_patch_makes_the_defaulted_object_of_the_written_one() {
     let again = rules().check(&Candidate::create(&object));
     assert!(
         again.additions.0.is_empty(),
-        "filling twice adds nothing: {:?}",
+        "defaulting again adds nothing: {:?}",
         again.additions
     );
 }
 
 #[test]
-fn all_errors_come_at_once_sorted_by_path() {
+fn all_errors_are_returned_together_sorted_by_path() {
     let object = database(&json!({
         "storage": {"sizeGib": 100, "maxSizeGib": 105, "iops": 3000},
         "credentials": {"username": "user"},
@@ -103,14 +103,14 @@ fn all_errors_come_at_once_sorted_by_path() {
         [
             r#"spec.credentials.username: Invalid value: "user": is reserved by postgres or RDS; choose another name [username-reserved]"#,
             "spec.port: Invalid value: 80: spec.port in body should be greater than or equal to 1150",
-            "spec.storage.iops: Forbidden: may be set for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]",
+            "spec.storage.iops: Forbidden: may be set only for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]",
             "spec.storage.maxSizeGib: Invalid value: must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]",
         ]
     );
 }
 
 #[test]
-fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object() {
+fn transitions_are_validated_against_the_last_validated_values_rather_than_the_old_object() {
     let rules = rules();
     let filled = database(&json!({}));
     let accepted_object = rules.check(&Candidate::create(&filled)).object;
@@ -134,7 +134,7 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
             .map(|v| v.error.path.to_string())
             .collect::<Vec<_>>()
     };
-    // The loop, which has no old object, and the gate, which has one.
+    // The controller, which has no old object, and the webhook, which has one.
     assert_eq!(
         paths(&rules.check(&Candidate::create(&edited).since(Some(&accepted)))),
         refused
@@ -143,7 +143,7 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
         paths(&rules.check(&Candidate::update(&edited, &accepted_object))),
         refused
     );
-    // The repair of an unguarded edit stands, and without the memory it would not.
+    // The correction of an edit that bypassed the webhook is valid; without the last validated values it would not be.
     assert!(
         rules
             .check(&Candidate::update(&accepted_object, &edited).since(Some(&accepted)))
@@ -157,7 +157,7 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
 }
 
 #[test]
-fn an_inherited_error_warns_and_a_new_one_refuses() {
+fn an_old_violation_is_a_warning_and_a_new_one_is_an_error() {
     let rules = rules();
     let old = database(
         &json!({"port": 80, "credentials": {"username": "user"}, "storage": {"maxSizeGib": 101}}),
@@ -169,7 +169,7 @@ fn an_inherited_error_warns_and_a_new_one_refuses() {
     assert_eq!(
         verdict.warnings.len(),
         4,
-        "three inherited errors and a warning: {:?}",
+        "three old violations and a warning: {:?}",
         verdict.warnings
     );
     new["spec"]["storage"]["maxSizeGib"] = json!(102);
@@ -190,14 +190,14 @@ fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
     new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     assert!(
         !rules().check(&Candidate::update(&new, &old)).is_valid(),
-        "more than metadata changes"
+        "not only metadata changes"
     );
     new["spec"]["port"] = json!(80);
     assert!(rules().check(&Candidate::update(&new, &old)).is_valid());
 }
 
 #[test]
-fn a_misspelt_field_is_refused_where_decoding_is_strict() {
+fn a_misspelt_field_is_an_error_in_strict_decoding() {
     let object = database(&json!({"multiaz": true}));
     let verdict = rules().check(&Candidate::create(&object).strict());
     assert_eq!(
@@ -208,7 +208,7 @@ fn a_misspelt_field_is_refused_where_decoding_is_strict() {
 }
 
 #[test]
-fn what_the_schema_does_not_know_of_the_old_object_is_no_difference() {
+fn an_unknown_field_in_the_old_object_is_not_a_change() {
     let old = database(&json!({"port": 80, "credentials": {"stray": 1}}));
     let new = database(&json!({"port": 80}));
     let verdict = rules().check(&Candidate::update(&new, &old));
@@ -217,14 +217,14 @@ fn what_the_schema_does_not_know_of_the_old_object_is_no_difference() {
 }
 
 #[test]
-fn a_null_counts_as_left_out() {
+fn a_null_field_counts_as_absent() {
     let object = database(&json!({"port": null, "databaseName": null, "instanceClass": null}));
     let verdict = rules().check(&Candidate::create(&object));
     assert_eq!(errors(&verdict), ["spec.instanceClass: Required value"]);
 }
 
 #[test]
-fn a_default_left_out_on_update_keeps_what_was_there() {
+fn a_field_omitted_on_update_keeps_its_old_value_instead_of_the_default() {
     let old = database(&json!({"engineVersion": "16.4", "port": 6000}));
     let new = database(&json!({}));
     let verdict = rules().check(&Candidate::update(&new, &old));
@@ -233,10 +233,10 @@ fn a_default_left_out_on_update_keeps_what_was_there() {
     assert!(verdict.is_valid());
 }
 
-/// The gate fills a port, so the API server writes the object and reads it again: `100.0` is `100` by
-/// then. With every default written nothing is filled, and a transition rule meets the float.
+/// The webhook adds a default port, so the API server serializes the object and parses it again, which turns `100.0`
+/// into `100`. If all defaults are already set, nothing is added, and a transition rule gets the float.
 #[test]
-fn a_whole_float_is_an_integer_once_a_default_was_filled() {
+fn a_whole_float_becomes_an_integer_once_a_default_was_added() {
     let old = database(&json!({}));
     let new = database(&json!({"storage": {"sizeGib": 100.0}}));
     let verdict = rules().check(&Candidate::update(&new, &old));
@@ -251,7 +251,7 @@ fn a_whole_float_is_an_integer_once_a_default_was_filled() {
 }
 
 #[test]
-fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
+fn an_object_that_was_never_valid_is_corrected_as_if_it_were_new() {
     let mut stored = database(&json!({"credentials": {"username": "user"}}));
     let corrected = database(&json!({}));
     let verdict = |old: &Value| {
@@ -260,13 +260,13 @@ fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
     assert_eq!(
         verdict(&stored).errors[0].rule,
         "username-immutable",
-        "the loop has not spoken yet"
+        "the controller has not validated it yet"
     );
     stored["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
     assert_eq!(errors(&verdict(&stored)), Vec::<String>::new());
 }
 
-/// A database whose windows overlap: what a rule of a later release might find in stored objects.
+/// Returns a database with overlapping windows, such as a rule of a later release might find in storage.
 fn overlapping(spec: &Value) -> Value {
     let mut object = database(&json!({
         "backup": {"window": "04:30-05:30"},
@@ -277,17 +277,17 @@ fn overlapping(spec: &Value) -> Value {
 }
 
 #[test]
-fn what_was_accepted_in_spite_of_an_error_stays_accepted_until_the_error_has_other_reasons() {
+fn a_ratcheted_error_stays_a_warning_until_the_values_that_cause_it_change() {
     let rules = rules();
     let stored = overlapping(&json!({}));
-    // The loop has accepted this generation before the rule came.
+    // The controller has found this generation valid before the rule was added.
     let accepted = Accepted::of(&stored, rules.transition_fields());
     let verdict = rules.check(&Candidate::update(&stored, &stored).since(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     assert_eq!(verdict.inherited.len(), 1);
     let accepted = accepted.in_spite_of(&verdict.inherited);
 
-    // An edit that has nothing to do with it, seen by a loop that has no old object.
+    // An unrelated edit, validated by a controller without the old object.
     let edited = overlapping(&json!({"multiAz": true}));
     let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
@@ -300,7 +300,7 @@ fn what_was_accepted_in_spite_of_an_error_stays_accepted_until_the_error_has_oth
 }
 
 #[test]
-fn errors_of_the_schema_and_of_cel_are_remembered_in_the_same_way() {
+fn errors_of_schema_and_cel_are_ratcheted_in_the_same_way() {
     let rules = rules();
     let stored = database(&json!({
         "instanceClass": "t4g",
@@ -317,7 +317,7 @@ fn errors_of_the_schema_and_of_cel_are_remembered_in_the_same_way() {
     assert!(verdict.is_valid(), "{:?}", errors(&verdict));
     edited["spec"]["tags"]["team"] = json!("y");
     let verdict = rules.check(&Candidate::create(&edited).since(Some(&accepted)));
-    assert_eq!(verdict.errors.len(), 1, "the tags are others now");
+    assert_eq!(verdict.errors.len(), 1, "the tags have changed");
 }
 
 fn registry() -> Rulesets {
@@ -325,7 +325,7 @@ fn registry() -> Rulesets {
 }
 
 #[test]
-fn a_policy_decides_what_a_rust_rule_does() {
+fn a_policy_sets_the_action_of_a_rust_rule() {
     let object = overlapping(&json!({}));
     let outcome = |action: &str| {
         let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": action}}});
@@ -343,7 +343,7 @@ fn a_policy_decides_what_a_rust_rule_does() {
 }
 
 #[test]
-fn what_a_policy_let_pass_stays_accepted_when_the_policy_denies() {
+fn a_violation_that_a_policy_only_audited_is_a_warning_once_the_rule_denies() {
     let rules = rules();
     let object = overlapping(&json!({}));
     let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": "audit"}}});
@@ -358,7 +358,7 @@ fn what_a_policy_let_pass_stays_accepted_when_the_policy_denies() {
 }
 
 #[test]
-fn a_policy_that_names_what_is_not_there_is_not_taken() {
+fn a_policy_with_unknown_names_is_an_error() {
     let problem = |file: &Value| {
         Policy::read(file, &registry())
             .expect_err("no policy")
@@ -401,7 +401,7 @@ fn a_policy_that_names_what_is_not_there_is_not_taken() {
 }
 
 #[test]
-fn every_rule_is_explained_and_has_a_source() {
+fn every_rule_has_a_description_and_a_source() {
     let catalogue = rules().catalogue();
     assert!(catalogue.len() > 80, "{} rules", catalogue.len());
     for entry in &catalogue {
@@ -417,5 +417,5 @@ fn every_rule_is_explained_and_has_a_source() {
     let mut ids: Vec<_> = catalogue.iter().map(|entry| &entry.id).collect();
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), catalogue.len(), "an id stands twice");
+    assert_eq!(ids.len(), catalogue.len(), "an id occurs twice");
 }
