@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// set back to `Ignore`.
     #[arg(long, default_value = manifests::names::APP)]
     deployment: String,
-    /// How often an admission probe is sent: a dry-run request through the API server that the webhook must deny.
+    /// Interval of admission probes: dry-run requests through the API server that the webhook must deny.
     #[arg(long, default_value = "1m", value_parser = serving::duration)]
     canary_every: Duration,
     /// Set `failurePolicy` back to `Ignore` if admission probes fail and no webhook replica accepts connections.

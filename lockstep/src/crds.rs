@@ -13,7 +13,7 @@ use webhook::CurrentCrds;
 
 use crate::serving;
 
-/// How often the webhook reads the file.
+/// Interval at which the webhook reads the file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Option for the path of the CRD status file.
@@ -35,7 +35,7 @@ pub(crate) struct CrdsArgs {
 pub(crate) struct LookoutArgs {
     #[command(flatten)]
     crds: CrdsArgs,
-    /// How long a CRD must be unchanged before every API server is assumed to use it.
+    /// Time that a CRD must be unchanged before every API server is assumed to use it.
     #[arg(long, default_value = "10m", value_parser = serving::duration)]
     crd_settle: Duration,
 }

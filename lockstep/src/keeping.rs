@@ -10,7 +10,7 @@ use kube::Client;
 
 use crate::serving;
 
-/// Where the gate's serving pair comes from.
+/// Source of the webhook's serving certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CertSource {
     /// Issued and rotated by the controller.
@@ -25,7 +25,7 @@ enum CertSource {
 #[derive(clap::Args)]
 #[command(next_help_heading = "TLS certificates")]
 pub(crate) struct KeyArgs {
-    /// Where the gate's serving pair comes from.
+    /// Source of the webhook's serving certificate.
     #[arg(long, value_enum, default_value_t = CertSource::SelfManaged)]
     cert_source: CertSource,
     /// Directory from which the webhook reads tls.crt and tls.key.
@@ -44,7 +44,7 @@ pub(crate) struct KeyArgs {
     /// Additional DNS name for the serving certificate. Can be repeated.
     #[arg(long, value_name = "NAME")]
     extra_dns_name: Vec<String>,
-    /// The name of both webhook configurations.
+    /// Name of both the `ValidatingWebhookConfiguration` and the `MutatingWebhookConfiguration`.
     #[arg(long, default_value = manifests::names::WEBHOOK_CONFIGURATION)]
     webhook_configuration: String,
     /// `CustomResourceDefinition` whose versions the webhook converts; the CA bundle is injected into it. Can be
@@ -58,11 +58,11 @@ pub(crate) struct KeyArgs {
     /// this time.
     #[arg(long, default_value = "720h", value_parser = serving::duration)]
     leaf_lifetime: Duration,
-    /// How long a new CA must be present in every webhook configuration before a certificate that it signed is
+    /// Time that a new CA must be present in every webhook configuration before a certificate that it signed is
     /// served, so that all API servers have received the CA.
     #[arg(long, default_value = "10m", value_parser = serving::duration)]
     ca_settle: Duration,
-    /// How often certificates and CA bundles are checked, in addition to watch events.
+    /// Interval at which certificates and CA bundles are checked, in addition to watch events.
     #[arg(long, default_value = "1m", value_parser = serving::duration)]
     keys_look_every: Duration,
 }
@@ -79,7 +79,7 @@ impl KeyArgs {
         }
     }
 
-    /// The name of both webhook configurations.
+    /// Returns the name of both webhook configurations.
     pub(crate) fn webhook_configuration(&self) -> &str {
         &self.webhook_configuration
     }

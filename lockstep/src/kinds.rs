@@ -195,13 +195,13 @@ impl Kinds {
 /// Options of the operators.
 #[derive(clap::Args)]
 pub(crate) struct OperatorArgs {
-    /// How often RDS is polled while an instance is changing.
+    /// Interval at which RDS is polled while an instance is changing.
     #[arg(long = "rds-poll", default_value = "30s", value_parser = duration)]
     poll: Duration,
-    /// How often RDS is polled while an instance is in its desired state.
+    /// Interval at which RDS is polled while an instance is in its desired state.
     #[arg(long = "rds-resync", default_value = "10m", value_parser = duration)]
     resync: Duration,
-    /// How long RDS must report an instance as not found before it counts as missing, or as deleted if its object
+    /// Time that RDS must report an instance as not found before it counts as missing, or as deleted if its object
     /// is being deleted.
     #[arg(long = "rds-settle", default_value = "2m", value_parser = duration)]
     settle: Duration,
@@ -227,7 +227,7 @@ pub(crate) struct OperatorArgs {
     /// Maximum number of objects of each kind that are reconciled concurrently.
     #[arg(long, default_value = "8")]
     concurrency: NonZeroUsize,
-    /// How long a change of an object waits for further changes of it, which are then reconciled together.
+    /// Time that a change of an object waits for further changes of it, to reconcile all of them together.
     #[arg(long, default_value = "0s", value_parser = duration)]
     debounce: Duration,
     /// Report an object as stalled (condition and Event) if its deletion takes longer than this.

@@ -9,7 +9,8 @@ use prometheus_client::registry::Registry;
 use serde_json::Value;
 use shared_validation::{CurrentPolicy, Policy, Rulesets};
 
-/// How often the file is checked. The kubelet takes about a minute to update the files of a changed `ConfigMap`.
+/// Interval at which the file is checked. The kubelet takes about a minute to update the files of a changed
+/// `ConfigMap`.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]

@@ -101,7 +101,7 @@ fn explained(rulesets: &[&dyn Judge], id: &str) -> anyhow::Result<String> {
             let _ = writeln!(out, "  severity  {}", severity(entry.severity));
             let _ = writeln!(out, "  fields    {}", entry.fields.join(", "));
             if let Some(expression) = &entry.expression {
-                let _ = writeln!(out, "  written   {expression}");
+                let _ = writeln!(out, "  CEL rule  {expression}");
             }
             let _ = writeln!(out, "  source    {}", entry.source);
         }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// serves in the meantime.
 pub(crate) const MOST_WAITING_THREADS: usize = 128;
 
-/// How long the runtime waits for blocking threads after the server has ended.
+/// Time that the runtime waits for blocking threads after the server has ended.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Runs a server until it ends.

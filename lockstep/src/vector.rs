@@ -24,7 +24,7 @@ enum Command {
     /// Validate configurations as `vector validate --no-environment` does. Exit codes: 0: Vector would start with
     /// them; 78: it would not.
     Validate(validate::Args),
-    /// Compile VRL programs for another process.
+    /// Run a VRL worker, which compiles VRL programs for another process.
     #[command(hide = true)]
     Compile,
 }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     client_ca: Option<PathBuf>,
     #[command(flatten)]
     limits: LimitArgs,
-    /// How long to keep serving after SIGTERM, so that the endpoint can be removed from the Service first.
+    /// Time to keep serving after SIGTERM, so that the endpoint can be removed from the Service first.
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
     shutdown_delay: Duration,
     #[command(flatten)]

@@ -76,7 +76,8 @@ fn read_part(part: Part, text: &str, most_values: usize) -> Result<Vec<Document>
         problem.place = problem.place.map(|place| part.shift(&place));
         problem
     };
-    // Tabs as indentation, which YAML does not allow, are an error here even in a text without separators.
+    // A text without separators can still fail here, for example if it is indented with tabs, which YAML does not
+    // allow.
     let roots: Vec<Spanned<Node>> =
         serde_saphyr::from_multiple_with_options(own, limits(most_values))
             .map_err(|error| shifted(problem(own, &error)))?;

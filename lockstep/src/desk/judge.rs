@@ -24,7 +24,7 @@ pub(crate) struct Desk {
 
 /// Previous state of the objects.
 pub(crate) enum Old {
-    /// None: the objects are created.
+    /// Absent: the objects are created.
     None,
     /// The previous state of the only object.
     Given(Value),

@@ -16,7 +16,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Returns the part after this one, whose text is `own`. The end of the next part is not known yet.
+    /// Returns the part after this one. `own` is the text of this part. The end of the next part is not known yet.
     fn next(self, own: &str) -> Self {
         let (lines, columns) = match own.rfind('\n') {
             Some(at) => (own.matches('\n').count(), own[at + 1..].chars().count()),

@@ -54,7 +54,7 @@ fn octal(written: &str) -> Option<i64> {
 
 /// Converts a whole float to an integer: `1.0` is sent to the API server as `1`.
 fn whole(number: Number) -> Value {
-    /// From this value on, JSON numbers are written with an exponent, unless they overflow first.
+    /// JSON numbers from this value on are written with an exponent, unless they overflow first.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < LIMIT => {

@@ -20,7 +20,7 @@ pub(crate) struct Source {
 enum Place {
     Stdin,
     File(PathBuf),
-    /// Nothing to read, for this reason.
+    /// No input, for this reason.
     Nowhere(String),
 }
 

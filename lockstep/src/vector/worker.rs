@@ -34,7 +34,7 @@ const NICENESS: i32 = 5;
 /// Request to compile a program.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Order<'a> {
-    /// If true, it is the first program of a configuration, and the CPU time is counted from zero.
+    /// If true, it is the first program of a configuration, and the limit of CPU time starts again.
     pub(super) is_first: bool,
     #[serde(borrow)]
     pub(super) program: Program<'a>,
