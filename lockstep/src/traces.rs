@@ -49,7 +49,7 @@ impl TraceArgs {
         };
         ensure!(
             endpoint.starts_with("http://"),
-            "`--otlp-endpoint` is `{endpoint}`: it must begin with http://; use a collector in the webhook's Pod or on its node"
+            "`--otlp-endpoint` is `{endpoint}`: it must begin with http://; use a collector on the node or in the Pod"
         );
         ensure!(
             (0.0..=1.0).contains(&self.otlp_share),
