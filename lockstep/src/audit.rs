@@ -1,4 +1,4 @@
-//! `lockstep audit`: what the rules say to the objects that a cluster holds already.
+//! `lockstep audit`: validation of the objects that are stored in a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,48 +16,49 @@ use vector_rules::sharing::Neighbourhood;
 
 use crate::{kinds, policy, serving, stdout};
 
-/// How many objects the API server is asked for at once.
+/// Maximum number of objects in one page of a list request.
 const PAGE: u32 = 500;
 
-/// How many objects are named for each rule.
+/// Maximum number of objects that the text output names for each rule and effect.
 const NAMED: usize = 5;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only objects of this kind.
+    /// Validate only objects of this kind. Default: all kinds.
     #[arg(long)]
     kind: Option<String>,
-    /// Only objects in this namespace.
+    /// Validate only objects in this namespace. Default: all namespaces.
     #[arg(long, short)]
     namespace: Option<String>,
-    /// Judges under this policy: what it would refuse, warn of, or only count.
+    /// Policy file, to see what it would deny, warn about or audit. Default: the severity of each rule.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// How the findings are printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Output {
-    /// A table by rule, for people.
+    /// Human-readable table by rule.
     Text,
-    /// One JSON object, with every object that breaks a rule.
+    /// One JSON object with all objects that violate a rule.
     Json,
 }
 
-/// What became of one rule.
+/// Objects that violate one rule, by effect.
 #[derive(Default)]
 struct Broken {
     refused: Vec<String>,
     warned: Vec<String>,
     counted: Vec<String>,
-    /// Those that stand by themselves, and not beside others: no gate sees it, the loop does.
+    /// Objects that are valid alone but conflict with other objects. The webhook cannot detect these, but the
+    /// controller does.
     together: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    // kube brings rustls, and the process decides for a provider; a second decision is no harm.
+    // kube uses rustls, which needs a process-wide TLS provider. If one is already installed, it is kept.
     drop(rustls::crypto::ring::default_provider().install_default());
     match serving::block_on(audit(args)) {
         Ok(true) => ExitCode::SUCCESS,
@@ -81,13 +82,13 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
             rulesets
                 .iter()
                 .any(|ruleset| is_kind(ruleset.as_ref(), kind)),
-            "--kind {kind}: no rules are known for it; the kinds are {}",
+            "unknown kind `{kind}` in `--kind`; known kinds: {}",
             kinds.join(", ")
         );
     }
     let client = Client::try_default()
         .await
-        .context("cannot find a cluster: set KUBECONFIG")?;
+        .context("cannot load the cluster configuration; set KUBECONFIG")?;
     let namespace = args.namespace.as_deref();
     let wanted = |ruleset: &&Arc<dyn Judge>| {
         let mut kind = args.kind.iter();
@@ -112,7 +113,7 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         let is_asked_for = args.kind.is_some();
         anyhow::ensure!(
             seen.is_some() || !is_asked_for,
-            "cannot list {}: the cluster has no such kind; apply its CRD first",
+            "cannot list {}: its CRD is not installed in the cluster; apply it first",
             ruleset.kind()
         );
         known += usize::from(seen.is_some());
@@ -120,7 +121,7 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
     }
     anyhow::ensure!(
         known > 0,
-        "the cluster has no kind of ours; apply their CRDs first"
+        "none of the known CRDs is installed in the cluster; apply them first"
     );
     match args.output {
         Output::Text => stdout::print(&to_text(objects, &by_rule))?,
@@ -129,7 +130,8 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
     Ok(by_rule.values().all(|broken| broken.refused.is_empty()))
 }
 
-/// The pipelines that there are of these kinds, and who runs them: they are compared with each other, as in the loop.
+/// Lists the pipelines of these kinds and the objects that run them. They are compared with each other, as in the
+/// controller.
 async fn neighbours(
     client: &Client,
     rulesets: impl Iterator<Item = &Arc<dyn Judge>>,
@@ -148,8 +150,8 @@ fn is_kind(ruleset: &dyn Judge, kind: &str) -> bool {
     ruleset.kind().eq_ignore_ascii_case(kind)
 }
 
-/// Shows every object of a kind, page by page, and returns how many there are. None where the cluster has no
-/// such kind.
+/// Calls `see` for every object of a kind, page by page, and returns their number. Returns `None` if the cluster
+/// does not have the kind.
 async fn each(
     client: &Client,
     ruleset: &dyn Judge,
@@ -218,10 +220,10 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Stri
     for ((kind, rule), broken) in by_rule {
         let _ = writeln!(out, "{kind} {rule}");
         for (what, names) in [
-            ("refused", &broken.refused),
+            ("denied", &broken.refused),
             ("warned", &broken.warned),
-            ("counted", &broken.counted),
-            ("together", &broken.together),
+            ("audited", &broken.counted),
+            ("conflicts", &broken.together),
         ] {
             if names.is_empty() {
                 continue;
@@ -238,7 +240,7 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Stri
             } else {
                 String::new()
             };
-            let _ = writeln!(out, "  {what:8} {:>6}  {named}{more}", names.len());
+            let _ = writeln!(out, "  {what:9} {:>6}  {named}{more}", names.len());
         }
     }
     let refused: std::collections::BTreeSet<_> = by_rule
@@ -247,7 +249,7 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), Broken>) -> Stri
         .collect();
     let _ = writeln!(
         out,
-        "{objects} objects, {} break {} rules, {} would be refused",
+        "{objects} objects: {} violate {} rules, {} would be denied",
         by_rule
             .values()
             .flat_map(|broken| {

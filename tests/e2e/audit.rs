@@ -82,7 +82,7 @@ async fn every_stored_object_is_judged_and_reported_by_rule() {
     let said = text(&output.stdout);
     assert!(said.contains("default/bad-1, default/bad-2"), "{said}");
     assert!(
-        said.contains("602 objects, 2 break 1 rules, 0 would be refused"),
+        said.contains("602 objects: 2 violate 1 rules, 0 would be denied"),
         "{said}"
     );
     assert_eq!(output.status.code(), Some(0));

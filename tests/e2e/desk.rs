@@ -63,7 +63,7 @@ fn every_error_is_named_with_its_line_and_exit_code_1() {
     ];
     assert_eq!(lines[..4], expected, "{lines:#?}");
     assert!(
-        text(&output.stderr).contains("1 judged, 1 invalid, 1 of other kinds skipped"),
+        text(&output.stderr).contains("1 checked, 1 invalid, 1 skipped (unknown kind)"),
         "{}",
         text(&output.stderr)
     );
@@ -178,7 +178,8 @@ fn objects_of_any_crd_are_judged_by_it() {
         object,
     );
     assert!(
-        text(&output.stderr).contains("--crd takes CustomResourceDefinitions, there are none"),
+        text(&output.stderr)
+            .contains("no CustomResourceDefinition found; --crd requires at least one"),
         "{}",
         text(&output.stderr)
     );
@@ -319,7 +320,8 @@ fn a_change_is_not_judged_against_another_object() {
     std::fs::write(&old, database("customers").to_string()).expect("a file");
     let arguments = ["check", "--old", &old.to_string_lossy(), "-"];
     let output = lockstep(&arguments, &database("orders").to_string());
-    let complaint = "--old is another object: its `metadata.name` is \"customers\", not \"orders\"";
+    let complaint =
+        "--old is a different object: its `metadata.name` is \"customers\", expected \"orders\"";
     assert!(
         text(&output.stdout).contains(complaint),
         "{}",
@@ -342,7 +344,7 @@ fn what_is_stored_has_no_status_and_is_not_shown_of_what_is_refused() {
     let refused = shown(&object);
     assert!(!refused.contains("as stored"), "{refused}");
     let output = lockstep(&["check", "--show-stored", "--output", "sarif", "-"], "");
-    assert!(text(&output.stderr).contains("--show-stored is for --output text"));
+    assert!(text(&output.stderr).contains("--show-stored requires --output text"));
 }
 
 /// Names are whatever somebody wrote; a terminal obeys none of them.

@@ -46,21 +46,21 @@ fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
     );
     let complaints = text(&output.stdout);
     for complaint in [
-        "binary.yaml: not text: it holds a zero byte",
+        "binary.yaml: not text: it contains a zero byte",
         "broken.yaml:2:",
         "duplicate.yaml:2:1: cannot be read: duplicate mapping key: a",
-        "empty.yaml: holds no object",
+        "empty.yaml: contains no object",
         "nan.yaml:3:4: cannot be read: JSON has no such number",
-        "typo.yaml:2:7: kind: `CloudDatabse` is no kind of database.example.com; it has `CloudDatabase`",
-        "unnamed.yaml:1:1: apiVersion: it is missing; `CloudDatabase` is of database.example.com/v1alpha1",
+        "typo.yaml:2:7: kind: `CloudDatabse` does not exist in database.example.com; known kinds: `CloudDatabase`",
+        "unnamed.yaml:1:1: apiVersion: it is missing; `CloudDatabase` belongs to database.example.com/v1alpha1",
         "bomb.yaml:7:10: cannot be read: more than 2000000 values",
-        "latin.yaml: not UTF-8 text: byte 3 begins no character",
+        "latin.yaml: not UTF-8 text: the byte at offset 3 does not begin a character",
         "scalar.yaml:1:1: an object was expected here",
         "tabs.yaml:2:2: cannot be read: tabs disallowed",
-        "YAML does not take tabs for indentation: use spaces",
+        "YAML does not allow tabs for indentation: use spaces",
         "deep.yaml:1:",
         "huge.yaml: larger than 64 MiB; split it",
-        "link.yaml: the link leads nowhere",
+        "link.yaml: the symbolic link is broken",
         "/does/not/exist.yaml: No such file or directory",
     ] {
         assert!(
@@ -70,7 +70,7 @@ fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
     }
     let summary = text(&output.stderr);
     assert!(
-        summary.contains("1 judged, 0 invalid, 1 of other kinds skipped, 15 unreadable"),
+        summary.contains("1 checked, 0 invalid, 1 skipped (unknown kind), 15 unreadable"),
         "{summary}"
     );
     assert_eq!(output.status.code(), Some(2));
@@ -98,7 +98,7 @@ fn documents_are_read_one_by_one() {
     assert!(complaints.contains(duplicate), "{complaints}");
     let summary = text(&output.stderr);
     assert!(
-        summary.contains("3 judged, 1 invalid, 1 of other kinds skipped, 1 unreadable"),
+        summary.contains("3 checked, 1 invalid, 1 skipped (unknown kind), 1 unreadable"),
         "{summary}"
     );
 }
@@ -147,7 +147,7 @@ fn what_a_cluster_gives_is_taken_as_it_is() {
     for arguments in [&["check", "--crd", &nothing, "-"][..], &["check", &nothing]] {
         let output = lockstep(arguments, scaled);
         let told = text(&output.stdout) + &text(&output.stderr);
-        assert!(told.contains("the folder holds no .yaml"), "{told}");
+        assert!(told.contains("the folder contains no .yaml"), "{told}");
         assert_eq!(output.status.code(), Some(2));
     }
 }
@@ -161,7 +161,7 @@ fn the_objects_of_a_list_and_of_a_pattern_are_judged_each() {
     let pattern = directory.path().join("*.json");
     let output = lockstep(&["check", &pattern.to_string_lossy()], "");
     assert!(
-        text(&output.stderr).contains("2 judged, 0 invalid, 1 of other kinds skipped"),
+        text(&output.stderr).contains("2 checked, 0 invalid, 1 skipped (unknown kind)"),
         "{}",
         text(&output.stderr)
     );
@@ -182,7 +182,7 @@ fn an_unknown_kind_is_skipped_or_with_strict_refused() {
     let output = lockstep(&["check", "--strict", "-"], other);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stdout).contains("no rules are known for kind `ConfigMap` in `v1`"),
+        text(&output.stdout).contains("unknown kind `ConfigMap` in `v1`"),
         "{}",
         text(&output.stdout)
     );

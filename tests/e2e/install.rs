@@ -203,7 +203,7 @@ fn the_show_goes_on_to_its_end() {
     assert!(output.status.success(), "{said}{complaints}");
     for line in [
         "admitted     examples/valid/20-production.yaml",
-        "turned away  examples/invalid/20-reserved-name.yaml",
+        "denied       examples/invalid/20-reserved-name.yaml",
         "[username-reserved]",
         "export KUBECONFIG=",
     ] {

@@ -1,4 +1,4 @@
-//! Text → documents → verdicts: what the desk finds in one source.
+//! Text → documents → validation results: the check of one source.
 
 use std::ops::Range;
 
@@ -11,53 +11,53 @@ use crate::desk::kinds::Kinds;
 use crate::desk::sources::Source;
 use crate::desk::stored;
 
-/// What every document is judged with.
+/// Settings for the validation of every document.
 pub(crate) struct Desk {
     pub(crate) kinds: Kinds,
     pub(crate) policy: Policy,
     pub(crate) old: Old,
-    /// Whether an object of an unknown kind is an error.
+    /// If true, an object of an unknown kind is an error.
     pub(crate) refuses_unknown_kinds: bool,
-    /// Whether to show what the cluster would store of what stands.
+    /// If true, a diff shows how the cluster would store each valid object.
     pub(crate) shows_stored: bool,
 }
 
-/// What objects were before.
+/// Previous state of the objects.
 pub(crate) enum Old {
-    /// They are new.
+    /// Absent: the objects are created.
     None,
-    /// The one object was this.
+    /// The previous state of the only object.
     Given(Value),
-    /// What a cluster holds, by apiVersion, kind, namespace and name.
+    /// The objects stored in a cluster, by apiVersion, kind, namespace and name.
     Cluster(Fetch),
 }
 
-/// Gets the object that stands where another is to be applied.
+/// Function that gets the stored object that another object would replace.
 pub(crate) type Fetch = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
 
-/// What was found in one source.
+/// The results for one source.
 pub(crate) struct FileReport {
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) documents: Vec<Judged>,
-    /// Why something in it cannot be read or judged.
+    /// Documents and objects that cannot be read or validated, with the reason.
     pub(crate) problems: Vec<Problem>,
-    /// How many objects are of kinds that are not known here.
+    /// Number of objects of unknown kinds.
     pub(crate) skipped: usize,
 }
 
-/// Something that cannot be judged at all.
+/// An input that cannot be validated at all.
 pub(crate) struct Problem {
     pub(crate) place: Option<Place>,
     pub(crate) message: String,
 }
 
-/// One object that was judged.
+/// One validated object.
 pub(crate) struct Judged {
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) findings: Vec<Finding>,
-    /// What the cluster would store, as a difference to what is written.
+    /// Diff between the object as written and as the cluster would store it.
     pub(crate) stored: Option<String>,
 }
 
@@ -73,11 +73,11 @@ impl Judged {
 pub(crate) enum Level {
     Error,
     Warning,
-    /// A violation that a policy only counts.
+    /// A violation that a policy only audits.
     Audit,
 }
 
-/// One violation, with its place in the text.
+/// One violation, with its location in the text.
 pub(crate) struct Finding {
     pub(crate) level: Level,
     pub(crate) rule: String,
@@ -87,8 +87,8 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// The message on one line, without the rule's id that ends some. What is drawn below it of a program is
-    /// left out: the text itself is shown.
+    /// Returns the message on one line, without the rule id at its end, if any. An excerpt of a VRL program below
+    /// it is left out, because the source text itself is shown.
     pub(crate) fn message(&self) -> String {
         let mut error = self.error.clone();
         if error.within.is_some()
@@ -103,7 +103,7 @@ impl Finding {
     }
 }
 
-/// A place in a text: line and column count from one, the span counts bytes.
+/// Location in a text. Line and column are counted from one; the span is in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) line: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Place {
 }
 
 impl Desk {
-    /// Reads a source and judges every object in it.
+    /// Reads a source and validates every object in it.
     pub(crate) fn judge(&self, source: &Source) -> FileReport {
         let mut report = FileReport {
             name: source.name.clone(),
@@ -145,16 +145,16 @@ impl Desk {
         if is_empty {
             report.problems.push(Problem {
                 place: None,
-                message: "holds no object".to_owned(),
+                message: "contains no object".to_owned(),
             });
         }
         report
     }
 
-    /// Judges a document, or each item of a list of objects. Tells whether there was anything in it.
+    /// Validates a document, or each item of a list of objects. Returns true if the document was not empty.
     fn document(&self, document: &Document, report: &mut FileReport) -> bool {
         let object = document.to_value();
-        // A file may begin or end with a separator, and one of several templates may come out empty.
+        // A file may begin or end with a separator, and one of several templates may render to nothing.
         if object.is_null() {
             return false;
         }
@@ -200,9 +200,7 @@ impl Desk {
             if self.refuses_unknown_kinds {
                 return problem(
                     "kind",
-                    format!(
-                        "no rules are known for kind `{kind}` in `{api_version}`; give its CRD with --crd"
-                    ),
+                    format!("unknown kind `{kind}` in `{api_version}`; provide its CRD with --crd"),
                 );
             }
             report.skipped += 1;
@@ -211,7 +209,7 @@ impl Desk {
         let old = match &self.old {
             Old::None => Ok(None),
             Old::Given(old) => match identity_difference(old, object) {
-                Some(difference) => Err(format!("--old is another object: its {difference}")),
+                Some(difference) => Err(format!("--old is a different object: its {difference}")),
                 None => Ok(Some(old.clone())),
             },
             Old::Cluster(fetch) => fetch(object),
@@ -269,8 +267,7 @@ fn findings(document: &Document, text: &str, verdict: &Verdict) -> Vec<Finding> 
         .collect()
 }
 
-/// The text with everything escaped that would move a terminal's cursor: names of fields are whatever
-/// somebody wrote.
+/// Escapes all control characters, which could move the cursor of a terminal: field names are arbitrary input.
 pub(crate) fn on_one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -283,7 +280,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
     out
 }
 
-/// In what two objects are not the same one.
+/// Returns the first difference in the fields that identify two objects.
 fn identity_difference(old: &Value, new: &Value) -> Option<String> {
     [
         "/apiVersion",
@@ -294,14 +291,14 @@ fn identity_difference(old: &Value, new: &Value) -> Option<String> {
     .into_iter()
     .find_map(|field| {
         let (old, new) = (old.pointer(field), new.pointer(field));
-        // What a cluster gives names its namespace, what is applied to it may leave that to the command.
+        // An object from a cluster has a namespace; a manifest may leave it to the command.
         if field == "/metadata/namespace" && (old.is_none() || new.is_none()) {
             return None;
         }
-        let shown = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
+        let shown = |value: Option<&Value>| value.map_or("not set".to_owned(), Value::to_string);
         (old != new).then(|| {
             let field = field[1..].replace('/', ".");
-            format!("`{field}` is {}, not {}", shown(old), shown(new))
+            format!("`{field}` is {}, expected {}", shown(old), shown(new))
         })
     })
 }
