@@ -17,7 +17,7 @@ const READ_ON: [&str; 4] = ["file", "journald", "kubernetes_logs", "windows_even
 pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
     Rule {
         id: "names-usable",
-        sentence: "With the prefix of the pipeline, every component name is valid in Vector and cannot be the name of a component of another pipeline. If Vector stores data in a directory of this name, the name has at most 255 bytes and no `/`.",
+        sentence: "With the prefix of the pipeline, every component name is valid in Vector and cannot be the name of a component of another pipeline; if Vector stores data in a directory of this name, the name has at most 255 bytes and no `/`.",
         severity: Severity::Error,
         source: "https://vector.dev/docs/reference/configuration/global-options/#data_dir",
         reads: &[
