@@ -145,13 +145,13 @@ fn components(
     let offered = schema.types(family)?.into_iter();
     for (name, node) in offered.filter(|(name, _)| !internal.contains(*name)) {
         let traits = traits.get(name);
-        let traits = traits.with_context(|| format!("no traits of `{name}`"))?;
+        let traits = traits.with_context(|| format!("the traits have no entry for `{name}`"))?;
         let own = normal.alternatives(node, name, true)?;
         let all = alternatives::both(&own, &shared).with_context(|| name.to_owned())?;
         let mut options = alternatives::any(&all, &|_| traits.closed)?;
         for (alias, variant) in &traits.variants {
             let found = options["variants"].get(variant).cloned();
-            let found = found.with_context(|| format!("no variant `{variant}` of `{name}`"))?;
+            let found = found.with_context(|| format!("`{name}` has no variant `{variant}`"))?;
             options["variants"][alias] = found;
         }
         let mut component = traits.to_map();

@@ -112,7 +112,8 @@ impl Catalogue {
     pub fn shipped() -> &'static Self {
         static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
         CATALOGUE.get_or_init(|| {
-            let file: File<'static> = serde_json::from_str(SHIPPED).expect("a generated catalogue");
+            let file: File<'static> =
+                serde_json::from_str(SHIPPED).expect("the generated catalogue is valid");
             let entries = |files: HashMap<String, EntryFile<'static>>| {
                 let entries = files.into_iter();
                 entries.map(|(name, file)| (name, file.into())).collect()
@@ -171,7 +172,8 @@ impl Catalogue {
     /// Returns the options of a component type, which are compiled on first use.
     pub(crate) fn options<'a>(&'a self, entry: &'a Entry) -> &'a Options {
         entry.compiled.get_or_init(|| {
-            let node = serde_json::from_str(entry.options.get()).expect("a generated catalogue");
+            let node = serde_json::from_str(entry.options.get())
+                .expect("the generated catalogue is valid");
             Options::compile(&node, |name| self.definition(name))
         })
     }
@@ -179,8 +181,8 @@ impl Catalogue {
     /// Returns the global options, which are compiled on first use.
     pub(crate) fn globals(&self) -> &Options {
         self.globals.compiled.get_or_init(|| {
-            let properties: Value =
-                serde_json::from_str(self.globals.options.get()).expect("a generated catalogue");
+            let properties: Value = serde_json::from_str(self.globals.options.get())
+                .expect("the generated catalogue is valid");
             let node =
                 serde_json::json!({"type": "object", "closed": true, "properties": properties});
             Options::compile(&node, |name| self.definition(name))
@@ -192,7 +194,7 @@ impl Catalogue {
         serde_json::from_str(
             node.expect("the catalogue contains all definitions that it refers to"),
         )
-        .expect("a generated catalogue")
+        .expect("the generated catalogue is valid")
     }
 }
 

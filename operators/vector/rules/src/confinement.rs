@@ -1,7 +1,7 @@
 //! Template confinement: templates in options that select a destination must begin with literal text.
 //!
 //! Since 0.57, Vector compares each rendered template with its literal prefix, so that the fields of an event
-//! cannot choose an arbitrary topic, key, path or host. It does not start with a template that has no such prefix.
+//! cannot choose an arbitrary topic, key, path or host. Vector does not start with a template that has no such prefix.
 //!
 //! <https://vector.dev/docs/reference/configuration/template-syntax/>
 

@@ -175,7 +175,7 @@ fn is_template(text: &str) -> bool {
 /// The text between fields is a time format.
 pub(crate) fn fields_of_template(text: &str) -> Option<Vec<&str>> {
     static FIELD: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\{\{([^}]+)\}\}").expect("a pattern"));
+        LazyLock::new(|| Regex::new(r"\{\{([^}]+)\}\}").expect("the pattern is valid"));
     let is_time = |text: &str| StrftimeItems::new(text).all(|item| item != Item::Error);
     let fields = FIELD.captures_iter(text);
     let fields: Vec<_> = fields

@@ -208,7 +208,7 @@ fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed
         .with_keyword("form", |_, form, _| Ok(Box::new(Form::named(form))))
         .with_keyword("names", |_, names, _| Ok(Box::new(Names::of(names))))
         .build(&schema)
-        .expect("a generated catalogue")
+        .expect("the generated catalogue is valid")
 }
 
 /// Converts a node of the catalogue to JSON Schema.

@@ -77,7 +77,8 @@ impl<'a> Template<'a> {
 
 /// Pattern of variables that Vector replaces in the text of a configuration; `$$` is a literal `$`.
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\$\$|\$[[:word:].]+|\$\{[[:word:].]+(?::?[-?][^}]*)?\}").expect("a pattern")
+    Regex::new(r"\$\$|\$[[:word:].]+|\$\{[[:word:].]+(?::?[-?][^}]*)?\}")
+        .expect("the pattern is valid")
 });
 
 /// Returns true if Vector replaces a part of a text with a variable or a secret before it reads the text, so that the

@@ -292,7 +292,7 @@ proptest! {
             while !world.queue.is_empty() {
                 rounds += 1;
                 prop_assert!(rounds < 200, "they do not converge: {:?}", world.pipelines);
-                let (first, count) = *picks.next().expect("there are more");
+                let (first, count) = *picks.next().expect("the iterator is cyclic");
                 let mut some: Vec<_> = world.queue.iter().copied().collect();
                 let first = first % some.len();
                 some.rotate_left(first);

@@ -17,7 +17,7 @@ const MOST_FOUND: usize = 200;
 /// Pattern of variables and secrets that Vector recognizes anywhere in the text of a configuration.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\$\$|\$(?P<plain>[[:word:].]+)|\$\{(?P<braced>[[:word:].]+)(?P<end>\}?)|SECRET\[(?P<secret>[[:word:]]+)\.")
-        .expect("a pattern")
+        .expect("the pattern is valid")
 });
 
 /// Position of a text.
