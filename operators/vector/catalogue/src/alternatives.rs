@@ -100,8 +100,8 @@ pub(crate) fn both(
 }
 
 /// Returns the object for an optional structure that is flattened into another one. Vector also treats the structure as
-/// absent if it cannot read a field of it. In this case, Vector accepts the names of the fields up to and including this
-/// field.
+/// absent if it cannot read a field of it. In this case, Vector accepts the names of the fields up to and including
+/// this field.
 pub(crate) fn optional_part(alternatives: &[Alternative]) -> Object {
     let objects = alternatives
         .iter()

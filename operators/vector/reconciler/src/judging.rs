@@ -127,8 +127,8 @@ impl<K: Kind> Reconcile for Judging<K> {
     }
 }
 
-/// Returns the status fields with the addresses and runners of a pipeline, or with the addresses that it waits for. They
-/// are null if the pipeline cannot run for another reason.
+/// Returns the status fields with the addresses and runners of a pipeline, or with the addresses that it waits for.
+/// They are null if the pipeline cannot run for another reason.
 fn listens_on(object: &Value, others: &Value, verdict: &Verdict) -> Map<String, Value> {
     let mut errors = verdict.errors.iter();
     let could_run = errors.all(|violation| violation.rule == sharing::ADDRESS_FREE);

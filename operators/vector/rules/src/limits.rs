@@ -25,8 +25,8 @@ const MOST_FIELDS: usize = 150;
 /// Measured with 100 to 6,000 fields in at most 5,000 expressions: 0.4 to 2.4 µs each.
 const MOST_FOLLOWED: u64 = 300_000;
 
-/// Maximum cost of nested calls: a call at depth `d` costs 2 to the power of `d`, because the compiler computes the type
-/// of each argument again at every level.
+/// Maximum cost of nested calls: a call at depth `d` costs 2 to the power of `d`, because the compiler computes the
+/// type of each argument again at every level.
 const MOST_CALLS: u64 = 20_000;
 
 /// Maximum size of all regular expressions of a program, in states.

@@ -277,8 +277,8 @@ fn unread(part: &Value, closed: Closed) -> Vec<Value> {
     breaks.collect()
 }
 
-/// Returns the schema of objects that are distinguished by one field (the tag). The tag is validated first, and then only
-/// the variant that it names.
+/// Returns the schema of objects that are distinguished by one field (the tag). The tag is validated first, and then
+/// only the variant that it names.
 fn tagged(node: &Value, tag: &str, closed: Closed) -> Value {
     let variants = node["variants"].as_object().into_iter().flatten();
     let names: Vec<_> = variants.clone().map(|(name, _)| name.as_str()).collect();

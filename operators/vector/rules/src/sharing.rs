@@ -131,8 +131,8 @@ pub fn runners(pipeline: &Value) -> Option<String> {
     (!listeners(pipeline).is_empty()).then(|| together(pipeline, role))
 }
 
-/// Returns the index entry of a pipeline: its index keys (group and port) and the addresses that it claims. The entry of a
-/// pipeline that is being deleted is empty.
+/// Returns the index entry of a pipeline: its index keys (group and port) and the addresses that it claims. The
+/// entry of a pipeline that is being deleted is empty.
 #[must_use]
 pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, Claims) {
     if is_going(pipeline) {

@@ -231,7 +231,8 @@ mod tests {
 
     const NO_PROGRAM: &str = "(((";
 
-    /// Returns a value with an invalid program in each option that holds a condition, or none if there is no such option.
+    /// Returns a value with an invalid program in each option that holds a condition, or none if there is no such
+    /// option.
     fn with_conditions(node: &Value) -> Option<Value> {
         if let Some(name) = node["$ref"].as_str() {
             return name

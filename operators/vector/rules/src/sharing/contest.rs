@@ -144,8 +144,8 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Returns true if a waiting pipeline could now get all addresses that it waits for, in all its runners. Addresses on
-    /// other ports count as still in use: the reconciliation of that pipeline checks them.
+    /// Returns true if a waiting pipeline could now get all addresses that it waits for, in all its runners.
+    /// Addresses on other ports count as still in use: the reconciliation of that pipeline checks them.
     fn could_run(&self, ports: &Ports<'a>) -> bool {
         let is_free = |claim: &&Claim| {
             let mut runs = self.runs.iter();

@@ -47,8 +47,8 @@ impl<'a> Listener<'a> {
         format!("the {} `{id}`", family.noun())
     }
 
-    /// Returns true if the component is a metrics exporter. Vector's own metrics are served separately only if no pipeline
-    /// has one.
+    /// Returns true if the component is a metrics exporter. Vector's own metrics are served separately only if no
+    /// pipeline has one.
     pub(super) fn is_exporter(&self) -> bool {
         self.component.family == Family::Sink
             && self.component.kind() == Some("prometheus_exporter")

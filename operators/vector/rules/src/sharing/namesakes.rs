@@ -1,5 +1,5 @@
-//! Name conflicts: components of different pipelines to which the kaasops operator would give the same name, so that one
-//! replaces the other in the Vector configuration.
+//! Name conflicts: components of different pipelines to which the kaasops operator would give the same name, so that
+//! one replaces the other in the Vector configuration.
 
 use std::collections::HashMap;
 

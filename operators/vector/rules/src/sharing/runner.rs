@@ -38,8 +38,8 @@ impl Runner {
         }
     }
 
-    /// Returns true if a pipeline has every label of the selector. As in the kaasops operator, a missing label equals an
-    /// empty value.
+    /// Returns true if a pipeline has every label of the selector. As in the kaasops operator, a missing label
+    /// equals an empty value.
     pub(super) fn runs(&self, labels: &Labels) -> bool {
         let mut selected = self.selector.iter();
         selected.all(|label| {

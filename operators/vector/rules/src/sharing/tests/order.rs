@@ -127,7 +127,8 @@ fn a_pipeline_that_waits_in_one_runner_holds_nothing_in_another() {
     let other = || waits("other", "2");
     assert_eq!(next(&[other(), old()]), is("old"));
     assert_eq!(next(&[old(), other()]), None);
-    // Of the waiting pipelines, only those that could run count: the older one, with the addresses that the oldest leaves.
+    // Of the waiting pipelines, only those that could run count: the older one, with the addresses that the oldest
+    // leaves.
     assert_eq!(next(&[both(new("a")), other(), holds("a")]), is("holds"));
     let third = run_by(waits("third", "1"), &["b"]);
     assert_eq!(
