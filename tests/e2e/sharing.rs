@@ -116,7 +116,7 @@ async fn runs(world: &World, object: &Value, addresses: &[&str]) {
 
 /// Waits until it is told that another has its address.
 async fn waits(world: &World, object: &Value, whose: &str) {
-    let taken = format!("is taken by {whose}");
+    let taken = format!("is already used by {whose}");
     becomes(
         world,
         object,
@@ -179,7 +179,7 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
     let source = |pipeline: &Value| {
         let name = pipeline["metadata"]["name"].as_str().unwrap_or_default();
         format!(
-            "the source `in` of VectorPipeline {NAMESPACE}/{name}, and VectorAggregator {NAMESPACE}/all runs both"
+            "the source `in` of VectorPipeline {NAMESPACE}/{name} in the Pods of VectorAggregator {NAMESPACE}/all"
         )
     };
     let aggregator = object("VectorAggregator", Some(NAMESPACE), "all", &json!({}));
@@ -257,13 +257,12 @@ async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
     let tenants = on_nodes("VectorPipeline", Some(NAMESPACE), "second");
     make(&world, tenants.clone()).await;
     // A tenant is not told whose pipelines others are.
-    let of_another =
-        "a pipeline that is not of this namespace, and Vector default/agents runs both";
+    let of_another = "a pipeline outside this namespace in the Pods of Vector default/agents";
     waits(&world, &tenants, of_another).await;
     let administrators = on_nodes("ClusterVectorPipeline", None, "third");
     make(&world, administrators.clone()).await;
     let of = |pipeline: &str| {
-        format!("the sink `out` of VectorPipeline {pipeline}, and Vector default/agents runs both")
+        format!("the sink `out` of VectorPipeline {pipeline} in the Pods of Vector default/agents")
     };
     waits(&world, &administrators, &of("team/first")).await;
     // What holds an address keeps it, whoever is older: an old pipeline cannot take it from those that run.

@@ -248,8 +248,8 @@ async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
     becomes(
         "settings: {vector: {tenants: {deniedSinks: [blackhole], deniedFunctions: [get_hostname]}}}",
         &[
-            "spec.sinks[out].type: Invalid value: \"blackhole\": sinks of this type are not for tenants",
-            "`get_hostname` is not for tenants",
+            "spec.sinks[out].type: Invalid value: \"blackhole\": sinks of this type are denied for tenants",
+            "`get_hostname` is denied for tenants",
         ],
     )
     .await;
