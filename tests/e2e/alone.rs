@@ -60,7 +60,7 @@ impl Alone {
         gate
     }
 
-    /// The same, without waiting for readiness.
+    /// Starts a webhook with the files in a directory, without waiting for readiness.
     pub fn start_unready(directory: TempDir, ca: Ca, options: &[&str]) -> Self {
         let (port, health_port) = (free_port(), free_port());
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
@@ -122,7 +122,7 @@ impl Alone {
         self.tls_on(self.tcp().await, client).await
     }
 
-    /// The same, on an open TCP connection.
+    /// Opens TLS on an open TCP connection.
     pub async fn tls_on(
         &self,
         stream: TcpStream,
@@ -260,7 +260,7 @@ pub async fn plain_get(address: &str, path: &str) -> Option<String> {
     plain(address, &format!("GET {path}"), "").await
 }
 
-/// The same for any method, with additional headers.
+/// Sends one request with any method and additional headers to a plain HTTP port.
 pub async fn plain(address: &str, what: &str, headers: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let request = format!("{what} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{headers}\r\n");

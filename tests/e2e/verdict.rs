@@ -84,7 +84,7 @@ impl Verdict {
         }
     }
 
-    /// The same for causes, which name no layer. The message of a cause is ignored if `lockstep check` reports a
+    /// The equal part of causes, which name no layer. The message of a cause is ignored if `lockstep check` reports a
     /// structural error there and no error with that message.
     pub fn essences_of(&self, causes: &[StatusCause]) -> BTreeSet<(String, String, String)> {
         let at_desk = self.essences(|_| true);

@@ -1,4 +1,4 @@
-//! TCP proxy whose connections can be cut.
+//! TCP proxy that can cut its connections.
 
 use std::net::SocketAddr;
 

@@ -175,7 +175,7 @@ impl World {
             .await
     }
 
-    /// The same for an object of any kind.
+    /// Waits until a condition of an object of any kind has this status and the current generation.
     pub async fn condition_of(
         &self,
         api: &Api<DynamicObject>,
