@@ -266,7 +266,7 @@ async fn a_creation_that_reaches_rds_after_the_deletion_has_started_leaves_no_or
         .installation
         .start_controller()
         .expect("a new controller");
-    // It has queried RDS more than once and found no instance; that is no proof yet.
+    // The controller has queried RDS more than once and found no instance; that is no proof yet.
     let looks = || {
         trap.calls()
             .iter()
