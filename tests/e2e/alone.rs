@@ -107,7 +107,9 @@ impl Alone {
 
     /// Opens a connection to the plain HTTP port.
     pub async fn plain(&self) -> TcpStream {
-        TcpStream::connect(&self.health).await.expect("it listens")
+        TcpStream::connect(&self.health)
+            .await
+            .expect("the port is open")
     }
 
     pub async fn tls(&self) -> TlsStream<TcpStream> {

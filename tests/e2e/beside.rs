@@ -105,7 +105,7 @@ async fn with_gate_only_the_webhook_validates_and_modifies_nothing() {
     apply("new", &remapping(".a = 2")).expect("the object is admitted");
     // An error that existed before is tolerated; a new one is denied.
     let label = ["label", "vp", "bad", "team=shop"];
-    world.kubectl(&label).expect("its labels can be changed");
+    world.kubectl(&label).expect("the labels can be changed");
     let said = apply("good", &remapping(".a = to_int(.b)")).expect_err("the object is denied");
     assert!(said.contains("[programs-compile]"), "{said}");
 

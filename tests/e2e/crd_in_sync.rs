@@ -143,7 +143,7 @@ async fn the_webhook_follows_the_crd_under_load() {
         in_sync(&world, true).await;
         gate_says(&world, &gate, &small, true, false).await;
         let before = rust_only(&world).await;
-        eventually("ten reviews with only the Rust rules", async || {
+        eventually("reviews with only the Rust rules", async || {
             (rust_only(&world).await > before + 10).then_some(())
         })
         .await
