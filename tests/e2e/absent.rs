@@ -102,7 +102,7 @@ async fn without_the_api_server_the_controller_gives_up_leadership_and_regains_i
     world.kubectl_apply(&database("meanwhile")).expect("stored");
     let refused = world
         .kubectl_apply(&invalid)
-        .expect_err("the object is validated");
+        .expect_err("the object is denied");
     assert!(refused.contains("[username-reserved]"), "{refused}");
 
     wire.mend();

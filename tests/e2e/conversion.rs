@@ -85,7 +85,7 @@ async fn both_versions_have_the_same_content_and_are_validated_alike() {
     invalid["spec"]["credentials"]["username"] = json!("user");
     let refusal = world
         .kubectl_apply(&invalid)
-        .expect_err("the object is validated");
+        .expect_err("the object is denied");
     assert!(refusal.contains("[username-reserved]"), "{refusal}");
 
     // Requests for the stored version need no webhook.

@@ -23,7 +23,7 @@ async fn two_ready(world: &World) {
     let same = |instance: &&aws_sdk_rds::types::DbInstance| {
         instance.db_instance_identifier() == status["instanceId"].as_str()
     };
-    let instance = instances.iter().find(same).expect("its instance");
+    let instance = instances.iter().find(same).expect("the instance exists");
     assert_eq!(status["arn"].as_str(), instance.db_instance_arn());
     assert_eq!(status["resourceId"].as_str(), instance.dbi_resource_id());
 }
