@@ -7,7 +7,7 @@ use crate::error::Error;
 /// Interval between two checks of a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Generous: a busy machine with two cores must not fail a test.
+/// Default deadline, generous: a busy machine with two cores must not fail a test.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Waits until `condition` returns a value.

@@ -96,7 +96,7 @@ struct Failure {
 }
 
 impl Calls {
-    /// Returns a client with cluster-admin rights whose calls are recorded.
+    /// Returns a client with cluster-admin rights that records all calls.
     ///
     /// # Panics
     ///
@@ -161,7 +161,7 @@ impl<S> Layer<S> for Calls {
     }
 }
 
-/// HTTP service whose calls are recorded.
+/// HTTP service that records all calls.
 pub struct Seen<S> {
     inner: S,
     calls: Calls,

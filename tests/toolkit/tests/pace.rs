@@ -87,7 +87,7 @@ struct Works {
 }
 
 impl Works {
-    /// Starts a controller whose first `free` reconciliations do not block.
+    /// Starts a controller. Its first `free` reconciliations do not block.
     async fn start(pace: Pace, calls: &TokenBucket, free: usize) -> Self {
         let cluster = cluster_with::<Slow>().await;
         let work = Arc::new(Work {

@@ -25,7 +25,7 @@ use toolkit::{
 
 const FINALIZER: &str = "vault.toys.example.com/in-use";
 
-/// Object whose cleanup needs a key.
+/// Object that needs a key for its cleanup.
 #[derive(Deserialize)]
 struct Vault {}
 
@@ -291,6 +291,6 @@ async fn an_object_that_a_cleanup_needs_is_protected_until_the_cleanup_completes
     assert_eq!(
         patched,
         ["vaults", "secrets"],
-        "the object whose cleanup needs the Secret is released first"
+        "the object that needs the Secret for its cleanup is released first"
     );
 }

@@ -1,4 +1,4 @@
-//! Objects whose deletion stalls.
+//! Objects with a stalled deletion.
 
 use std::time::Duration;
 

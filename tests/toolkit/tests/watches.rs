@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use shared_validation::Kind;
 use toolkit::{Running, Twice, becomes, install_crd, objects, operator, tell, toy_crd};
 
-/// Object whose controller writes what it finds of its related objects into a `ConfigMap` of the same name.
+/// Object with a `ConfigMap` of the same name, into which the controller writes what it finds of the related objects.
 #[derive(Deserialize)]
 struct Reader {
     spec: Spec,
@@ -139,7 +139,7 @@ struct Readers {
 
 impl Readers {
     async fn start(client: impl AsyncFnOnce(&Cluster) -> Client) -> Self {
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = Cluster::start().await.expect("the cluster starts");
         let client = client(&cluster).await;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
@@ -164,7 +164,7 @@ impl Readers {
     }
 
     async fn apply(&self, object: Value) {
-        let kind = object["kind"].as_str().expect("a kind");
+        let kind = object["kind"].as_str().expect("the object has a kind");
         let resource = match kind {
             "Secret" => ApiResource::erase::<Secret>(&()),
             _ => ApiResource::erase::<ConfigMap>(&()),
@@ -173,7 +173,7 @@ impl Readers {
             Api::namespaced_with(self.cluster.client(), "default", &resource);
         let name = object["metadata"]["name"]
             .as_str()
-            .expect("a name")
+            .expect("the object has a name")
             .to_owned();
         let params = PatchParams::apply("author").force();
         api.patch(&name, &params, &Patch::Apply(object))
@@ -433,7 +433,7 @@ fn annotated_tls(change: &Change<'_, DynamicObject>) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_predicate_passes_only_certificate_changes_of_annotated_tls_secrets() {
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("the cluster starts");
     let secrets: Api<DynamicObject> = Api::namespaced_with(
         cluster.client(),
         "default",

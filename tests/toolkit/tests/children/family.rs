@@ -1,4 +1,4 @@
-//! Kinds whose spec lists the desired children.
+//! Kinds that list the desired children in their spec.
 
 use control_plane::Cluster;
 use controller::{

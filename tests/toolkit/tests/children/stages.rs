@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared_validation::Kind;
 use toolkit::{Running, Twice, cluster_with, objects, operator, stands, tell, toy_crd};
 
-/// Object each of whose children is created once the previous one exists.
+/// Object with children that are created one after another, each once the previous one exists.
 #[derive(Deserialize)]
 struct Stair {}
 
