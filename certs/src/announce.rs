@@ -1,4 +1,4 @@
-//! Events on the Secret: what is wrong with what somebody put into it.
+//! Events on the Secret about invalid content that another client put into it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client};
 
-/// Says each thing once for as long as it lasts.
+/// Event recorder that publishes each Event once for as long as its cause lasts.
 pub(crate) struct EventRecorder {
     recorder: Recorder,
     secrets: Api<Secret>,

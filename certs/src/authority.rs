@@ -1,4 +1,4 @@
-//! Making keys: CAs, and the serving pairs that they sign.
+//! Certificate authorities, and the TLS key pairs that they sign.
 
 use std::time::Duration;
 
@@ -10,44 +10,44 @@ use time::OffsetDateTime;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
 
-/// Clocks of a cluster's nodes differ a little: what is made is valid since before.
+/// Allowance for clock skew between nodes: a certificate is valid from this long before it was created.
 const CLOCK_SKEW: Duration = Duration::from_mins(5);
 
-/// Why keys cannot be made or read.
+/// Error in creating or parsing a certificate or a key.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
-    /// rcgen refuses.
-    #[error("cannot make a certificate: {0}")]
+    /// rcgen cannot create a certificate.
+    #[error("cannot create a certificate: {0}")]
     Generate(#[from] rcgen::Error),
-    /// A stored certificate is no PEM certificate.
-    #[error("a stored certificate cannot be read: {0}")]
+    /// A stored certificate is not a valid PEM certificate.
+    #[error("cannot parse a stored certificate: {0}")]
     Parse(String),
 }
 
-/// A CA that signs serving pairs, as PEM.
+/// CA that signs serving certificates, as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CertificateAuthority {
-    /// What API servers trust.
+    /// CA certificate, which API servers trust.
     pub certificate: String,
-    /// It never leaves the Secret.
+    /// Private key of the CA. It never leaves the Secret.
     pub key: String,
 }
 
-/// A certificate and its key, as PEM: what is served.
+/// TLS key pair to serve, as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CertKeyPair {
-    /// The certificate, and what leads from it to the CA.
+    /// Serving certificate, and the intermediate certificates up to the CA.
     pub certificate: String,
-    /// Its key.
+    /// Private key of the certificate.
     pub key: String,
 }
 
 impl CertificateAuthority {
-    /// Makes a new CA.
+    /// Generates a new CA.
     pub fn generate(life: Duration, now: OffsetDateTime) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut params = CertificateParams::default();
-        // Two CAs of one name could not be told apart by whom a certificate names as its issuer.
+        // A unique name: the issuer field of a certificate must identify one CA.
         let identifier = params.key_identifier(&key).into_iter().take(4);
         let serial = identifier.fold(0_u32, |serial, byte| serial << 8 | u32::from(byte));
         params.distinguished_name = common_name(&format!("webhook CA {serial:08x}"));
@@ -61,7 +61,7 @@ impl CertificateAuthority {
         })
     }
 
-    /// Signs a new serving pair, which does not outlive the CA.
+    /// Signs a new serving certificate, which expires no later than the CA.
     pub fn sign(
         &self,
         dns_names: &[String],
@@ -86,7 +86,7 @@ impl CertificateAuthority {
 }
 
 impl CertificateAuthority {
-    /// Whether the key is that of the certificate. What cannot be read at all is looked at elsewhere.
+    /// Returns true if the key matches the certificate, and false if one of them cannot be parsed.
     pub(crate) fn has_matching_key(&self) -> bool {
         let Ok(key) = KeyPair::from_pem(&self.key) else {
             return false;
@@ -102,7 +102,7 @@ impl CertificateAuthority {
 }
 
 impl CertKeyPair {
-    /// Whether the certificate says that this CA has signed it.
+    /// Returns true if the issuer of the certificate is this CA.
     pub(crate) fn is_issued_by(&self, ca: &str) -> bool {
         let parsed = |pem: &str| parse_x509_pem(pem.as_bytes()).ok().map(|(_, pem)| pem);
         let (Some(leaf), Some(ca)) = (parsed(&self.certificate), parsed(ca)) else {
@@ -114,7 +114,7 @@ impl CertKeyPair {
         }
     }
 
-    /// Whether the certificate is valid for all these names.
+    /// Returns true if the certificate is valid for all these names.
     pub(crate) fn covers_dns_names(&self, dns_names: &[String]) -> bool {
         let Ok((_, pem)) = parse_x509_pem(self.certificate.as_bytes()) else {
             return false;
@@ -133,7 +133,7 @@ impl CertKeyPair {
     }
 }
 
-/// From when until when a certificate is valid.
+/// Validity period of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Validity {
     from: OffsetDateTime,
@@ -141,7 +141,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// The period of a PEM certificate.
+    /// Returns the validity period of a PEM certificate.
     pub(crate) fn of(certificate: &str) -> Result<Self, AuthorityError> {
         let unreadable = |error: String| AuthorityError::Parse(error);
         let (_, pem) = parse_x509_pem(certificate.as_bytes())
@@ -160,7 +160,7 @@ impl Validity {
         now >= self.not_after
     }
 
-    /// Whether two thirds of the life are over, counted from when the certificate was made.
+    /// Returns true once two thirds of the lifetime have passed, counted from the creation of the certificate.
     pub(crate) fn needs_renewal(&self, now: OffsetDateTime) -> bool {
         let made = self.from + CLOCK_SKEW;
         now >= made + (self.not_after - made) * 2 / 3
@@ -184,7 +184,7 @@ mod tests {
     const DAY: Duration = Duration::from_hours(24);
 
     fn names() -> Vec<String> {
-        vec!["gate.system.svc".to_owned()]
+        vec!["webhook.system.svc".to_owned()]
     }
 
     fn now() -> OffsetDateTime {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_names_its_ca_and_its_names() {
+    fn a_serving_certificate_names_its_issuer_and_dns_names() {
         let ca = CertificateAuthority::generate(365 * DAY, now()).expect("a CA");
         let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
         let (_, ca) = parse_x509_pem(ca.certificate.as_bytes()).expect("pem");
@@ -204,11 +204,11 @@ mod tests {
         assert_eq!(leaf.issuer(), ca.subject());
         assert!(ca.is_ca() && !leaf.is_ca());
         assert!(pair.covers_dns_names(&names()));
-        assert!(!pair.covers_dns_names(&["gate.system.svc".to_owned(), "other".to_owned()]));
+        assert!(!pair.covers_dns_names(&["webhook.system.svc".to_owned(), "other".to_owned()]));
     }
 
     #[test]
-    fn a_pair_is_due_at_two_thirds_of_its_life() {
+    fn a_certificate_needs_renewal_after_two_thirds_of_its_lifetime() {
         let ca = CertificateAuthority::generate(365 * DAY, now()).expect("a CA");
         let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
         let period = Validity::of(&pair.certificate).expect("a period");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pair_outlives_its_ca() {
+    fn a_serving_certificate_expires_no_later_than_its_ca() {
         let ca = CertificateAuthority::generate(10 * DAY, now()).expect("a CA");
         let pair = ca.sign(&names(), 30 * DAY, now()).expect("a pair");
         let until = Validity::of(&pair.certificate).expect("a period").not_after;

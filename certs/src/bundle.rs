@@ -1,4 +1,4 @@
-//! The CAs in the configurations that lead to the gate.
+//! CA injection into the configurations that refer to the webhook.
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::ByteString;
@@ -9,55 +9,55 @@ use kube::{Client, core::GroupVersionKind};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// The field manager of `caBundle`.
+/// Field manager of `caBundle`.
 const FIELD_MANAGER: &str = "lockstep-certs";
 
-/// A configuration that must trust what the gate serves.
+/// Configuration that refers to the webhook and must trust its serving certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InjectTarget {
-    /// Which kind of configuration.
+    /// Kind of the configuration.
     pub kind: InjectTargetKind,
-    /// Its name.
+    /// Name of the configuration.
     pub name: String,
 }
 
-/// A kind of configuration that carries a `caBundle`.
+/// Kind of configuration with a `caBundle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InjectTargetKind {
     /// `ValidatingWebhookConfiguration`.
     Validating,
     /// `MutatingWebhookConfiguration`.
     Mutating,
-    /// `CustomResourceDefinition` whose versions a webhook converts.
+    /// `CustomResourceDefinition` with a conversion webhook.
     Conversion,
 }
 
-/// What has become of a write that counts on what was seen before it.
+/// Outcome of a write with optimistic concurrency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InjectOutcome {
-    /// There was nothing to write.
+    /// The object was up to date, so nothing was written.
     Already,
-    /// It is written.
+    /// The object was written.
     Now,
-    /// Somebody else has written in between.
+    /// Another client has changed the object in between.
     Conflict,
 }
 
 impl InjectTarget {
-    /// Tells of every change of the configuration, whoever makes it.
+    /// Returns a stream of changes of the configuration, by any client.
     pub(crate) fn changes(&self, client: &Client) -> impl Stream<Item = ()> + Send + use<> {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &self.kind.resource());
         watch_object(api, &self.name)
             .default_backoff()
             .filter_map(|event| async move {
                 if let Err(error) = &event {
-                    tracing::debug!(%error, "watching a configuration");
+                    tracing::debug!(%error, "cannot watch a configuration");
                 }
                 event.ok().map(|_| ())
             })
     }
 
-    /// The configuration as it is, if it is there.
+    /// Returns the configuration, or `None` if it does not exist.
     pub(crate) async fn get(&self, client: &Client) -> Result<Option<DynamicObject>, kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &self.kind.resource());
         let found = api.get_opt(&self.name).await?;
@@ -65,13 +65,13 @@ impl InjectTarget {
             tracing::warn!(
                 target = self.name,
                 kind = ?self.kind,
-                "there is no such configuration; the gate is not asked"
+                "the configuration does not exist; the API server does not call the webhook"
             );
         }
         Ok(found)
     }
 
-    /// What each part of the configuration that leads to a webhook carries now.
+    /// Returns the current CA bundle of each `clientConfig`.
     pub(crate) fn injected_cas(&self, found: &DynamicObject) -> Vec<Option<String>> {
         let carried = |client_config: &Value| {
             let bundle = client_config["caBundle"].clone();
@@ -81,12 +81,12 @@ impl InjectTarget {
         self.client_configs(found).map(carried).collect()
     }
 
-    /// Puts the CAs into every part of the configuration that does not carry them.
+    /// Injects the CA bundle into every `clientConfig` of the configuration that lacks it.
     ///
     /// # Guarantees
     ///
-    /// Server-side apply of that one field: nothing else is claimed, nothing that is absent is made, and
-    /// nothing is overwritten that was not seen.
+    /// This is a server-side apply of `caBundle` alone: it owns no other field and creates no missing object, and
+    /// it fails with a conflict if the configuration has changed since `found` was read.
     pub(crate) async fn inject_ca(
         &self,
         client: &Client,
@@ -112,7 +112,7 @@ impl InjectTarget {
         let params = PatchParams::apply(FIELD_MANAGER).force();
         match api.patch(&self.name, &params, &Patch::Apply(patch)).await {
             Ok(_) => {
-                tracing::info!(target = self.name, kind = ?self.kind, "wrote the caBundle");
+                tracing::info!(target = self.name, kind = ?self.kind, "injected the CA bundle");
                 Ok(InjectOutcome::Now)
             }
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(InjectOutcome::Conflict),
@@ -153,7 +153,7 @@ impl InjectTarget {
     }
 }
 
-/// When any replica has last changed what a configuration carries.
+/// Returns the time at which any replica last changed the CA bundle of a configuration, from `managedFields`.
 pub(crate) fn last_injection(found: &DynamicObject) -> Option<OffsetDateTime> {
     let managed = found.metadata.managed_fields.iter().flatten();
     let mut ours = managed.filter(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER));

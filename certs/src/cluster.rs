@@ -1,4 +1,4 @@
-//! What keeping keys needs of a cluster: few calls, each of which may be the last one.
+//! Cluster operations that certificate rotation needs: few calls, and the process may stop after each of them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use crate::files;
 use crate::keeper::CertError;
 use crate::replicas::ReplicaProbe;
 
-/// The world around the keys.
+/// Access to the cluster and to the volume of the webhook.
 pub(crate) trait ClusterApi: Sync {
-    /// What time it is.
+    /// Returns the current time.
     fn now(&self) -> OffsetDateTime;
 
-    /// A configuration as it is.
+    /// Returns a configuration, or `None` if it does not exist.
     fn get_target(
         &self,
         target: &InjectTarget,
     ) -> impl Future<Output = Result<Option<DynamicObject>, CertError>> + Send;
 
-    /// Makes a configuration carry what is trusted, unless it has changed since it was looked at.
+    /// Injects the CA bundle `trusted` into a configuration, unless this has changed since `found` was read.
     fn inject_ca(
         &self,
         target: &InjectTarget,
@@ -32,26 +32,26 @@ pub(crate) trait ClusterApi: Sync {
         trusted: &str,
     ) -> impl Future<Output = Result<InjectOutcome, CertError>> + Send;
 
-    /// The Secret as it is.
+    /// Returns the Secret, or `None` if it does not exist.
     fn get_secret(&self) -> impl Future<Output = Result<Option<Secret>, CertError>> + Send;
 
-    /// Writes the Secret, unless it has changed since it was loaded.
+    /// Writes the Secret, unless it has changed since it was read.
     fn put_secret(
         &self,
         secret: &Secret,
     ) -> impl Future<Output = Result<InjectOutcome, CertError>> + Send;
 
-    /// Whether every replica shows a certificate of this CA.
+    /// Returns true if every replica serves a certificate of this CA.
     fn all_replicas_serve(&self, ca: &str) -> impl Future<Output = Result<bool, CertError>> + Send;
 
-    /// What the gate beside this process has been given.
+    /// Returns the pair that was written for the webhook that shares a volume with this process.
     fn read_served(&self) -> Option<CertKeyPair>;
 
-    /// Gives the gate beside this process its pair.
+    /// Writes the pair for the webhook that shares a volume with this process.
     fn write_files(&self, pair: &CertKeyPair) -> Result<(), CertError>;
 }
 
-/// A real one.
+/// [`Cluster`] of the Kubernetes API.
 pub(crate) struct KubeApi<'a> {
     pub(crate) client: &'a Client,
     pub(crate) secrets: Api<Secret>,

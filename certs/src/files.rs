@@ -1,4 +1,4 @@
-//! The serving pair in the volume that the gate reads.
+//! Files of the TLS key pair in the volume that the webhook reads.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::authority::CertKeyPair;
 use crate::secret::{CERTIFICATE, KEY};
 
-/// The link that both names lead through, as in a volume that the kubelet writes.
+/// Symlink in the path of both files, as in a volume that the kubelet writes.
 const CURRENT: &str = "..data";
 
-/// Writes `tls.crt` and `tls.key`, if they differ: both at once, since half a pair is none.
+/// Writes `tls.crt` and `tls.key`, if they differ. Both are replaced atomically, because they must match.
 pub(crate) fn write(directory: &Path, pair: &CertKeyPair) -> io::Result<()> {
     if read(directory).is_some_and(|found| found == *pair) {
         return Ok(());
@@ -35,7 +35,7 @@ pub(crate) fn write(directory: &Path, pair: &CertKeyPair) -> io::Result<()> {
     }
 }
 
-/// The pair that the gate finds.
+/// Returns the pair that the webhook reads.
 pub(crate) fn read(directory: &Path) -> Option<CertKeyPair> {
     Some(CertKeyPair {
         certificate: fs::read_to_string(directory.join(CERTIFICATE)).ok()?,
@@ -43,7 +43,7 @@ pub(crate) fn read(directory: &Path) -> Option<CertKeyPair> {
     })
 }
 
-/// A name of a folder that nobody has used; what a writer that was cut off has left is cleared away.
+/// Returns the name of an unused directory, after removing what an interrupted writer may have left in it.
 fn unused(directory: &Path) -> io::Result<String> {
     let current = fs::read_link(directory.join(CURRENT)).ok();
     let current = current.as_deref().and_then(Path::to_str);
@@ -59,7 +59,7 @@ fn unused(directory: &Path) -> io::Result<String> {
 }
 
 fn write_file(path: &Path, content: &str) -> io::Result<()> {
-    // The gate runs as the same group and reads only.
+    // The webhook runs with the same group and only reads.
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -91,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_replaces_the_one_before_and_leaves_nothing_of_it() {
+    fn a_pair_replaces_the_previous_one_and_leaves_no_files_of_it() {
         let directory = tempfile::tempdir().expect("a directory");
         for name in ["a", "b", "b", "c"] {
             write(directory.path(), &pair(name)).expect("it is written");
             assert!(read(directory.path()).is_some_and(|read| read == pair(name)));
         }
         let entries = fs::read_dir(directory.path()).expect("a directory");
-        assert_eq!(entries.count(), 4, "two names, a link and its folder");
+        assert_eq!(entries.count(), 4, "two names, a link and its directory");
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_writer_left_that_was_cut_off_does_not_matter() {
+    fn the_files_of_an_interrupted_writer_are_ignored() {
         let directory = tempfile::tempdir().expect("a directory");
         write(directory.path(), &pair("a")).expect("it is written");
         fs::create_dir(directory.path().join("..odd")).expect("a folder");

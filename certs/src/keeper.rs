@@ -1,4 +1,4 @@
-//! Keeping everything as it must be, for as long as the process lives.
+//! Certificate manager: keeps the Secret, the serving certificate and the CA bundles up to date.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,98 +20,100 @@ use crate::plan::RotationPolicy;
 use crate::replicas::ReplicaProbe;
 use crate::{own, provided};
 
-/// How long several changes count as one.
+/// Debounce time: changes within it are handled together.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// How soon a failure is tried again.
+/// Longest delay before a failure is retried.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Why the keys are not as they must be.
+/// Error in synchronizing the Secret, the serving certificate and the CA bundles.
 #[derive(Debug, thiserror::Error)]
 pub enum CertError {
-    /// The API server refuses or cannot be reached.
-    #[error("the API server: {0}")]
+    /// The API server rejected a request or cannot be reached.
+    #[error("request to the API server failed: {0}")]
     Api(#[from] kube::Error),
-    /// Keys cannot be made or read.
+    /// A certificate or a key cannot be created or parsed.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    /// The serving pair cannot be written.
-    #[error("cannot write the serving pair to {directory}: {source}")]
+    /// The TLS key pair cannot be written.
+    #[error("cannot write the TLS key pair to {directory}: {source}")]
     Write {
-        /// The shared directory.
+        /// Directory shared with the webhook.
         directory: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A CA that a file should hold cannot be read.
+    /// The CA file cannot be read.
     #[error("cannot read the CA in {path}: {source}")]
     ReadCa {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Others write faster than one can read.
-    #[error("others keep changing the Secret or a configuration")]
+    /// Other clients write too often for an update without conflict.
+    #[error("too many write conflicts: other clients keep changing the Secret or a configuration")]
     Conflict,
-    /// The Secret that somebody else makes is not there.
-    #[error("the Secret is not there yet; whoever issues certificates has to make it")]
+    /// The Secret that the certificate issuer creates does not exist.
+    #[error("the Secret does not exist yet; the certificate issuer must create it")]
     SecretNotFound,
-    /// The Secret that somebody else fills is not whole.
-    #[error("the Secret lacks {0}; whoever issues certificates has to fill it")]
+    /// The Secret that the certificate issuer fills is incomplete.
+    #[error("the Secret has no {0}; the certificate issuer must complete it")]
     MissingKey(&'static str),
-    /// The Secret holds keys that were not made together.
+    /// The CA, its key and the serving certificate in the Secret do not belong together.
     #[error(
-        "the Secret holds keys of somebody else: {0}; nothing is touched. Delete the Secret to have all keys made anew, or say `--cert-source secret`"
+        "the Secret contains certificates that Lockstep did not create ({0}) and was not modified. \
+         Delete it to let Lockstep generate new ones, or use `--cert-source=secret`"
     )]
     UnmanagedSecret(&'static str),
-    /// The Secret that somebody else fills holds what cannot be served.
-    #[error("the pair in the Secret cannot be served: {0}; the one before stays")]
+    /// The Secret that the certificate issuer fills contains a pair that cannot be served.
+    #[error("the TLS key pair in the Secret is invalid: {0}; the previous pair remains in use")]
     InvalidKeyPair(String),
 }
 
-/// Where the serving pair comes from.
+/// Source of the TLS key pair.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
-    /// It is made here, and kept in the Secret.
+    /// This process generates the pair and stores it in the Secret.
     SelfSigned(RotationPolicy),
-    /// Somebody else fills the Secret. A new CA is carried for this long before it is relied on.
+    /// Another component, such as cert-manager, fills the Secret.
     Secret {
-        /// How long.
+        /// Propagation delay: how long a new CA is injected before a certificate that it signed is served.
         settle: Duration,
     },
-    /// The gate has files of its own; only their CA is kept in the configurations, if it is given.
+    /// The webhook has its own files. Only their CA is injected into the configurations, if it is given.
     Files {
-        /// A file with what is to be trusted.
+        /// File with the trusted CA certificates.
         ca: Option<PathBuf>,
     },
 }
 
-/// Keeps the serving pair in a directory, and its CA in every target.
+/// Certificate manager: keeps the TLS key pair in a directory current, and its CA in every target.
 pub struct CertificateManager {
-    /// The cluster.
+    /// Client of the cluster.
     pub client: Client,
-    /// The namespace of the Secret.
+    /// Namespace of the Secret.
     pub namespace: String,
-    /// The name of the Secret.
+    /// Name of the Secret.
     pub secret: String,
-    /// Where the pair comes from.
+    /// Source of the TLS key pair.
     pub source: CertificateSource,
-    /// Where the gate looks for its serving pair.
+    /// Directory from which the webhook reads its TLS key pair.
     pub directory: PathBuf,
-    /// The configurations that must trust the CA.
+    /// Configurations that must trust the CA.
     pub targets: Vec<InjectTarget>,
-    /// Who shows the certificate.
+    /// Replicas that serve the certificate.
     pub replica_probe: ReplicaProbe,
-    /// How often everything is looked at, by the wall clock, so that a suspended node catches up.
+    /// Interval of checks, in addition to watch events. Expiry is compared with the wall clock, so that a node that
+    /// was suspended catches up.
     pub sync_interval: Duration,
-    /// What is told of it.
+    /// Metrics of certificates and CA rotation.
     pub metrics: Metrics,
 }
 
 impl CertificateManager {
-    /// Does the duty for as long as the process lives: on a tick, and whenever somebody has touched the
-    /// Secret or a target. A failure is logged, told in an Event, and tried again.
+    /// Synchronizes for as long as the process lives: periodically, and on every change of the Secret or of a
+    /// target. A failure is logged and retried. Invalid content of the Secret is reported by an Event as well.
     pub async fn run(self) {
         let announcer = EventRecorder::new(&self.client, &self.namespace, &self.secret);
         let mut changes = select_all(self.changes());
@@ -124,7 +126,7 @@ impl CertificateManager {
                 }
                 Err(error) => {
                     self.metrics.errors.inc();
-                    tracing::error!(%error, "cannot keep the gate's keys; trying again");
+                    tracing::error!(%error, "cannot synchronize the certificates of the webhook; retrying");
                     if let CertError::InvalidKeyPair(_)
                     | CertError::MissingKey(_)
                     | CertError::UnmanagedSecret(_) = error
@@ -138,7 +140,7 @@ impl CertificateManager {
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                // Somebody who fights over a target is answered, but not as fast as both can.
+                // The delay limits the write rate if another client keeps overwriting a target.
                 Some(()) = changes.next() => tokio::time::sleep(SETTLE).await,
             }
         }
@@ -208,7 +210,7 @@ async fn inject_everywhere(
     Ok(())
 }
 
-/// A tenth more or less, so that replicas do not keep step.
+/// Adds a jitter of ±10 %, so that replicas do not run at the same time.
 fn jittered(period: Duration) -> Duration {
     period.mul_f64(fastrand::f64().mul_add(0.2, 0.9))
 }

@@ -1,43 +1,43 @@
-//! Everything that an installation signs, serves and trusts.
+//! CAs and serving certificate of an installation.
 
 use time::OffsetDateTime;
 
 use crate::authority::{CertKeyPair, CertificateAuthority};
 
-/// The keys of an installation.
+/// CAs and TLS key pair of an installation.
 ///
-/// A CA enters as [`incoming`](Self::incoming), is then the one that signs, and leaves as
+/// A CA starts as [`incoming`](Self::incoming), then becomes [`signing`](Self::signing), and ends as
 /// [`outgoing`](Self::outgoing). Each step is one write.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct CertificateBundle {
-    /// Signs what is served.
+    /// Current CA, which signs the serving certificate.
     pub(crate) current_ca: CertificateAuthority,
-    /// Is trusted already, and signs nothing yet.
+    /// Next CA, which is injected but does not sign yet.
     pub(crate) next_ca: Option<NextCa>,
-    /// Certificates of CAs that sign nothing more, and are still trusted.
+    /// Certificates of previous CAs, which no longer sign but are still trusted.
     pub(crate) previous_cas: Vec<String>,
-    /// What every replica serves.
+    /// TLS key pair that every replica serves.
     pub(crate) serving: CertKeyPair,
-    /// Somebody has asked for a new CA.
+    /// If true, a user has requested a new CA.
     pub(crate) rotation_requested: bool,
 }
 
-/// A CA on its way into every configuration.
+/// Next CA, while it is injected into every configuration.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct NextCa {
     pub(crate) ca: CertificateAuthority,
-    /// Since when every configuration has carried it without a break.
+    /// Time since which every configuration has contained it without interruption.
     pub(crate) injected_at: Option<OffsetDateTime>,
 }
 
-/// How far the exchange of a CA is.
+/// Phase of the CA rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RotationPhase {
-    /// One CA, which signs and is trusted.
+    /// No rotation: one CA signs and is trusted.
     Stable,
-    /// A new CA is being trusted.
+    /// A new CA is injected, but does not sign yet.
     Introducing,
-    /// An old CA is still trusted.
+    /// The new CA signs, and an old CA is still trusted.
     Retiring,
 }
 
@@ -62,7 +62,7 @@ impl CertificateBundle {
         }
     }
 
-    /// The same with the time void for which the incoming CA has been carried, if any had begun.
+    /// Restarts the propagation delay of the incoming CA. Returns `None` if the delay has not started.
     pub(crate) fn with_restarted_delay(&self) -> Option<Self> {
         let incoming = self.next_ca.as_ref()?;
         incoming.injected_at?;
@@ -75,24 +75,25 @@ impl CertificateBundle {
         })
     }
 
-    /// Finds what was put together by somebody else: signing with it would break what is served.
+    /// Checks that the CAs, their keys and the serving certificate belong together. If they do not, another client
+    /// has written them, and signing with them would break the webhook.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let incoming = self.next_ca.iter().map(|incoming| &incoming.ca);
         if !std::iter::once(&self.current_ca)
             .chain(incoming)
             .all(CertificateAuthority::has_matching_key)
         {
-            return Err("`ca.key` is not the key of the first certificate in `ca.crt`");
+            return Err("`ca.key` does not match the first certificate in `ca.crt`");
         }
         let outgoing = self.previous_cas.iter().map(String::as_str);
         let mut cas = std::iter::once(self.current_ca.certificate.as_str()).chain(outgoing);
         if !cas.any(|ca| self.serving.is_issued_by(ca)) {
-            return Err("`tls.crt` was signed by none of the CAs in `ca.crt`");
+            return Err("`tls.crt` was not signed by any CA in `ca.crt`");
         }
         Ok(())
     }
 
-    /// What API servers have to trust: the CA that signs, the one to come, those that go.
+    /// Returns the CA bundle that API servers must trust: the current CA, the next one, and previous ones.
     pub(crate) fn ca_bundle(&self) -> String {
         let incoming = self.next_ca.iter().map(|incoming| &incoming.ca);
         let certificates = std::iter::once(&self.current_ca)
@@ -110,12 +111,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_were_not_made_together_are_told() {
+    fn keys_that_do_not_belong_together_are_detected() {
         let (life, now) = (Duration::from_hours(1), OffsetDateTime::now_utc());
         let ca = || CertificateAuthority::generate(life, now).expect("a CA");
         let (signing, other) = (ca(), ca());
         let sign =
-            |ca: &CertificateAuthority| ca.sign(&["gate".to_owned()], life, now).expect("a pair");
+            |ca: &CertificateAuthority| ca.sign(&["webhook".to_owned()], life, now).expect("a pair");
         let keys = CertificateBundle {
             serving: sign(&signing),
             current_ca: signing.clone(),
@@ -142,6 +143,10 @@ mod tests {
                 .is_err_and(|said| said.contains("`tls.crt`"))
         );
         foreign.previous_cas.push(other.certificate);
-        assert_eq!(foreign.check(), Ok(()), "a CA that goes may still be shown");
+        assert_eq!(
+            foreign.check(),
+            Ok(()),
+            "a previous CA may still have signed the serving certificate"
+        );
     }
 }

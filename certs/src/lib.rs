@@ -1,7 +1,8 @@
-//! The gate's keys: a CA, a serving certificate, and the CA in every configuration that leads to the gate.
+//! Certificates of the webhook: a CA, a serving certificate, their rotation, and CA injection into every
+//! configuration that refers to the webhook.
 //!
-//! [`Keeper`] runs beside the gate, in the process that has cluster credentials. It knows nothing of
-//! kinds: what it is given are names.
+//! [`Keeper`] runs next to the webhook, in the process that has cluster credentials. It is independent of the
+//! kinds that are validated: it gets only names.
 
 mod announce;
 mod authority;

@@ -1,4 +1,4 @@
-//! What is told of the keys.
+//! Prometheus metrics for certificates and CA rotation.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 use crate::authority::Validity;
 use crate::keys::{CertificateBundle, RotationPhase};
 
-/// The metrics of the keys.
+/// Metrics of certificates and CA rotation.
 #[derive(Clone)]
 pub struct Metrics {
     phase: Family<PhaseLabels, Gauge>,
@@ -28,7 +28,7 @@ struct CertificateLabels {
 }
 
 impl Metrics {
-    /// Registers all of them.
+    /// Registers the metrics.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
@@ -38,17 +38,17 @@ impl Metrics {
         };
         registry.register(
             "lockstep_certs_phase",
-            "Which phase the exchange of the CA is in: 1 for that one",
+            "Phase of the CA rotation: 1 for the current phase, 0 for the others",
             metrics.phase.clone(),
         );
         registry.register(
             "lockstep_certs_expiry_timestamp_seconds",
-            "When a certificate expires, in seconds since 1970",
+            "Expiration time of a certificate, in seconds since the Unix epoch",
             metrics.expiry.clone(),
         );
         registry.register(
             "lockstep_certs_errors",
-            "How often the keys could not be kept as they must be",
+            "Failed synchronizations of certificates and CA bundles",
             metrics.errors.clone(),
         );
         metrics

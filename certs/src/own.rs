@@ -1,4 +1,4 @@
-//! Keys that an installation makes for itself.
+//! Self-signed certificates: the installation generates its own CA.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
@@ -10,17 +10,18 @@ use crate::keys::CertificateBundle;
 use crate::plan::RotationPolicy;
 use crate::secret;
 
-/// How often in a row another replica may be faster before one waits for the next tick.
+/// Maximum number of passes in a row, each of which may end in a conflict with another replica. After them, the next
+/// attempt waits for the next tick.
 const ATTEMPTS: usize = 32;
 
-/// Brings Secret, serving pair and configurations forward, as far as they go now, and gives the keys that
-/// then stand.
+/// Updates the Secret, the serving certificate and the CA bundles by all steps that are due now, and returns the
+/// resulting keys.
 ///
 /// # Guarantees
 ///
-/// Any number of replicas may do it at once, and each may stop anywhere: every step is one write that
-/// counts on what was read before, and is decided from what is stored alone. The configurations are looked
-/// at before the Secret is: whoever has slept since can overwrite nothing newer.
+/// Any number of replicas may run this concurrently, and each may stop at any point: every step is one write with
+/// optimistic concurrency, and depends only on stored data. The configurations are read before the Secret, so that
+/// a replica that was suspended in between cannot overwrite anything newer.
 pub(crate) async fn sync(
     cluster: &impl ClusterApi,
     name: &str,
@@ -28,7 +29,7 @@ pub(crate) async fn sync(
     targets: &[InjectTarget],
 ) -> Result<CertificateBundle, CertError> {
     for _ in 0..ATTEMPTS {
-        // What fails for one target must not keep the others, or the gate, from what they need.
+        // A failure for one target must not block the other targets or the webhook.
         let mut failure = None;
         let mut found = Vec::new();
         for target in targets {
@@ -39,7 +40,7 @@ pub(crate) async fn sync(
         }
         let (mut stored, keys) = match cluster.get_secret().await? {
             None => (empty(name), None),
-            // A Secret made empty by an installer, or one that somebody broke, holds none.
+            // A Secret that an installer created empty, or that is incomplete, contains no keys.
             Some(stored) => {
                 let keys = secret::read(&stored);
                 if let Some(keys) = &keys {
@@ -49,19 +50,21 @@ pub(crate) async fn sync(
             }
         };
         let Some(keys) = keys else {
-            tracing::info!(secret = name, "making a new CA and serving certificate");
+            tracing::info!(secret = name, "generating a new CA and serving certificate");
             secret::write(&mut stored, &plan.generate(cluster.now())?);
             cluster.put_secret(&stored).await?;
             continue;
         };
-        // What is trusted can be served, before anybody is told to trust it.
+        // The stored pair may be served at any time, even before its CA is injected where it is missing: it is
+        // stored only when it may be served (see `Plan::next`).
         cluster.write_files(&keys.serving)?;
         let trusted = keys.ca_bundle();
         let lacks = |target: &InjectTarget, found| {
             let carried = target.injected_cas(found);
             carried.iter().any(|one| one.as_deref() != Some(&trusted))
         };
-        // Written down before it is repaired: whoever goes on must not count on time that is void.
+        // Store the restart of the propagation delay before the CA bundle is restored: a replica that continues
+        // from here must not count the time before.
         if found.iter().any(|(target, found)| lacks(target, found))
             && let Some(anew) = keys.with_restarted_delay()
         {
@@ -93,7 +96,7 @@ pub(crate) async fn sync(
         let now = cluster.now();
         let next = match &failure {
             None => plan.next(&keys, all_show, now)?,
-            // Nobody has to hear of a new pair of the same CA.
+            // A new pair of the same CA needs no change of any configuration.
             Some(_) => plan.renew_cert(&keys, now)?,
         };
         let Some((next, step)) = next else {

@@ -1,4 +1,4 @@
-//! What has to become of the keys next.
+//! CA rotation: computes the next step.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use time::OffsetDateTime;
 use crate::authority::{AuthorityError, CertificateAuthority, Validity};
 use crate::keys::{CertificateBundle, NextCa};
 
-/// How keys are made, and how long one waits with them.
+/// Rotation policy: DNS names, lifetimes and propagation delay.
 #[derive(Clone, Debug)]
 pub struct RotationPolicy {
-    /// The names that a serving certificate is valid for.
+    /// DNS names that a serving certificate is valid for.
     pub dns_names: Vec<String>,
-    /// The life of a CA.
+    /// Validity of a CA certificate.
     pub ca_duration: Duration,
-    /// The life of a serving certificate.
+    /// Validity of a serving certificate.
     pub cert_duration: Duration,
-    /// How long every configuration carries a CA before anything that it signed is served: nobody
-    /// here sees what other API servers have heard of.
+    /// Propagation delay: how long every configuration must contain a CA before a certificate that it signed is
+    /// served. The process cannot observe which changes each API server has received.
     pub propagation_delay: Duration,
 }
 
 impl RotationPolicy {
-    /// Keys out of nothing.
+    /// Generates a new CA and serving certificate.
     pub(crate) fn generate(
         &self,
         now: OffsetDateTime,
@@ -37,14 +37,14 @@ impl RotationPolicy {
         })
     }
 
-    /// The keys after the next step and what it is called, if one is due, given that every configuration
-    /// carries what is trusted, and whether every replica shows a certificate of the CA that signs.
+    /// Returns the keys after the next step and a description of the step, if one is due. Every configuration must
+    /// contain the current CA bundle. `all_show` is true if every replica serves a certificate of the signing CA.
     ///
     /// # Guarantees
     ///
-    /// Nothing is served whose CA has not been carried by every configuration for the settling time,
-    /// and no CA leaves before every replica shows a certificate of another one; unless a certificate
-    /// has expired, which nobody trusts any more.
+    /// A certificate is served only after every configuration has contained its CA for the propagation delay. A CA
+    /// is removed only after every replica serves a certificate of another one. Both rules are ignored for an
+    /// expired certificate, which no client trusts any more.
     pub(crate) fn next(
         &self,
         keys: &CertificateBundle,
@@ -61,9 +61,9 @@ impl RotationPolicy {
         if let Some(incoming) = &keys.next_ca {
             if is_over(&incoming.ca.certificate) {
                 next.next_ca = None;
-                return Ok(Some((next, "dropping an incoming CA that has expired")));
+                return Ok(Some((next, "removing an incoming CA that has expired")));
             }
-            // Nothing that an expired CA has signed is taken: there is nothing to wait for.
+            // Clients reject every certificate of an expired CA, so waiting would not help.
             let must_wait = !is_over(&keys.current_ca.certificate);
             let since = incoming.injected_at.filter(|since| *since <= now);
             if must_wait && since.is_none() {
@@ -71,14 +71,14 @@ impl RotationPolicy {
                     injected_at: Some(now),
                     ..incoming.clone()
                 });
-                return Ok(Some((next, "every configuration carries the incoming CA")));
+                return Ok(Some((next, "every configuration contains the incoming CA")));
             }
             if !must_wait || since.is_some_and(|since| now >= since + self.propagation_delay) {
                 return Ok(Some((self.promote(next, now)?, "signing with the new CA")));
             }
         } else if is_over(&keys.current_ca.certificate) {
             let fresh = self.generate(now)?;
-            return Ok(Some((fresh, "the CA has expired; made a new one")));
+            return Ok(Some((fresh, "the CA has expired; generated a new one")));
         } else if is_due(&keys.current_ca.certificate)
             || (keys.rotation_requested && keys.previous_cas.is_empty())
         {
@@ -93,7 +93,7 @@ impl RotationPolicy {
             next.previous_cas.clear();
             return Ok(Some((
                 next,
-                "every replica shows a certificate of the new CA; dropping the old one",
+                "every replica serves a certificate of the new CA; removing the old one",
             )));
         }
         if keys
@@ -103,12 +103,12 @@ impl RotationPolicy {
         {
             next.previous_cas
                 .retain(|certificate| !is_over(certificate));
-            return Ok(Some((next, "dropping a CA that has expired")));
+            return Ok(Some((next, "removing a CA that has expired")));
         }
         self.renew_cert(keys, now)
     }
 
-    /// The keys with a new pair of the same CA, if one is due.
+    /// Returns the keys with a new serving certificate of the same CA, if one is due.
     pub(crate) fn renew_cert(
         &self,
         keys: &CertificateBundle,
@@ -151,7 +151,7 @@ mod tests {
 
     fn plan() -> RotationPolicy {
         RotationPolicy {
-            dns_names: vec!["gate".to_owned()],
+            dns_names: vec!["webhook".to_owned()],
             ca_duration: 90 * HOUR,
             cert_duration: 30 * HOUR,
             propagation_delay: HOUR,
@@ -180,37 +180,40 @@ mod tests {
     }
 
     #[test]
-    fn whoever_overwrites_a_configuration_makes_the_new_ca_wait_again() {
+    fn overwriting_a_configuration_restarts_the_propagation_delay() {
         let keys = introducing();
-        assert!(keys.with_restarted_delay().is_none(), "no time has begun");
-        let keys = step(&keys, false, Duration::ZERO).expect("it is noted");
+        assert!(keys.with_restarted_delay().is_none(), "the delay has not started");
+        let keys = step(&keys, false, Duration::ZERO).expect("the delay starts");
         let half = HOUR / 2;
         assert!(step(&keys, false, half).is_none());
-        let keys = keys.with_restarted_delay().expect("the time is void");
-        let keys = step(&keys, false, half).expect("it is noted anew");
-        assert!(step(&keys, false, HOUR).is_none(), "the first hour is void");
+        let keys = keys.with_restarted_delay().expect("the delay is reset");
+        let keys = step(&keys, false, half).expect("the delay starts again");
+        assert!(
+            step(&keys, false, HOUR).is_none(),
+            "the first half hour does not count"
+        );
         let keys = step(&keys, false, HOUR + half).expect("it signs");
         assert!(keys.next_ca.is_none());
         assert_eq!(keys.previous_cas.len(), 1);
     }
 
     #[test]
-    fn a_clock_that_was_ahead_is_not_believed() {
+    fn a_start_time_in_the_future_restarts_the_propagation_delay() {
         let keys = introducing();
-        let ahead = step(&keys, false, 50 * HOUR).expect("it is noted");
-        let corrected = step(&ahead, false, HOUR).expect("it is noted anew");
+        let ahead = step(&keys, false, 50 * HOUR).expect("the delay starts");
+        let corrected = step(&ahead, false, HOUR).expect("the delay starts again");
         let since = corrected.next_ca.and_then(|incoming| incoming.injected_at);
         assert_eq!(since, Some(start() + HOUR));
     }
 
     #[test]
-    fn only_the_serving_pair_is_renewed_while_its_ca_is_young() {
+    fn only_the_serving_certificate_is_renewed_if_its_ca_is_not_due() {
         let keys = plan().generate(start()).expect("keys");
         assert!(step(&keys, false, 19 * HOUR).is_none());
         let renewed = step(&keys, false, 20 * HOUR).expect("a new pair");
         assert!(renewed.current_ca == keys.current_ca && renewed.serving != keys.serving);
         let other = RotationPolicy {
-            dns_names: vec!["gate".to_owned(), "other".to_owned()],
+            dns_names: vec!["webhook".to_owned(), "other".to_owned()],
             ..plan()
         };
         let (renamed, _) = other
@@ -218,14 +221,14 @@ mod tests {
             .expect("keys")
             .expect("a pair for both names");
         assert!(renamed.serving.covers_dns_names(&other.dns_names));
-        // An older release beside it, which knows the first name only, is content.
+        // A replica of an older release, configured with the first name only, changes nothing.
         assert!(step(&renamed, false, Duration::ZERO).is_none());
     }
 
     #[test]
-    fn what_has_expired_is_not_waited_for() {
+    fn an_expired_ca_is_replaced_without_delay() {
         let keys = introducing();
-        let keys = step(&keys, false, 89 * HOUR).expect("it is noted");
+        let keys = step(&keys, false, 89 * HOUR).expect("the delay starts");
         let promoted = step(&keys, false, 90 * HOUR);
         // Both CAs have expired by then.
         assert!(promoted.is_some_and(|keys| keys.next_ca.is_none()));
@@ -236,9 +239,9 @@ mod tests {
     }
 
     #[test]
-    fn an_old_ca_that_somebody_still_shows_stays_until_it_expires() {
+    fn an_old_ca_that_a_replica_still_uses_remains_until_it_expires() {
         let keys = introducing();
-        let keys = step(&keys, false, HOUR).expect("it is noted");
+        let keys = step(&keys, false, HOUR).expect("the delay starts");
         let keys = step(&keys, false, 2 * HOUR).expect("it signs");
         assert!(step(&keys, false, 3 * HOUR).is_none());
         assert!(step(&keys, true, 3 * HOUR).is_some_and(|keys| keys.previous_cas.is_empty()));

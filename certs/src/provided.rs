@@ -1,4 +1,4 @@
-//! Keys that somebody else makes and puts into a Secret: cert-manager, for example.
+//! Certificates that another component, such as cert-manager, issues and stores in a Secret.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::cluster::ClusterApi;
 use crate::keeper::CertError;
 use crate::secret;
 
-/// What one replica remembers: what every configuration has to carry, and since when it has seen that they
-/// do.
+/// State of one replica: the CA bundle that every configuration must contain, and the time since which this replica
+/// has seen it in all of them.
 #[derive(Default)]
 pub(crate) struct SyncState {
     carried: Option<(String, OffsetDateTime)>,
 }
 
-/// Takes a pair into service as soon as its CA is trusted everywhere. What was trusted before stays so
-/// until every replica shows a certificate of the new CA.
+/// Serves the pair in the Secret as soon as its CA is trusted everywhere. Previous CAs remain trusted until every
+/// replica serves a certificate of the new CA.
 pub(crate) async fn sync(
     cluster: &impl ClusterApi,
     name: &str,
@@ -44,7 +44,7 @@ pub(crate) async fn sync(
     let (pair, ca) = match read_secret(cluster, name, now).await {
         Ok(provided) => provided,
         Err(error) => {
-            // Whatever is wrong with the Secret: what is served is still to be trusted.
+            // Even if the Secret is invalid, the certificate in use must remain trusted.
             if let Some((trusted, since)) = &mut memory.carried {
                 for (target, found) in &found {
                     if cluster.inject_ca(target, found, trusted).await? != InjectOutcome::Already {
@@ -58,7 +58,8 @@ pub(crate) async fn sync(
     let is_over = |certificate: &str| {
         Validity::of(certificate).map_or(true, |period: Validity| period.is_expired(now))
     };
-    // What is carried now, and what was before somebody overwrote it: others may still serve by that.
+    // CAs in the configurations now, and CAs from before another client overwrote them: replicas may still serve
+    // certificates of both.
     let carried = found
         .iter()
         .flat_map(|(target, found)| target.injected_cas(found));
@@ -81,7 +82,7 @@ pub(crate) async fn sync(
     let trusted = format!("{trusted_now}{}", before.concat());
     let remembered = memory.carried.clone();
     let remembered = remembered.filter(|(what, since)| *what == trusted && *since <= now);
-    // A replica that has just started has seen nothing; when it was written stands in the cluster.
+    // A replica that has just started has no state yet, but `managedFields` contains the time of the last write.
     let mut written = Some(OffsetDateTime::UNIX_EPOCH);
     let mut is_carried = true;
     for (target, found) in &found {
@@ -93,7 +94,7 @@ pub(crate) async fn sync(
     let since = match (is_carried, remembered, written) {
         (false, _, _) | (true, None, None) => now,
         (true, None, Some(since)) | (true, Some((_, since)), None) => since,
-        // Another replica may have put it back since.
+        // Another replica may have restored the CA bundle since then.
         (true, Some((_, seen)), Some(written)) => seen.max(written),
     };
     memory.carried = Some((trusted, since));
@@ -104,13 +105,13 @@ pub(crate) async fn sync(
     let nothing_to_lose =
         before.is_empty() || served.is_some_and(|served| is_over(&served.certificate));
     if nothing_to_lose || now >= since + settle {
-        tracing::info!("serving the pair of the Secret");
+        tracing::info!("serving the TLS key pair of the Secret");
         cluster.write_files(&pair)?;
     }
     Ok(())
 }
 
-/// The pair in the Secret, and the CAs that it is to be trusted by.
+/// Returns the pair in the Secret, and the CAs that sign it.
 async fn read_secret(
     cluster: &impl ClusterApi,
     name: &str,
@@ -129,7 +130,7 @@ async fn read_secret(
     Ok((pair, ca))
 }
 
-/// Refuses a pair that could not be served, or that no API server would trust.
+/// Returns an error for a pair that cannot be served, or that no API server would trust.
 fn check(
     pair: &CertKeyPair,
     ca: &[String],
@@ -140,17 +141,17 @@ fn check(
     let chain = CertificateDer::pem_slice_iter(pair.certificate.as_bytes());
     let chain: Vec<_> = chain
         .collect::<Result<_, _>>()
-        .map_err(|error| unfit(format!("`tls.crt` is no PEM: {error}")))?;
+        .map_err(|error| unfit(format!("`tls.crt` is not valid PEM: {error}")))?;
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes())
-        .map_err(|_| unfit("`tls.key` holds no PEM private key".to_owned()))?;
+        .map_err(|_| unfit("`tls.key` contains no PEM private key".to_owned()))?;
     let key = any_supported_type(&key)
         .map_err(|error| unfit(format!("`tls.key` cannot sign: {error}")))?;
     CertifiedKey::new(chain.clone(), key)
         .keys_match()
-        .map_err(|error| unfit(format!("`tls.key` is not the key of `tls.crt`: {error}")))?;
+        .map_err(|error| unfit(format!("`tls.key` does not match `tls.crt`: {error}")))?;
     is_trusted(&chain, ca, name, now).map_err(|error| {
         unfit(format!(
-            "`tls.crt` is not one for {name} by `ca.crt`: {error}"
+            "`tls.crt` is not valid for {name} with the CAs in `ca.crt`: {error}"
         ))
     })
 }
@@ -194,12 +195,12 @@ mod tests {
     use crate::authority::CertificateAuthority;
     use crate::bundle::InjectTargetKind;
 
-    const NAME: &str = "gate.example";
+    const NAME: &str = "webhook.example";
     const DAY: Duration = Duration::from_hours(24);
     const SETTLE: time::Duration = time::Duration::minutes(10);
     const SECOND: time::Duration = time::Duration::SECOND;
 
-    /// One configuration, and what a gate has been given.
+    /// Cluster with one configuration, and the pair that the webhook serves.
     struct Fake {
         now: OffsetDateTime,
         secret: Option<Secret>,
@@ -208,8 +209,8 @@ mod tests {
     }
 
     impl Fake {
-        /// Where the configuration trusts an old CA, and somebody has just put a pair of a new one into the
-        /// Secret.
+        /// Creates a cluster in which the configuration trusts an old CA, and the Secret has just got a pair of a
+        /// new CA.
         fn new() -> Self {
             let now = OffsetDateTime::from_unix_timestamp(1_790_000_000).expect("a time");
             let ca = |life| CertificateAuthority::generate(life, now).expect("a CA");
@@ -281,7 +282,7 @@ mod tests {
         }
 
         async fn put_secret(&self, _: &Secret) -> Result<InjectOutcome, CertError> {
-            panic!("the Secret is somebody else's");
+            panic!("only the certificate issuer may write the Secret");
         }
 
         async fn all_replicas_serve(&self, _: &str) -> Result<bool, CertError> {
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_trusted_is_put_back_whatever_is_wrong_with_the_secret() {
+    async fn the_ca_bundle_is_restored_even_if_the_secret_is_missing() {
         let mut cluster = Fake::new();
         let mut memory = SyncState::default();
         cluster.tend(&mut memory).await.expect("no error");
@@ -325,7 +326,7 @@ mod tests {
             Err(CertError::SecretNotFound)
         ));
         assert_eq!(cluster.trusted(), trusted);
-        // Put back, it has to settle anew.
+        // Restored, it has to wait for the propagation delay again.
         cluster.secret = secret;
         cluster.now += SETTLE - SECOND;
         assert!(!cluster.tend(&mut memory).await.expect("no error"));

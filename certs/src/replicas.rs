@@ -1,4 +1,4 @@
-//! The replicas of the gate, asked which certificate they show.
+//! Probes of the webhook's replicas: which certificate they serve, and whether they accept connections.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// How long a replica may take to answer.
+/// Time-out of a connection to a replica.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Whoever stands behind the gate's Service.
+/// Replicas of the webhook: the endpoints of its Service.
 #[derive(Clone)]
 pub struct ReplicaProbe {
-    /// The cluster.
+    /// Client of the cluster.
     pub client: Client,
-    /// The namespace of the Service.
+    /// Namespace of the Service.
     pub namespace: String,
-    /// The Service.
+    /// Name of the Service.
     pub service: String,
-    /// The name of its port.
+    /// Name of the Service port.
     pub port: String,
-    /// The name that every replica's certificate is valid for.
+    /// DNS name that the certificate of every replica is valid for.
     pub server_name: String,
 }
 
 impl ReplicaProbe {
-    /// Whether every replica, ready or not, shows a certificate of this CA. Without a replica, nobody
-    /// does.
+    /// Returns true if every replica, ready or not, serves a certificate of this CA. Returns false if there are no
+    /// replicas.
     pub(crate) async fn all_serve(&self, ca: &str) -> Result<bool, kube::Error> {
         let Some(connector) = connector(ca) else {
             return Ok(false);
@@ -45,14 +45,14 @@ impl ReplicaProbe {
         let shown = join_all(addresses.iter().map(async |address| {
             let shows = self.serves(*address, &connector).await;
             if let Err(error) = &shows {
-                tracing::info!(%address, error, "a replica does not show a certificate of the new CA");
+                tracing::info!(%address, error, "a replica does not serve a certificate of the new CA");
             }
             shows.is_ok()
         }));
         Ok(!addresses.is_empty() && shown.await.into_iter().all(|shown| shown))
     }
 
-    /// Whether any replica takes a connection.
+    /// Returns true if at least one replica accepts a connection.
     pub async fn any_reachable(&self) -> Result<bool, kube::Error> {
         let addresses = self.addresses().await?;
         let listens = join_all(addresses.iter().map(async |address| {
@@ -100,15 +100,15 @@ impl ReplicaProbe {
         };
         match timeout(DEADLINE, handshake).await {
             Ok(shaken) => shaken.map(drop).map_err(|error| error.to_string()),
-            Err(_) => Err(format!("no answer in {} s", DEADLINE.as_secs())),
+            Err(_) => Err(format!("no response within {} s", DEADLINE.as_secs())),
         }
     }
 }
 
-/// TLS that trusts this CA and no other.
+/// Returns a TLS client that trusts only this CA.
 ///
-/// In TLS 1.3 a client has seen and verified the certificate before the server may ask for one of its
-/// own.
+/// It uses TLS 1.3, in which the client has verified the server's certificate before the server can reject it for
+/// having no client certificate.
 fn connector(ca: &str) -> Option<TlsConnector> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {

@@ -1,7 +1,7 @@
-//! The one Secret that holds the keys of an installation.
+//! Secret with the CAs and the TLS key pair of an installation.
 //!
-//! `ca.crt` holds all that is trusted: the CA that signs first, then the one to come if `incoming-ca.key`
-//! is there, then those that go. So every state is one object, and a write is whole or has not been.
+//! `ca.crt` contains all trusted CAs: first the CA that signs, then the incoming CA if `incoming-ca.key` exists, then
+//! previous CAs. Every state is one object, so that each write is atomic.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use time::format_description::well_known::Rfc3339;
 use crate::authority::{CertKeyPair, CertificateAuthority};
 use crate::keys::{CertificateBundle, NextCa};
 
-/// Since when every configuration has carried the incoming CA.
+/// Annotation with the time since which every configuration has contained the incoming CA.
 const CARRIED_SINCE: &str = "certs.lockstep.dev/carried-since";
 
-/// Put there by whoever wants a new CA now; taken away when it is on its way.
+/// Annotation with which a user requests a new CA. It is removed when the rotation starts.
 const ROTATE: &str = "certs.lockstep.dev/rotate-ca";
 
 const TRUSTED: &str = "ca.crt";
@@ -25,7 +25,7 @@ const INCOMING_KEY: &str = "incoming-ca.key";
 pub(crate) const CERTIFICATE: &str = "tls.crt";
 pub(crate) const KEY: &str = "tls.key";
 
-/// The keys in a Secret, if it holds all that belongs to them.
+/// Reads the keys in a Secret. Returns `None` if it is incomplete.
 pub(crate) fn read(secret: &Secret) -> Option<CertificateBundle> {
     let trusted = text(secret, TRUSTED)?;
     let mut trusted = certificates(&trusted)?.into_iter();
@@ -54,7 +54,7 @@ pub(crate) fn read(secret: &Secret) -> Option<CertificateBundle> {
     })
 }
 
-/// The serving pair in a Secret.
+/// Returns the TLS key pair in a Secret.
 pub(crate) fn pair(secret: &Secret) -> Option<CertKeyPair> {
     Some(CertKeyPair {
         certificate: text(secret, CERTIFICATE)?,
@@ -62,12 +62,12 @@ pub(crate) fn pair(secret: &Secret) -> Option<CertKeyPair> {
     })
 }
 
-/// The CAs that a Secret names.
+/// Returns the CA certificates in a Secret.
 pub(crate) fn ca_bundle(secret: &Secret) -> Option<String> {
     text(secret, TRUSTED)
 }
 
-/// Puts keys into a Secret; what else it holds stays.
+/// Writes keys into a Secret, and keeps its other content.
 pub(crate) fn write(secret: &mut Secret, keys: &CertificateBundle) {
     let data = secret.data.get_or_insert_with(BTreeMap::new);
     let mut put = |name: &str, text: &str| {
@@ -94,7 +94,7 @@ pub(crate) fn write(secret: &mut Secret, keys: &CertificateBundle) {
     }
 }
 
-/// Each certificate of a PEM text by itself; none if the text is not PEM.
+/// Splits a PEM text into its certificates. Returns `None` if the text is not PEM.
 pub(crate) fn certificates(text: &str) -> Option<Vec<String>> {
     let blocks = pem::parse_many(text).ok()?;
     let unix = pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF);
@@ -125,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_back_from_the_secret_as_they_went_in() {
+    fn keys_are_read_from_the_secret_as_they_were_written() {
         let (signing, next, old) = (ca(), ca(), ca());
-        let names = ["gate".to_owned()];
+        let names = ["webhook".to_owned()];
         let serving = signing.sign(&names, Duration::from_hours(1), OffsetDateTime::UNIX_EPOCH);
         let steady = CertificateBundle {
             serving: serving.expect("a pair"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_broken_holds_no_keys() {
+    fn an_incomplete_secret_contains_no_keys() {
         for broken in [TRUSTED, SIGNING_KEY, CERTIFICATE, KEY] {
             let mut secret = Secret::default();
             let signing = ca();

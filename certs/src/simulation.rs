@@ -1,5 +1,5 @@
-//! Replicas that race, stop anywhere and sleep, and API servers that hear late of what is written: at no
-//! moment may one of these meet a certificate that it does not trust.
+//! Simulation of replicas that race, stop at any point and are suspended, and of API servers that observe writes
+//! late. No API server may ever meet a certificate that it does not trust.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use crate::{own, secret};
 const HOUR: Duration = Duration::from_hours(1);
 const SETTLE: Duration = Duration::from_mins(10);
 
-/// API servers hear of a change within less than the settling time.
+/// Longest time until an API server observes a change. It is shorter than the propagation delay.
 const LATEST_NEWS: Duration = Duration::from_mins(9);
 
 const REPLICAS: usize = 3;
@@ -38,7 +38,7 @@ struct World {
     configurations: Vec<Configuration>,
     served: Vec<Option<CertKeyPair>>,
     writes: u64,
-    /// Until when the node of each replica is suspended.
+    /// Time until which the node of each replica is suspended.
     suspended: [Option<OffsetDateTime>; REPLICAS],
 }
 
@@ -46,17 +46,17 @@ struct World {
 struct Configuration {
     version: u64,
     bundle: String,
-    /// What each API server has heard, and when it last was up to date.
+    /// CA bundle that each API server has observed, and the time since which it is stale.
     heard: Vec<(String, Option<OffsetDateTime>)>,
 }
 
-/// The cluster as one replica meets it.
+/// Cluster as seen by one replica.
 struct Replica {
     world: Arc<Mutex<World>>,
     index: usize,
 }
 
-/// Lets others go first.
+/// Yields once, so that other replicas can run.
 async fn turn() {
     let mut waited = false;
     std::future::poll_fn(|_| {
@@ -71,10 +71,12 @@ async fn turn() {
 
 impl Replica {
     fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().expect("nobody panics while holding it")
+        self.world
+            .lock()
+            .expect("no thread panics while holding the lock")
     }
 
-    /// One call: others go between its being sent, done and answered.
+    /// Performs one call. Other replicas can run before it is executed and before it returns.
     async fn call<T>(&self, done: impl FnOnce(&mut World) -> T) -> T {
         turn().await;
         let answer = done(&mut self.world());
@@ -206,7 +208,7 @@ impl World {
         }
     }
 
-    /// Time goes on, and whoever has not heard of a change for too long hears of it.
+    /// Advances the time, and updates API servers that have been stale for the longest allowed time.
     fn pass(&mut self, period: Duration) {
         let then = self.now + period;
         for configuration in &mut self.configurations {
@@ -224,13 +226,13 @@ impl World {
         if let Some(mut keys) = self.keys() {
             keys.rotation_requested = true;
             self.writes += 1;
-            let stored = self.secret.as_mut().expect("it holds the keys");
+            let stored = self.secret.as_mut().expect("the Secret contains the keys");
             secret::write(stored, &keys);
             stored.metadata.resource_version = Some(self.writes.to_string());
         }
     }
 
-    /// Somebody applies what he has kept: the CA that signs, without the one to come.
+    /// Simulates a user who applies an older manifest, with the signing CA but without the incoming CA.
     fn overwrite(&mut self) {
         let Some(keys) = self
             .keys()
@@ -257,7 +259,7 @@ impl World {
                     let meeting = (pair.certificate.clone(), heard.clone());
                     assert!(
                         known.contains(&meeting) || is_of(pair, heard),
-                        "seed {seed}: an API server meets a certificate that it does not trust, in phase {:?}",
+                        "seed {seed}: an API server met a certificate that it does not trust, in phase {:?}",
                         self.keys().map(|keys| keys.phase())
                     );
                     known.insert(meeting);
@@ -277,14 +279,14 @@ fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
     Box::pin(async move {
         let target = |kind| InjectTarget {
             kind,
-            name: "gate".to_owned(),
+            name: "webhook".to_owned(),
         };
         let targets = [
             target(InjectTargetKind::Validating),
             target(InjectTargetKind::Mutating),
         ];
         let plan = RotationPolicy {
-            dns_names: vec!["gate".to_owned()],
+            dns_names: vec!["webhook".to_owned()],
             ca_duration: 96 * HOUR,
             cert_duration: 24 * HOUR,
             propagation_delay: SETTLE,
@@ -293,7 +295,7 @@ fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
     })
 }
 
-/// Runs one history and gives how many CAs have signed in it, and how often a replica was cut off.
+/// Runs one history. Returns how many CAs have signed in it, and how often a replica was interrupted.
 fn history(seed: u64) -> (usize, usize) {
     let mut random = Rng::with_seed(seed);
     let world = Arc::new(Mutex::new(World::new()));
@@ -304,7 +306,7 @@ fn history(seed: u64) -> (usize, usize) {
     for _ in 0..6_000 {
         let index = random.usize(..REPLICAS);
         match random.u32(..1_000) {
-            // A replica is killed, and comes back with or without its volume.
+            // A replica is killed, and restarts with or without its volume.
             0..5 => {
                 cut_off += usize::from(tendings[index].take().is_some());
                 if random.bool() {
@@ -324,13 +326,13 @@ fn history(seed: u64) -> (usize, usize) {
             }
             55..60 => world.lock().expect("whole").pass(random.u32(1..12) * HOUR),
             60..62 => world.lock().expect("whole").ask_for_rotation(),
-            // Wherever it is in its work.
+            // At any point of its work.
             62..65 => {
                 let mut world = world.lock().expect("whole");
                 let period = Duration::from_mins(random.u64(1..240));
                 world.suspended[index] = Some(world.now + period);
             }
-            // When nobody is about to write: who has looked before cannot know.
+            // While no replica is about to write: one that has already read could not detect the change.
             65..68 => {
                 tendings.fill_with(|| None);
                 world.lock().expect("whole").overwrite();
@@ -368,7 +370,7 @@ fn history(seed: u64) -> (usize, usize) {
     (cas.len(), cut_off)
 }
 
-/// Left alone, whatever has happened, an exchange ends: one CA, and everybody serves what it signed.
+/// Asserts that without further faults the rotation ends: with one CA, and a certificate of it at every replica.
 fn assert_comes_to_rest(world: &Arc<Mutex<World>>, seed: u64) {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..12 {
@@ -389,22 +391,22 @@ fn assert_comes_to_rest(world: &Arc<Mutex<World>>, seed: u64) {
     }
 }
 
-/// More of them where somebody wants to know better.
+/// Number of histories. `LOCKSTEP_HISTORIES` overrides it.
 fn histories() -> u64 {
     let asked = std::env::var("LOCKSTEP_HISTORIES").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(12)
 }
 
 #[test]
-fn nobody_meets_a_certificate_that_is_not_trusted() {
+fn no_api_server_meets_a_certificate_that_it_does_not_trust() {
     let (mut cas, mut cut_off) = (0, 0);
     for seed in 0..histories() {
         let (signed, killed) = history(seed);
         cas += signed;
         cut_off += killed;
     }
-    println!("{cas} CAs have signed, {cut_off} replicas were cut off at work");
-    // Otherwise nothing has been shown.
+    println!("{cas} CAs have signed, {cut_off} replicas were interrupted at work");
+    // Otherwise the test would prove nothing.
     assert!(cas > 60, "only {cas} CAs");
-    assert!(cut_off > 100, "only {cut_off} replicas cut off");
+    assert!(cut_off > 100, "only {cut_off} replicas interrupted");
 }

@@ -1,4 +1,4 @@
-//! Events: what happened to an object, said once, and counted while it lasts.
+//! Publisher of Events. An Event is published once and counted while its cause persists.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,24 +13,24 @@ use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::time::Instant;
 
-/// How often what is wrong is looked at again, so that its Event stays: the API server keeps one for an hour
-/// after it was last written.
+/// Interval after which a persistent problem is checked again, so that its Event is renewed: the API server keeps
+/// an Event for one hour after it was last written.
 pub(crate) const RENEW_AFTER: Duration = Duration::from_mins(55);
 
-/// How soon an Event may be written again that says that something has gone on.
+/// Minimal time between two updates of the count of an Event.
 const COUNT_AFTER: Duration = Duration::from_mins(10);
 
-/// How many Events of one object begin within [`COUNT_AFTER`], when the words differ each time.
+/// Maximum number of new Events of one object within [`COUNT_AFTER`], for notes that differ each time.
 const MOST_AT_ONCE: usize = 5;
 
-/// The API server's limit for an Event's note, in bytes.
+/// The API server's limit for the note of an Event, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
 
-/// Publishes Events.
+/// Publisher of Events.
 ///
 /// # Guarantees
 ///
-/// What goes on is one Event that is counted, and no object has more than a few new ones in ten minutes.
+/// A persistent problem is one Event with a count, and no object gets more than a few new Events in ten minutes.
 pub(crate) struct EventRecorder {
     client: Client,
     controller: &'static str,
@@ -38,10 +38,10 @@ pub(crate) struct EventRecorder {
     by_uid: Mutex<HashMap<String, ObjectEvents>>,
 }
 
-/// What has been said of an object.
+/// Events that were published for an object.
 #[derive(Default)]
 struct ObjectEvents {
-    /// The last of each reason.
+    /// The latest Event of each reason.
     last: HashMap<&'static str, RecordedEvent>,
     begun: Vec<Instant>,
 }
@@ -49,16 +49,16 @@ struct ObjectEvents {
 #[derive(Clone)]
 struct RecordedEvent {
     note: String,
-    /// The name of the Event.
+    /// Name of the Event.
     name: String,
-    /// How often it has happened.
+    /// Number of occurrences.
     count: i32,
     written: Instant,
 }
 
-/// What comes of something that is to be said.
+/// Handling of an occurrence.
 enum Decision {
-    /// It is being said already.
+    /// The Event is current; nothing is written.
     Nothing,
     New,
     Increment(RecordedEvent),
@@ -75,7 +75,7 @@ impl EventRecorder {
         }
     }
 
-    /// Warns of what is wrong with an object. What goes on is counted.
+    /// Publishes a Warning. If the same problem persists, its count is increased instead.
     pub(crate) async fn warning(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
         let said = match self.decide(&uid, reason, note) {
@@ -113,13 +113,13 @@ impl EventRecorder {
         }
     }
 
-    /// Tells of something that went as it should.
+    /// Publishes a Normal Event.
     pub(crate) async fn normal(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
         let is_too_much = {
             let mut by_uid = self.by_uid();
             let said = by_uid.entry(uid.clone()).or_default();
-            // What was wrong is said again when it happens again.
+            // A problem that occurs again later gets a new Event.
             said.last.clear();
             said.is_over_spam_limit()
         };
@@ -132,12 +132,12 @@ impl EventRecorder {
         }
     }
 
-    /// Forgets what was said of an object, so that it is said again when it happens again.
+    /// Removes the recorded Events of an object, so that a later occurrence gets a new Event.
     pub(crate) fn forget(&self, uid: &str) {
         self.by_uid().remove(uid);
     }
 
-    /// Writes how often something has happened into its Event, if that is still there.
+    /// Writes the number of occurrences to an Event, if it still exists.
     async fn increment(
         &self,
         object: &ObjectReference,
@@ -187,7 +187,7 @@ impl EventRecorder {
                 count: 1,
                 written: Instant::now(),
             }),
-            // An Event is a courtesy: the status says the same.
+            // An Event is only additional information: the status contains the same.
             Err(error) => {
                 tracing::warn!(%error, reason, "cannot publish an Event");
                 None
@@ -212,14 +212,14 @@ impl ObjectEvents {
         self.last.insert(reason, said);
     }
 
-    /// Whether so much has just been said that more would be a flood.
+    /// Returns true if the object has reached the limit of new Events.
     fn is_over_spam_limit(&mut self) -> bool {
         self.begun.retain(|begun| begun.elapsed() < COUNT_AFTER);
         self.begun.len() >= MOST_AT_ONCE
     }
 }
 
-/// Where the Events of an object are; those of one that is in no namespace are in the default one.
+/// Returns the namespace for the Events of an object: `default` if the object is cluster-scoped.
 fn namespace(object: &ObjectReference) -> String {
     let namespace = object.namespace.clone();
     namespace.unwrap_or_else(|| "default".to_owned())
@@ -240,9 +240,9 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_goes_on_is_counted_and_what_differs_each_time_is_no_flood() {
+    async fn a_persistent_problem_is_counted_and_changing_notes_are_limited() {
         let server = tower::service_fn(|_: http::Request<Body>| async {
-            Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
+            Err::<http::Response<Body>, _>(std::io::Error::other("no request is expected"))
         });
         let announcer = EventRecorder::new(Client::new(server, "default"), "test");
         let say = |note: &str| match announcer.decide("1", "Failed", note) {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_note_is_cut_at_a_character() {
+    fn a_long_note_is_cut_at_a_character_boundary() {
         let note = "é".repeat(600);
         let cut = truncate(&note);
         assert!(

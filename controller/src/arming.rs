@@ -1,7 +1,7 @@
-//! When the gate may be relied on: never before it has been seen to refuse.
+//! Failure policy of the webhook: `Fail` only after the webhook was seen to deny an object.
 //!
-//! Installed, the webhook is ignored when it fails. A canary, sent through the API server without being
-//! stored, is refused by nobody but the gate; once that has happened, failing means refusing.
+//! The webhook is installed with `failurePolicy: Ignore`. An admission probe is a dry run through the API server
+//! that only the webhook denies. Once that has happened, the failure policy becomes `Fail`.
 
 use std::time::Duration;
 
@@ -22,46 +22,47 @@ use serde_json::{Value, json};
 use shared_validation::{ValidatorRegistry, canary};
 use tokio::sync::watch;
 
-/// Who has written `failurePolicy`, while it is being written.
+/// Field manager of `failurePolicy`, for the moment of a write.
 const FIELD_MANAGER: &str = "lockstep-arming";
 
-/// How long several changes of the configuration count as one.
+/// Time within which several changes of the configuration count as one.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// How soon another canary follows while the gate is not armed.
+/// Interval of the probes while the failure policy is `Ignore`.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// How often in a row a canary must fail with no replica listening before the gate is disarmed.
+/// Number of consecutive probes that must fail, with no replica accepting connections, before the failure policy
+/// becomes `Ignore`.
 const MISSES: u32 = 3;
 
-/// Sends canaries, and turns the validating webhook's failure policy to `Fail` when they are refused.
+/// Sends admission probes, and sets the validating webhook's failure policy to `Fail` once they are denied.
 pub struct FailurePolicyController {
-    /// The cluster.
+    /// Client of the cluster.
     pub client: Client,
-    /// The `ValidatingWebhookConfiguration`.
+    /// Name of the `ValidatingWebhookConfiguration`.
     pub configuration: String,
-    /// The webhook in it.
+    /// Name of the webhook in it.
     pub webhook: String,
-    /// The namespace of the installation. Canaries would be stored there, if anything went wrong.
+    /// Namespace of the installation. The probes would be stored there if anything went wrong.
     pub namespace: String,
-    /// The Deployment of the gate.
+    /// Name of the webhook's Deployment.
     pub deployment: String,
-    /// What they are made of.
+    /// Rulesets of the kinds that a probe is sent for.
     pub rulesets: ValidatorRegistry,
-    /// How often one is sent, besides on every change.
+    /// Interval of the probes, in addition to one after every change of the configuration.
     pub probe_interval: Duration,
-    /// Whether any replica of the gate takes connections. Where it is given, a gate without a replica is
-    /// disarmed.
+    /// Check for a replica of the webhook that accepts connections. If set, the failure policy becomes `Ignore`
+    /// when there is none.
     pub backend_probe: Option<BackendProbe>,
-    /// What is told of it.
+    /// Metrics to update.
     pub metrics: FailurePolicyMetrics,
 }
 
-/// Looks for a replica that takes connections.
+/// Function that returns true if any replica of the webhook accepts connections.
 pub type BackendProbe =
     Box<dyn Fn() -> BoxFuture<'static, Result<bool, kube::Error>> + Send + Sync>;
 
-/// The metrics of arming.
+/// Prometheus metrics for the failure policy.
 #[derive(Clone)]
 pub struct FailurePolicyMetrics {
     armed: Gauge,
@@ -74,7 +75,7 @@ struct ProbeLabels {
 }
 
 impl FailurePolicyMetrics {
-    /// Registers all of them.
+    /// Registers the metrics.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
@@ -83,25 +84,25 @@ impl FailurePolicyMetrics {
         };
         registry.register(
             "lockstep_gate_armed",
-            "Whether a review that fails is a refusal: 1 when it is",
+            "1 if the webhook configuration has failurePolicy=Fail, 0 otherwise",
             metrics.armed.clone(),
         );
         registry.register(
             "lockstep_gate_canaries",
-            "What has become of canaries: refused is as it should be",
+            "Total number of admission probes by outcome; each should be denied by the webhook",
             metrics.canaries.clone(),
         );
         metrics
     }
 }
 
-/// What has become of a canary.
+/// Outcome of an admission probe.
 enum ProbeResult {
-    /// The gate has refused it.
+    /// The webhook has denied the probe.
     Denied,
-    /// Nobody has: the gate is not asked, or is down and ignored.
+    /// The probe was admitted: the webhook is not called, or it is down and its failure is ignored.
     Allowed,
-    /// Somebody or something else has stopped it.
+    /// Something else has stopped the probe.
     Failed(String),
 }
 
@@ -116,12 +117,12 @@ impl ProbeResult {
 }
 
 impl FailurePolicyController {
-    /// Goes on until `stop` turns true: on a tick, and whenever somebody has touched the configuration.
+    /// Sends probes until `stop` turns true: at an interval, and after every change of the configuration.
     ///
     /// # Guarantees
     ///
-    /// Where the Deployment is gone or wants no replica by then, the gate is disarmed: nobody will answer
-    /// for it any more.
+    /// If the Deployment is gone or scaled to zero by then, the failure policy becomes `Ignore`: no replica will
+    /// answer any more.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = self.run_until_lost() => {}
@@ -131,7 +132,7 @@ impl FailurePolicyController {
             match self.fail_open().await {
                 Ok(()) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot see whether the gate has to be disarmed");
+                    tracing::warn!(%error, "cannot check whether the failure policy must be set to Ignore");
                 }
             }
             tokio::time::sleep(pause).await;
@@ -144,11 +145,11 @@ impl FailurePolicyController {
         let mut misses = 0;
         loop {
             if let Err(error) = self.sync(&mut misses).await {
-                tracing::error!(%error, "cannot see whether the gate is armed");
+                tracing::error!(%error, "cannot check the failure policy of the webhook");
             }
             let pause = match self.metrics.armed.get() {
                 1 => self.probe_interval,
-                // The gate may come up at any moment.
+                // The webhook may become available at any moment.
                 _ => RETRY_AFTER.min(self.probe_interval),
             };
             let pause = pause.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
@@ -166,7 +167,7 @@ impl FailurePolicyController {
             tracing::warn!(
                 configuration = self.configuration,
                 webhook = self.webhook,
-                "there is no such webhook; nothing can be armed"
+                "the configuration does not contain the webhook; its failure policy cannot be set"
             );
             self.metrics.armed.set(0);
             return Ok(());
@@ -182,15 +183,24 @@ impl FailurePolicyController {
                 *misses = 0;
                 if !armed {
                     self.set_failure_policy(&found, index, "Fail").await?;
-                    tracing::info!("the gate has refused a canary: it is armed");
+                    tracing::info!(
+                        "the webhook denied an admission probe; failurePolicy is now Fail"
+                    );
                     return Ok(());
                 }
             }
             ProbeResult::Allowed => {
-                tracing::warn!(armed, "nobody has refused a canary: the gate is not asked");
+                tracing::warn!(
+                    armed,
+                    "the admission probe was not denied: the webhook is not called"
+                );
             }
             ProbeResult::Failed(problem) => {
-                tracing::error!(armed, problem, "a canary has not reached the gate");
+                tracing::error!(
+                    armed,
+                    problem,
+                    "the admission probe did not reach the webhook"
+                );
                 *misses = if armed && self.has_no_backend().await {
                     *misses + 1
                 } else {
@@ -199,7 +209,9 @@ impl FailurePolicyController {
                 if *misses >= MISSES {
                     *misses = 0;
                     self.set_failure_policy(&found, index, "Ignore").await?;
-                    tracing::error!("the gate has no replica: it is disarmed");
+                    tracing::error!(
+                        "no replica of the webhook accepts connections; failurePolicy is now Ignore"
+                    );
                     return Ok(());
                 }
             }
@@ -222,12 +234,14 @@ impl FailurePolicyController {
         };
         if let Some((index, true)) = self.find_webhook(&found) {
             self.set_failure_policy(&found, index, "Ignore").await?;
-            tracing::warn!("no replica is wanted any more: the gate is disarmed");
+            tracing::warn!(
+                "the webhook's Deployment is gone or scaled to zero; failurePolicy is now Ignore"
+            );
         }
         Ok(())
     }
 
-    /// Only where that is asked for, and only when it is known.
+    /// Returns true if no replica accepts connections, and false if that is not checked or not known.
     async fn has_no_backend(&self) -> bool {
         match &self.backend_probe {
             None => false,
@@ -235,7 +249,7 @@ impl FailurePolicyController {
         }
     }
 
-    /// Sends a canary of each kind.
+    /// Sends a probe for each kind.
     async fn probe_all(&self) -> ProbeResult {
         let mut outcome = ProbeResult::Allowed;
         for ruleset in self.rulesets.iter() {
@@ -293,7 +307,7 @@ impl FailurePolicyController {
         Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
     }
 
-    /// Where the webhook stands, and whether what fails there is refused.
+    /// Returns the index of the webhook in the configuration, and true if its failure policy is `Fail`.
     fn find_webhook(&self, found: &DynamicObject) -> Option<(usize, bool)> {
         let webhooks = found.data["webhooks"].as_array()?;
         let index = webhooks
@@ -309,7 +323,7 @@ impl FailurePolicyController {
         policy: &str,
     ) -> Result<(), kube::Error> {
         let operations = json!([
-            // Nothing is overwritten that was not seen.
+            // The resource version prevents overwriting a change that was not read.
             {"op": "add", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
             {"op": "replace", "path": format!("/webhooks/{index}/failurePolicy"), "value": policy},
         ]);
@@ -318,8 +332,8 @@ impl FailurePolicyController {
         self.release_field(&changed).await
     }
 
-    /// Gives the field up again. Whoever owned it, and applied another value, would be told of a conflict;
-    /// so his value counts, until the next canary.
+    /// Gives up the ownership of the field. Otherwise its previous manager would get a conflict when it applies
+    /// another value. That value is valid until the next probe.
     async fn release_field(&self, found: &DynamicObject) -> Result<(), kube::Error> {
         let managed = found.metadata.managed_fields.iter().flatten();
         let mine: Vec<usize> = managed
@@ -342,7 +356,8 @@ impl FailurePolicyController {
     }
 
     async fn patch(&self, operations: Value) -> Result<DynamicObject, kube::Error> {
-        let operations = serde_json::from_value(operations).expect("these are JSON Patch");
+        let operations =
+            serde_json::from_value(operations).expect("the operations are a JSON Patch");
         let params = PatchParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PatchParams::default()

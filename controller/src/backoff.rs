@@ -1,4 +1,4 @@
-//! How long to wait after a failure, for each object by itself.
+//! Exponential back-off per object.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,13 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Long enough to leave a broken object alone, short enough for it to heal within a working day.
+/// Long enough to leave a broken object alone, short enough for it to recover within a working day.
 const LONGEST: Duration = Duration::from_hours(6);
 
-/// While an object is being deleted somebody waits for it.
+/// Shorter while an object is being deleted, since a user waits for that.
 pub(crate) const LONGEST_WHILE_DELETING: Duration = Duration::from_mins(10);
 
-/// Backoffs by object.
+/// Back-offs of all objects.
 #[derive(Default)]
 pub(crate) struct Backoffs {
     by_uid: Mutex<HashMap<String, Backoff>>,
@@ -26,8 +26,8 @@ struct Backoff {
 }
 
 impl Backoffs {
-    /// The delay after one more failure: doubling with jitter, from the start again once the spec has
-    /// changed.
+    /// Records one more failure and returns the delay. It doubles with each failure, has jitter, and starts again
+    /// once the spec has changed.
     pub(crate) fn record_failure(&self, uid: &str, generation: i64, deleting: bool) -> Duration {
         let longest = if deleting {
             LONGEST_WHILE_DELETING
@@ -48,11 +48,11 @@ impl Backoffs {
         if backoff.generation != generation {
             *backoff = fresh();
         }
-        // Jitter adds up to one minimal delay on top.
+        // The jitter can add up to one minimal delay.
         backoff.delays.next().unwrap_or(longest).min(longest)
     }
 
-    /// Forgets an object's failures.
+    /// Removes the recorded failures of an object.
     pub(crate) fn reset(&self, uid: &str) {
         self.by_uid
             .lock()
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(delays[39], LONGEST);
         assert!(
             backoffs.record_failure("b", 1, false) < Duration::from_secs(3),
-            "objects do not share a backoff"
+            "the back-off is per object"
         );
         assert!(
             backoffs.record_failure("a", 2, false) < Duration::from_secs(3),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_is_tried_at_least_every_ten_minutes() {
+    fn a_deletion_is_retried_at_least_every_ten_minutes() {
         let backoffs = Backoffs::default();
         let last = (0..40)
             .map(|_| backoffs.record_failure("a", 1, true))

@@ -1,7 +1,8 @@
-//! Children that have outlived their owner.
+//! Garbage collection of orphaned children.
 //!
-//! The garbage collector deletes them, but for those whose owner went, and was made again under its name, while the
-//! collector was cut off from the API server: it takes the one for the other, and they would stay for good.
+//! The garbage collector of Kubernetes deletes them, with one exception: if the owner was deleted and created
+//! again under the same name while the collector had no connection to the API server, it takes the new owner for
+//! the old one, and the children would stay for ever.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -15,18 +16,18 @@ use crate::children::{AppliedChanges, Place, controller_of};
 use crate::cycle::Context;
 use crate::kept::ObjectKey;
 
-/// How often they are looked for. Those that are found twice are not the garbage collector's any more.
+/// Interval of the scans. A child that two scans find is not left to the garbage collector any longer.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Looks for them.
+/// Collector of orphaned children.
 pub(crate) struct OrphanCollector<'a, R> {
     pub(crate) cycle: &'a Context<R>,
-    /// The owners that there are, by UID.
+    /// Existing owners, by UID.
     pub(crate) owners: &'a Mutex<HashMap<String, ObjectKey>>,
 }
 
 impl<R> OrphanCollector<'_, R> {
-    /// Deletes them, for as long as it is polled.
+    /// Deletes orphaned children for as long as it is polled.
     pub(crate) async fn run(&self) {
         let mut ticks = interval(EVERY);
         let mut found = BTreeSet::new();
@@ -36,13 +37,13 @@ impl<R> OrphanCollector<'_, R> {
         }
     }
 
-    /// Deletes those that have been found before, and gives all that there are.
+    /// Deletes the orphans that the previous scan found, and returns all that exist.
     async fn scan(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for owner in self.gone_owners() {
             for (place, child) in self.cycle.children.children_of(&owner) {
                 let controller = controller_of(&child).filter(|controller| controller.uid == owner);
-                // Those that others control or nobody does have been left behind.
+                // Children that have another controller or none were left behind on purpose.
                 let Some(controller) = controller.filter(|_| self.is_own_child(&child)) else {
                     continue;
                 };
@@ -52,7 +53,7 @@ impl<R> OrphanCollector<'_, R> {
                         .delete_children_of(&controller.name, &owner, &place, &child)
                         .await
                 {
-                    tracing::warn!(%error, child = place.2, "a child whose owner is gone cannot be deleted");
+                    tracing::warn!(%error, child = place.2, "an orphaned child cannot be deleted");
                 }
                 found.insert(uid);
             }
@@ -60,14 +61,14 @@ impl<R> OrphanCollector<'_, R> {
         found
     }
 
-    /// The owners of children that no watch knows of.
+    /// Returns the owners of cached children that no watch has delivered.
     fn gone_owners(&self) -> Vec<String> {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let children = &self.cycle.children;
         children.unknown_owners(|uid| owners.contains_key(uid))
     }
 
-    /// Whether anything is left to do for a child: to delete it, or to let it go.
+    /// Returns true if a child still has to be deleted, or still has our finalizer.
     fn is_own_child(&self, child: &DynamicObject) -> bool {
         let ours = self.cycle.finalizer.as_ref();
         child.metadata.deletion_timestamp.is_none()
@@ -92,7 +93,7 @@ impl<R> OrphanCollector<'_, R> {
         tracing::warn!(
             child = place.2,
             owner = name,
-            "its owner is gone, and now it goes"
+            "deleted an orphaned child: its owner no longer exists"
         );
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The objects that an operator makes for an object of its kind: its children.
+//! Owned objects (children) that an operator creates for an object of its kind.
 //!
-//! What they are to be (`desired`) is compared with what they are (`observed`), and only what differs is
-//! written (`settle`, `write`). Whose a field is, the API server knows (`owned_fields`).
+//! The desired children (`desired`) are compared with the cached ones (`observed`), and only differences are
+//! written (`settle`, `write`). The managed fields of a child show which of its fields are ours (`owned_fields`).
 
 mod child_type;
 mod desired;
@@ -21,14 +21,14 @@ pub(crate) use owner::{Owner, controller_of};
 pub(crate) use standing::pending_reason;
 pub(crate) use write::ChildWriter;
 
-/// Who has written the fields of a child.
+/// Field manager of the children.
 pub(crate) const FIELD_MANAGER: &str = "lockstep";
 
-/// The label by which a loop finds its children.
+/// Label by which a controller finds its children.
 pub(crate) const CONTROLLER_LABEL: &str = "lockstep.dev/controller";
 
-/// The label that tells whose child it is, by UID.
+/// Label with the UID of the owner.
 pub(crate) const OWNER_LABEL: &str = "lockstep.dev/owner";
 
-/// The annotation that tells what has been written, by a fingerprint.
+/// Annotation with a fingerprint of what was last applied.
 const APPLIED_ANNOTATION: &str = "lockstep.dev/applied";

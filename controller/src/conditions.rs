@@ -1,18 +1,18 @@
-//! Conditions, by the API conventions.
+//! Conditions, as the Kubernetes API conventions define them.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The API server's limit for a condition's message.
+/// The API server's limit for the message of a condition.
 const MAX_MESSAGE_CHARS: usize = 32_768;
 
-/// Sets one condition in a status.
+/// Sets one condition of a status.
 ///
 /// # Guarantees
 ///
-/// `lastTransitionTime` moves only when `status` does; conditions of other types stay.
+/// `lastTransitionTime` changes only when `status` does; conditions of other types do not change.
 pub(crate) fn set(
     status: &mut Value,
     type_: &str,
@@ -38,14 +38,14 @@ pub(crate) fn set(
         status["conditions"] = json!([]);
     }
     let conditions = status["conditions"].as_array_mut();
-    let conditions = conditions.expect("it has just been made one");
+    let conditions = conditions.expect("`conditions` was just made an array");
     match conditions.iter_mut().find(|it| it["type"] == type_) {
         Some(existing) => *existing = condition,
         None => conditions.push(condition),
     }
 }
 
-/// Removes what is no condition: the API server would refuse it.
+/// Removes entries that are not valid conditions: the API server would reject them.
 pub(crate) fn normalize(status: &mut Value) {
     let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
     if let Some(conditions) = conditions {
@@ -53,7 +53,7 @@ pub(crate) fn normalize(status: &mut Value) {
     }
 }
 
-/// Removes a condition, if it is there.
+/// Removes a condition, if it exists.
 pub(crate) fn remove(status: &mut Value, type_: &str) {
     let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
     if let Some(conditions) = conditions {
@@ -61,12 +61,12 @@ pub(crate) fn remove(status: &mut Value, type_: &str) {
     }
 }
 
-/// Whether a condition stands so in a status.
+/// Returns true if a status has a condition with this value.
 pub(crate) fn has_status(status: &Value, type_: &str, holds: bool) -> bool {
     find(status, type_).is_some_and(|condition| condition["status"] == word(holds))
 }
 
-/// Whether a condition holds and what it says, if it speaks of this generation.
+/// Returns whether a condition is true, and its message, if it was set for this generation.
 pub(crate) fn get<'a>(status: &'a Value, type_: &str, generation: i64) -> Option<(bool, &'a str)> {
     let condition = find(status, type_)?;
     let is_of_now = condition["observedGeneration"] == generation;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transition_time_moves_with_the_status_only() {
+    fn the_transition_time_changes_only_with_the_status() {
         let mut status = json!({});
         set(&mut status, "Ready", false, "Creating", "wait", 1, at(10));
         set(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_conditions_gives_way_to_one() {
+    fn an_invalid_list_of_conditions_is_replaced() {
         for mut status in [json!({"conditions": "none"}), json!({"conditions": null})] {
             set(&mut status, "Ready", true, "Available", "", 1, at(10));
             assert!(has_status(&status, "Ready", true), "{status}");

@@ -1,6 +1,6 @@
-//! The one way through the loop, the same for every kind.
+//! The steps of a reconciliation, the same for every kind.
 //!
-//! fetch → being deleted? finalize → default → check → initialize → reconcile → children → status → requeue
+//! fetch → being deleted? finalize → default → validate → initialize → reconcile → children → status → requeue
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,40 +22,40 @@ use crate::stalls::DeletionTimeouts;
 use crate::watch::Watch;
 use crate::written::PendingWrites;
 
-/// When an object is looked at again.
+/// Result of a reconciliation: when the object is reconciled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Not before it changes.
+    /// After the next change of the object.
     AwaitChange,
-    /// After this time, if it does not change before.
+    /// After this time, or after an earlier change.
     RequeueAfter(Duration),
-    /// The same, because something has gone wrong.
+    /// After this time, or after an earlier change, because the reconciliation failed.
     Backoff(Duration),
 }
 
-/// Everything that a round needs.
+/// Context of the reconciliations of one controller.
 pub(crate) struct Context<R> {
     pub(crate) client: Client,
     pub(crate) resource: ApiResource,
-    /// What the loop of this kind is called.
+    /// Name of the controller.
     pub(crate) controller: String,
-    /// What metrics call the loop: the same, with the namespace that it keeps to.
+    /// Name of the controller in metrics: the same, followed by its namespace if it is restricted to one.
     pub(crate) name: String,
-    /// The namespace that it keeps to, if it does.
+    /// Namespace that the controller is restricted to, if any.
     pub(crate) namespace: Option<String>,
     pub(crate) validator: Arc<dyn Validator>,
     pub(crate) reconciler: R,
     pub(crate) owned_types: Vec<OwnedType>,
     pub(crate) watches: Vec<Watch>,
     pub(crate) children: ChildCache,
-    /// Whether its objects are in namespaces.
+    /// If true, the kind is namespaced.
     pub(crate) is_namespaced: bool,
-    /// Whether the kind has a status of its own to write.
+    /// If true, the kind has the status subresource.
     pub(crate) has_status: bool,
-    /// What keeps an object until what it stands for is gone, if anything has to.
+    /// Finalizer that keeps an object until its cleanup is done, if one is needed.
     pub(crate) finalizer: Option<String>,
     pub(crate) deletion_timeouts: DeletionTimeouts,
-    /// What the rounds have written to the objects themselves.
+    /// Writes of reconciliations to the objects themselves.
     pub(crate) pending_writes: PendingWrites,
     pub(crate) recorder: EventRecorder,
     pub(crate) backoffs: Backoffs,
@@ -68,7 +68,7 @@ impl<R> Context<R> {
         objects::api(&self.client, &self.resource, namespace)
     }
 
-    /// One of its objects, as the owner of children.
+    /// Returns one of the objects as the owner of children.
     pub(crate) fn owner<'a>(
         &'a self,
         namespace: Option<&'a str>,
@@ -100,8 +100,8 @@ impl<R> Context<R> {
         }
     }
 
-    /// Whether the API server still has an object. What it says it does not find may be something else, such as
-    /// a subresource that its CRD does not have yet.
+    /// Returns true if the API server still has an object. A 404 may concern something else, such as a subresource
+    /// that its CRD does not have yet.
     pub(crate) async fn exists(&self, object: &DynamicObject) -> bool {
         let namespace = object.namespace();
         let api = self.api(namespace.as_deref());
@@ -112,7 +112,7 @@ impl<R> Context<R> {
         }
     }
 
-    /// The delay before a round is repeated that did not come to its end.
+    /// Returns the delay before a failed reconciliation is retried.
     pub(crate) fn record_failure(&self, object: &DynamicObject) -> Duration {
         let deleting = object.metadata.deletion_timestamp.is_some();
         let generation = object.metadata.generation.unwrap_or_default();
@@ -120,7 +120,7 @@ impl<R> Context<R> {
         self.backoffs.record_failure(&uid, generation, deleting)
     }
 
-    /// Forgets an object that is gone.
+    /// Removes all state of an object that no longer exists.
     pub(crate) fn forget(&self, uid: &str) {
         self.backoffs.reset(uid);
         self.pending_writes.forget(uid);
@@ -132,7 +132,8 @@ impl<R> Context<R> {
 }
 
 impl<R: Reconciler> Context<R> {
-    /// Runs one round for an object. An error is the API server's; everything else ends in the status.
+    /// Reconciles an object once. Returns only errors of the API server; all other errors are reported in the
+    /// status.
     pub(crate) async fn reconcile(
         &self,
         stored: &DynamicObject,

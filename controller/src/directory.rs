@@ -1,4 +1,4 @@
-//! The loops that run in this process: to look at, and to knock at.
+//! Registry of running controllers, for diagnostics and manual triggers.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -11,38 +11,38 @@ use serde_json::{Value, json};
 use crate::kept::ObjectKey;
 use crate::queue::{Priority, Queue, QueueSnapshot};
 
-/// The loops that run here, by what they are called. A replica that does not lead has none.
+/// The controllers that run in this process, by name. Only the leader has any.
 #[derive(Clone, Default)]
 pub struct ControllerRegistry {
     queues: Arc<Mutex<BTreeMap<String, Weak<Queue<ObjectKey>>>>>,
 }
 
-/// Word from outside that an object is to be looked at.
+/// Request from outside to reconcile an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReconcileTrigger {
-    /// What the loop is called: its kind, in small letters.
+    /// Name of the controller: its kind in lower case.
     pub controller: String,
-    /// Of an object in no namespace, none.
+    /// Namespace of the object; none if it is cluster-scoped.
     pub namespace: Option<String>,
-    /// The object's.
+    /// Name of the object.
     pub name: String,
 }
 
-/// There is no such loop.
+/// No such controller is running.
 #[derive(Debug, thiserror::Error)]
-#[error("no loop `{asked}` runs here{}; a replica that does not lead runs none", names(.running))]
+#[error("no controller named `{asked}`{}; only the leader runs controllers", names(.running))]
 pub struct ControllerNotFound {
     asked: String,
     running: Vec<String>,
 }
 
 impl ControllerRegistry {
-    /// Has an object looked at soon, whatever has happened outside that no watch tells of. An object that is
-    /// not there is passed over.
+    /// Enqueues an object, for changes outside the cluster that no watch reports. An object that does not exist is
+    /// ignored.
     ///
     /// # Errors
     ///
-    /// No loop of that name runs here.
+    /// No controller of that name is running here.
     pub fn enqueue(
         &self,
         controller: &str,
@@ -63,26 +63,26 @@ impl ControllerRegistry {
         Ok(())
     }
 
-    /// Does the same for whatever a channel brings, to its end. Where no such loop runs nothing is lost: one that
-    /// begins looks at every object.
+    /// Enqueues the objects that a stream delivers, until it ends. A request for a controller that is not running
+    /// can be ignored, since a controller that starts reconciles every object.
     pub async fn run_triggers(&self, knocks: impl Stream<Item = ReconcileTrigger>) {
         let mut knocks = pin!(knocks);
         while let Some(knock) = knocks.next().await {
             let namespace = knock.namespace.as_deref();
             if let Err(error) = self.enqueue(&knock.controller, namespace, &knock.name) {
-                tracing::debug!(%error, "a knock is passed over");
+                tracing::debug!(%error, "a request to reconcile an object is ignored");
             }
         }
     }
 
-    /// Has every object looked at again that would be in time: what all of them are judged by has changed.
+    /// Enqueues every object that waits for a requeue: the input of all validations has changed.
     pub fn enqueue_all(&self) {
         for (_, queue) in self.running() {
             queue.expedite();
         }
     }
 
-    /// What every loop works on and what waits, as JSON.
+    /// Returns what every controller works on and what its queue contains, as JSON.
     pub fn queues(&self) -> Value {
         let running = self.running().into_iter();
         let of_each = running.map(|(name, queue)| {
@@ -102,7 +102,7 @@ impl ControllerRegistry {
         Value::Object(of_each.collect())
     }
 
-    /// Of a loop that keeps to a namespace, the name has that at its end.
+    /// Adds a controller. The name of one that is restricted to a namespace ends with that namespace.
     pub(crate) fn register(&self, controller: &str, queue: &Arc<Queue<ObjectKey>>) {
         let queue = Arc::downgrade(queue);
         self.lock().insert(controller.to_owned(), queue);
@@ -121,7 +121,7 @@ impl ControllerRegistry {
     }
 }
 
-/// As it is told of.
+/// Returns an object's key as it is shown to people.
 pub(crate) fn display_key((namespace, name): &ObjectKey) -> String {
     if namespace.is_empty() {
         name.clone()
@@ -134,7 +134,7 @@ fn names(running: &[String]) -> String {
     if running.is_empty() {
         String::new()
     } else {
-        format!(", but {}", running.join(", "))
+        format!(" (running: {})", running.join(", "))
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     use crate::metrics::QueueMetrics;
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_can_be_looked_at_and_knocked_at_for_as_long_as_it_runs() {
+    async fn a_controller_can_be_inspected_and_triggered_while_it_runs() {
         let directory = ControllerRegistry::default();
         let queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
         directory.register("echo", &queue);
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(kept.snapshot().ready.len(), 1);
         directory
             .enqueue("toy", Some("team-b"), "c")
-            .expect_err("nobody looks there");
+            .expect_err("no controller watches that namespace");
         drop(kept);
         directory.enqueue("echo", None, "b").expect("it runs");
         queue.add(
@@ -177,8 +177,9 @@ mod tests {
         queue.done(&key, None);
         let error = directory
             .enqueue("ekho", None, "b")
-            .expect_err("no such loop");
-        let expected = "no loop `ekho` runs here, but echo; a replica that does not lead runs none";
+            .expect_err("no such controller");
+        let expected =
+            "no controller named `ekho` (running: echo); only the leader runs controllers";
         assert_eq!(error.to_string(), expected);
         drop(queue);
         assert_eq!(directory.queues(), json!({}));

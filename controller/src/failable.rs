@@ -1,4 +1,4 @@
-//! A handler whose errors are part of its status.
+//! Handler whose errors are part of its status.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,25 +7,25 @@ use crate::handler::{SyncHandler, SyncResponse};
 use crate::reconcile::{FinalizeOutcome, FinalizeRequest, ReconcileError};
 use crate::request::SyncRequest;
 
-/// Says what children are to be, or why it cannot, and turns either into the status of its kind.
+/// Computes the children or an error, and a status from either.
 ///
 /// # Expected flow
 ///
-/// [`Failable`] makes a [`Handler`] of one. With an error, no child is changed, and the status that the author
-/// makes of the error is written all the same.
+/// [`Failable`] turns it into a [`Handler`]. If there is an error, no child is changed, but the status that the
+/// author computes from the error is written.
 pub trait FailableHandler<K>: Send + Sync + 'static {
-    /// What can go wrong.
+    /// Error type of the operator.
     type Error: std::error::Error + Into<ReconcileError>;
-    /// The object's own status fields.
+    /// The operator's own status fields.
     type Status: Serialize;
 
-    /// What the children are to be.
+    /// Returns the desired children.
     fn children(&self, request: &SyncRequest<'_, K>) -> Result<Vec<Value>, Self::Error>;
 
-    /// The status, from what the children are and from what went wrong, if anything did.
+    /// Returns the status, computed from the children and from the error, if there is one.
     fn status(&self, request: &SyncRequest<'_, K>, error: Option<&Self::Error>) -> Self::Status;
 
-    /// As [`Handler::finalize`].
+    /// Does the same as [`Handler::finalize`].
     fn finalize(&self, _deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         Ok(FinalizeOutcome::Done)
     }

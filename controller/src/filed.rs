@@ -1,10 +1,10 @@
-//! What a watch tells of an object to whoever refers to a key that it is found under.
+//! Values that are computed from a watched object and stored under its index keys.
 
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// An object's keys, and what is told of it there.
+/// Index keys of an object, and its value under them.
 #[derive(Clone)]
 pub(crate) struct IndexEntry {
     pub(crate) keys: BTreeSet<String>,
@@ -20,7 +20,7 @@ impl IndexEntry {
     }
 }
 
-/// Of whatever type the author of an operator chose.
+/// Value of a type that the operator author chooses.
 pub(crate) trait IndexValue: Send + Sync {
     fn is_equal_to(&self, other: &dyn IndexValue) -> bool;
 

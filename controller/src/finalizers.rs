@@ -1,11 +1,11 @@
-//! Finalizers: each controller sets and removes its own and leaves the others' alone.
+//! Finalizers: each controller adds and removes its own and leaves all others unchanged.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation};
 use kube::api::Patch;
 use serde_json::json;
 
-/// What adds a finalizer to a list of them, if it is not in it.
+/// Returns the operation that adds a finalizer to a list, if it is missing.
 pub(crate) fn add_patch(finalizers: &[String], finalizer: &str) -> Option<PatchOperation> {
     if finalizers.iter().any(|name| name == finalizer) {
         return None;
@@ -19,7 +19,8 @@ pub(crate) fn add_patch(finalizers: &[String], finalizer: &str) -> Option<PatchO
     Some(PatchOperation::Add(AddOperation { path, value }))
 }
 
-/// What has operations refused, as a conflict, that were decided on an object in another state than this.
+/// Returns the operation that makes a patch fail with a conflict if the object has changed since this resource
+/// version.
 pub(crate) fn resource_version_precondition(version: Option<&str>) -> PatchOperation {
     PatchOperation::Add(AddOperation {
         path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
@@ -27,11 +28,11 @@ pub(crate) fn resource_version_precondition(version: Option<&str>) -> PatchOpera
     })
 }
 
-/// What removes a finalizer from a list of them, if it is in it.
+/// Returns the patch that removes a finalizer from a list, if it is present.
 pub(crate) fn remove_patch(finalizers: &[String], finalizer: &str) -> Option<Patch<()>> {
     let at = finalizers.iter().position(|name| name == finalizer)?;
     let path = PointerBuf::from_tokens(["metadata", "finalizers", &at.to_string()]);
-    // The test makes sure that it is ours.
+    // The test ensures that the entry is our finalizer.
     let test = PatchOperation::Test(TestOperation {
         path: path.clone(),
         value: finalizer.into(),

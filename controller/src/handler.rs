@@ -1,4 +1,4 @@
-//! The step of an operator that only says what is to be.
+//! Reconciler for operators that only return the desired state.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -16,21 +16,24 @@ use crate::request::SyncRequest;
 use crate::status::OF_THE_RUNTIME;
 use crate::watch::Watch;
 
-/// How long all that was said to be is left unseen, when no watch tells of a change.
+/// Time after which an object is reconciled again if no watch reports a change.
 const RESYNC: Duration = Duration::from_hours(10);
 
-/// Says what is to be, from what there is. Any function of this shape is one.
+/// Computes the desired state from the current state, as the `sync` hook of Metacontroller does. Any function of
+/// this shape is a handler.
 ///
 /// # Assumptions
 ///
-/// The answer depends on the request alone: asked again, it is the same. What cannot be, such as a password,
-/// is taken from the child that has it, and made only where there is none.
+/// The response depends on the request alone: the same request gives the same response. A value for which this is
+/// impossible, such as a generated password, is read from the child that has it and generated only if that child
+/// does not exist.
 pub trait SyncHandler<K>: Send + Sync + 'static {
-    /// What the object's children and its status are to be. With an error, no child is changed.
+    /// Returns the desired children and the desired status of the object. If it returns an error, no child is
+    /// changed.
     fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError>;
 
-    /// What else has to happen before an object goes that is being deleted, besides its children going. It
-    /// is called for objects that carry the finalizer, until it says [`Finalized::Gone`].
+    /// Does what is needed before an object is removed, in addition to the deletion of its children. Called for
+    /// objects that have the finalizer, until it returns [`Finalized::Gone`] or [`Finalized::Kept`].
     fn finalize(&self, _deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         Ok(FinalizeOutcome::Done)
     }
@@ -45,7 +48,7 @@ where
     }
 }
 
-/// What is to be.
+/// Desired state of one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyncResponse {
     status: Option<Map<String, Value>>,
@@ -56,52 +59,51 @@ pub struct SyncResponse {
 }
 
 impl SyncResponse {
-    /// No children, and a status that is left as it is.
+    /// Returns a response without children that leaves the status unchanged.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The object's own status fields, in place of those that it has. A null leaves them as they are;
-    /// conditions and `observedGeneration` are the runtime's to write and are passed over.
+    /// Sets the operator's own status fields, which replace the existing ones. A null leaves them unchanged.
+    /// Conditions and `observedGeneration` are written by the runtime and are ignored here.
     ///
     /// # Errors
     ///
-    /// It is neither null nor an object.
+    /// The status is neither null nor an object.
     pub fn status(mut self, status: &impl Serialize) -> Result<Self, ReconcileError> {
         self.status = match json("the status", status)? {
             Value::Null => None,
             Value::Object(fields) => Some(fields),
             other => {
-                let message = format!("the status is to be an object or null, and is {other}");
+                let message = format!("the status must be an object or null, but is {other}");
                 return Err(serialization_error(message));
             }
         };
         Ok(self)
     }
 
-    /// One more child: JSON, or any type that becomes it. Only what is said of it is looked after; a child
-    /// of which only the name is said stays as it is.
+    /// Adds a child: JSON, or any type that serializes to it. Only the fields that are given are managed; a child
+    /// that gives only its name is left as it is.
     pub fn child(mut self, child: &impl Serialize) -> Result<Self, ReconcileError> {
         self.children.push(json("a child", child)?);
         Ok(self)
     }
 
-    /// Whether the object can be used. Without it, it can be once its children are as desired and rolled
-    /// out.
+    /// Sets the `Ready` condition. If unset, the object is ready once its children are up to date and rolled out.
     #[must_use]
     pub fn readiness(mut self, readiness: Readiness) -> Self {
         self.readiness = Some(readiness);
         self
     }
 
-    /// When to look again though no watch tells of a change.
+    /// Sets the time after which the object is reconciled again if no watch reports a change.
     #[must_use]
     pub fn requeue_after(mut self, time: Duration) -> Self {
         self.requeue_after = Some(time);
         self
     }
 
-    /// Leaves the children as they are, for this reason, and writes the status all the same.
+    /// Reports an error: the children are left unchanged, but the status is written.
     #[must_use]
     pub fn failed(mut self, error: ReconcileError) -> Self {
         self.failure = Some(error);
@@ -118,7 +120,7 @@ impl SyncResponse {
     }
 }
 
-/// The changes that put fields in place of those that a status has.
+/// Returns the changes that replace the operator's fields of a status.
 fn replacing_fields(fields: Option<Map<String, Value>>, before: &Value) -> Map<String, Value> {
     let Some(mut fields) = fields else {
         return Map::new();
@@ -132,7 +134,7 @@ fn replacing_fields(fields: Option<Map<String, Value>>, before: &Value) -> Map<S
 
 fn json(what: &str, value: &impl Serialize) -> Result<Value, ReconcileError> {
     serde_json::to_value(value)
-        .map_err(|error| serialization_error(format!("{what} is no JSON: {error}")))
+        .map_err(|error| serialization_error(format!("{what} cannot be serialized to JSON: {error}")))
 }
 
 fn serialization_error(message: String) -> ReconcileError {
@@ -142,7 +144,7 @@ fn serialization_error(message: String) -> ReconcileError {
     }
 }
 
-/// A handler as a step of the cycle.
+/// A [`Handler`] as a [`Reconcile`].
 pub struct SyncReconciler<K, H> {
     handler: H,
     children: Vec<OwnedType>,
@@ -152,7 +154,7 @@ pub struct SyncReconciler<K, H> {
 }
 
 impl<K: ValidatedResource, H: SyncHandler<K>> SyncReconciler<K, H> {
-    /// One that makes no children.
+    /// Returns a reconciler that creates no children.
     pub fn new(handler: H) -> Self {
         Self {
             handler,
@@ -163,21 +165,21 @@ impl<K: ValidatedResource, H: SyncHandler<K>> SyncReconciler<K, H> {
         }
     }
 
-    /// Types of children that the handler may ask for.
+    /// Declares types of children that the handler may return.
     #[must_use]
     pub fn owns(mut self, types: impl IntoIterator<Item = OwnedType>) -> Self {
         self.children.extend(types);
         self
     }
 
-    /// Watches on what the objects depend on.
+    /// Adds watches on objects that the reconciled objects depend on.
     #[must_use]
     pub fn watches_all(mut self, watches: impl IntoIterator<Item = Watch>) -> Self {
         self.watches.extend(watches);
         self
     }
 
-    /// Keeps objects that are being deleted until the handler's `finalize` says that they may go.
+    /// Sets the finalizer that keeps an object until the handler's `finalize` has finished.
     #[must_use]
     pub fn finalizer(mut self, finalizer: &'static str) -> Self {
         self.finalizer = Some(finalizer);
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_takes_the_place_of_the_one_before_and_null_leaves_it() {
+    fn a_status_replaces_the_previous_one_and_null_leaves_it_unchanged() {
         let before = json!({"phase": "old", "gone": 1, "conditions": [], "observedGeneration": 3});
         let status = json!({"phase": "new", "conditions": [{"type": "Mine"}]});
         let response = SyncResponse::new().status(&status).expect("a status");

@@ -1,4 +1,4 @@
-//! What belongs to what, found from both sides.
+//! Bidirectional index of things and their terms.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -19,7 +19,7 @@ impl<K, T> Default for BidirectionalMap<K, T> {
 }
 
 impl<K: Clone + Ord + Hash, T: Clone + Ord + Hash> BidirectionalMap<K, T> {
-    /// Takes the terms under which a thing is found now; none, when it is gone. Gives those that came or went.
+    /// Replaces the terms of a thing; an empty set removes it. Returns the terms that were added or removed.
     pub(crate) fn set(&mut self, thing: &K, terms: BTreeSet<T>) -> Vec<T> {
         let before = self.terms.remove(thing).unwrap_or_default();
         let changed: Vec<_> = before.symmetric_difference(&terms).cloned().collect();
@@ -41,7 +41,7 @@ impl<K: Clone + Ord + Hash, T: Clone + Ord + Hash> BidirectionalMap<K, T> {
         changed
     }
 
-    /// What is found under a term.
+    /// Returns the things under a term.
     pub(crate) fn get(&self, term: &T) -> impl Iterator<Item = &K> {
         self.things.get(term).into_iter().flatten()
     }

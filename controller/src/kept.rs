@@ -1,5 +1,5 @@
-//! The objects that watches have brought, as compressed text: as trees they take many times as much, and between
-//! two rounds nobody looks at them.
+//! Object store: LZ4-compressed JSON. As trees the objects would take many times the memory, and they are rarely
+//! read between two reconciliations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,19 +10,19 @@ use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended
 
 use crate::objects::resource_version;
 
-/// An object by its namespace and name.
+/// Namespace and name of an object.
 pub(crate) type ObjectKey = (String, String);
 
 pub(crate) fn key_of(object: &DynamicObject) -> ObjectKey {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// What objects of one type have in common: the text of one of them. Each is kept as what differs from it, which
-/// is little where they have been made by the same hands. Shared by its clones.
+/// LZ4 dictionary of one type: the text of one of its objects. Each object is compressed to its difference from
+/// it, which is small if the same client has created both. Clones share the dictionary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dictionary(Arc<OnceLock<Box<[u8]>>>);
 
-/// An object as compressed text, with what is asked of it most often.
+/// An object as compressed text, with the fields that are read most often.
 #[derive(Debug)]
 pub(crate) struct CompressedObject {
     packed: Box<[u8]>,
@@ -33,7 +33,7 @@ pub(crate) struct CompressedObject {
 
 impl CompressedObject {
     pub(crate) fn compress(object: &DynamicObject, pattern: &Dictionary) -> Self {
-        let text = serde_json::to_vec(object).expect("an object is JSON");
+        let text = serde_json::to_vec(object).expect("an object serializes to JSON");
         let common = pattern.0.get_or_init(|| text.clone().into());
         Self {
             packed: compress_prepend_size_with_dict(&text, common).into(),
@@ -43,12 +43,12 @@ impl CompressedObject {
         }
     }
 
-    /// The object itself.
+    /// Decompresses the object.
     pub(crate) fn decompress(&self) -> DynamicObject {
-        serde_json::from_slice(&self.text()).expect("it was written from one")
+        serde_json::from_slice(&self.text()).expect("the text was serialized from an object")
     }
 
-    /// Another state of it, or whatever else is like it.
+    /// Compresses an object with the same dictionary.
     pub(crate) fn compress_with_same_dictionary(&self, object: &DynamicObject) -> Self {
         Self::compress(object, &self.pattern)
     }
@@ -56,24 +56,24 @@ impl CompressedObject {
     fn text(&self) -> Vec<u8> {
         let common = self.pattern.0.get().map(|text| &**text);
         let text = decompress_size_prepended_with_dict(&self.packed, common.unwrap_or_default());
-        text.expect("it was compressed with the same pattern")
+        text.expect("the text was compressed with the same dictionary")
     }
 
     pub(crate) fn uid(&self) -> &str {
         &self.uid
     }
 
-    /// Whether it is a later state of the same object.
+    /// Returns true if it is a later state of the same object.
     pub(crate) fn is_later_than(&self, other: &Self) -> bool {
         self.uid == other.uid && self.version > other.version
     }
 
-    /// Whether it is the same object in the same state.
+    /// Returns true if it is the same state of the same object.
     pub(crate) fn is_same_state_as(&self, other: &Self) -> bool {
         self.is_state(&other.uid, other.version)
     }
 
-    /// Whether it is the state of an object that is at hand.
+    /// Returns true if it is the state of this object.
     pub(crate) fn is_version_of(&self, object: &DynamicObject) -> bool {
         let uid = object.metadata.uid.as_deref().unwrap_or_default();
         self.is_state(uid, resource_version(object))
@@ -83,21 +83,21 @@ impl CompressedObject {
         &*self.uid == uid && self.version.is_some() && self.version == version
     }
 
-    /// Whether it is the same in every respect.
+    /// Returns true if it is equal in every field.
     pub(crate) fn has_same_content_as(&self, other: &Self) -> bool {
-        // Equal texts are compressed to the same.
+        // Equal texts are compressed to equal bytes.
         let is_alike = Arc::ptr_eq(&self.pattern.0, &other.pattern.0);
         is_alike && self.packed == other.packed
     }
 
-    /// Whether it may carry a label. Where that is denied, it does not.
+    /// Returns true if the object may have a label. If it returns false, the object does not have it.
     pub(crate) fn may_have_label(&self, label: &LabelPattern) -> bool {
         let text = self.text();
         String::from_utf8_lossy(&text).contains(&label.0)
     }
 }
 
-/// A label as it stands in a text: what can be in one needs no escape.
+/// A label as JSON text: the characters that a label may contain need no escape.
 pub(crate) struct LabelPattern(String);
 
 impl LabelPattern {
@@ -106,10 +106,10 @@ impl LabelPattern {
     }
 }
 
-/// Many of them.
+/// Objects by key.
 pub(crate) type Objects = HashMap<ObjectKey, Arc<CompressedObject>>;
 
-/// What a watch has brought so far; shared by its clones.
+/// Objects that a watch has delivered. Clones share the content.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     objects: Arc<Mutex<Objects>>,
@@ -117,7 +117,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// One of objects like others.
+    /// Returns an empty store that uses an existing dictionary.
     pub(crate) fn with_dictionary(pattern: Dictionary) -> Self {
         Self {
             objects: Arc::default(),
@@ -125,7 +125,7 @@ impl Store {
         }
     }
 
-    /// An object as it is to be kept.
+    /// Compresses an object with the dictionary of this store.
     pub(crate) fn compress(&self, object: &DynamicObject) -> Arc<CompressedObject> {
         Arc::new(CompressedObject::compress(object, &self.pattern))
     }
@@ -134,19 +134,19 @@ impl Store {
         self.objects().get(key).cloned()
     }
 
-    /// All of them, in no order.
+    /// Returns all objects, in no particular order.
     pub(crate) fn all(&self) -> Vec<Arc<CompressedObject>> {
         self.objects().values().cloned().collect()
     }
 
-    /// Those in a namespace, in no order.
+    /// Returns the objects of a namespace, in no particular order.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<CompressedObject>> {
         let objects = self.objects();
         let within = objects.iter().filter(|(key, _)| key.0 == namespace);
         within.map(|(_, kept)| Arc::clone(kept)).collect()
     }
 
-    /// Takes the state of an object, and gives the one before.
+    /// Stores the state of an object and returns the previous one.
     pub(crate) fn put(
         &self,
         key: ObjectKey,
@@ -159,12 +159,12 @@ impl Store {
         self.objects().remove(key);
     }
 
-    /// Takes all there are, and gives those that were before.
+    /// Replaces all objects and returns the previous ones.
     pub(crate) fn replace(&self, all: Objects) -> Objects {
         std::mem::replace(&mut *self.objects(), all)
     }
 
-    /// The keys of all, at this moment.
+    /// Returns the current keys.
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
         self.objects().keys().cloned().collect()
     }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_kept_whole() {
+    fn compression_keeps_the_whole_object() {
         let object = json!({
             "apiVersion": "g/v1", "kind": "K",
             "metadata": {

@@ -1,4 +1,4 @@
-//! One leader among the replicas, by a Lease.
+//! Leader election by a Lease.
 
 use std::time::Duration;
 
@@ -16,17 +16,18 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
 use crate::tenure::Leadership;
 
-/// How long others wait after a sign of life of the leader before one of them takes over. The values
-/// are those of Kubernetes' own controllers.
+/// Time that the other candidates wait after the latest renewal before one of them takes over. These values are
+/// those of Kubernetes' own controllers.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 
-/// How long the leader goes on without being able to renew. It ends its work in what is left.
+/// Time that the leader continues without a successful renewal. Its work must end in the remaining time of the
+/// lease.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How often the leader renews, and the others look.
+/// Interval at which the leader renews the lease and the other candidates read it.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
-/// Who leads, under client-go's name.
+/// Prometheus metric for leader election, with client-go's name.
 #[derive(Clone)]
 pub struct LeaderElectionMetrics {
     leads: Family<Labels, Gauge>,
@@ -41,7 +42,7 @@ impl LeaderElectionMetrics {
     /// Registers the metric.
     pub fn register(registry: &mut Registry) -> Self {
         let leads = Family::default();
-        let help = "Whether this replica leads by the lease of that name: 1 when it does";
+        let help = "1 if this replica holds the lease of that name, 0 otherwise";
         registry.register("leader_election_master_status", help, Family::clone(&leads));
         Self { leads }
     }
@@ -52,7 +53,7 @@ impl LeaderElectionMetrics {
     }
 }
 
-/// A candidate for leadership.
+/// Candidate in a leader election.
 pub struct LeaderElector {
     leases: Api<Lease>,
     name: String,
@@ -61,17 +62,17 @@ pub struct LeaderElector {
     tenure: Leadership,
 }
 
-/// A lease that another one holds, and since when nothing has been heard of him.
+/// Another holder of the lease, and the time since which it has not renewed.
 ///
-/// Only whether it changes counts, by this process' own monotonic clock: the clocks of two machines
-/// are never compared.
+/// Only changes of the lease count, measured by this process' monotonic clock: the clocks of two machines are
+/// never compared.
 struct OtherHolder {
     resource_version: Option<String>,
     since: Instant,
 }
 
 impl LeaderElector {
-    /// A candidate under an identity that no other replica has, such as its Pod's name.
+    /// Returns a candidate with an identity that no other replica has, such as the name of its Pod.
     pub fn new(
         client: Client,
         namespace: &str,
@@ -90,19 +91,19 @@ impl LeaderElector {
         }
     }
 
-    /// Until when it may be sure that no other one leads.
+    /// Returns the time until which this candidate is certain to be the only leader.
     pub fn leadership(&self) -> Leadership {
         self.tenure.clone()
     }
 
     /// Leads whenever it can, until `stop` turns true.
     ///
-    /// `work` is called anew for each term and gets a signal that turns true when it has to end.
+    /// `work` is called for each term and receives a signal that turns true when it has to end.
     ///
     /// # Guarantees
     ///
-    /// The work has ended, if need be cut off, before the lease that it runs under expires. A lost
-    /// lease is campaigned for again.
+    /// The work has ended, or was dropped, before the lease that it runs under expires. After a lost lease the
+    /// candidate tries to acquire it again.
     pub async fn run<W: Future<Output = ()>>(
         &self,
         mut stop: watch::Receiver<bool>,
@@ -113,7 +114,11 @@ impl LeaderElector {
                 renewed = self.acquire() => renewed,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
-            tracing::info!(lease = self.name, identity = self.identity, "leading");
+            tracing::info!(
+                lease = self.name,
+                identity = self.identity,
+                "became the leader"
+            );
             self.leads.set(1);
             self.tenure.extend_until(renewed + LEASE_DURATION);
             let (end, ending) = watch::channel(false);
@@ -125,7 +130,7 @@ impl LeaderElector {
             };
             end.send_replace(true);
             let Some(last_renewal) = last_renewal else {
-                // The lease lives on for its duration, renewed or not; that is the time there is.
+                // The lease is valid for its duration even if it is not renewed; the work must end in that time.
                 let _ = timeout(RENEW_DEADLINE, work).await;
                 self.leads.set(0);
                 self.tenure.end();
@@ -139,14 +144,14 @@ impl LeaderElector {
                 .await
                 .is_err()
             {
-                tracing::warn!("work was cut off before the lease expired");
+                tracing::warn!("work was stopped before it finished, since the lease expires");
             }
             self.leads.set(0);
             self.tenure.end();
         }
     }
 
-    /// Resolves once this candidate leads, with the time of its first sign of life.
+    /// Returns once this candidate holds the lease, with the time of the attempt that acquired it.
     async fn acquire(&self) -> Instant {
         let mut rival: Option<OtherHolder> = None;
         let mut looks = retry_interval();
@@ -157,7 +162,7 @@ impl LeaderElector {
                 Ok(true) => return now,
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(%error, lease = self.name, "cannot look at the lease; trying again");
+                    tracing::warn!(%error, lease = self.name, "cannot read the lease; retrying");
                 }
             }
         }
@@ -197,7 +202,7 @@ impl LeaderElector {
                         tracing::info!(
                             holder,
                             lease = self.name,
-                            "another replica leads; standing by for the lease"
+                            "another replica holds the lease; waiting for it"
                         );
                     }
                     *rival = Some(OtherHolder {
@@ -211,7 +216,7 @@ impl LeaderElector {
         self.write_lease(&lease).await
     }
 
-    /// Renews for as long as it works; gives the time of the last renewal that did.
+    /// Renews the lease until that fails, and returns the time of the last successful renewal.
     async fn renew_until_lost(&self, mut renewed: Instant) -> Instant {
         let mut renewals = retry_interval();
         loop {
@@ -223,10 +228,10 @@ impl LeaderElector {
                     renewed = now;
                     self.tenure.extend_until(renewed + LEASE_DURATION);
                 }
-                // Somebody else holds it, or nobody has answered in time.
+                // Another replica holds the lease, or there was no response in time.
                 Ok(Ok(false)) | Err(_) => return renewed,
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, lease = self.name, "cannot renew the lease; trying again");
+                    tracing::warn!(%error, lease = self.name, "cannot renew the lease; retrying");
                 }
             }
             if Instant::now() >= deadline && renewed != now {
@@ -248,7 +253,7 @@ impl LeaderElector {
         self.write_lease(&lease).await
     }
 
-    /// Writes this candidate into a lease that stands; says whether nobody was faster.
+    /// Writes this candidate as the holder of an existing lease. Returns false if another candidate was faster.
     async fn write_lease(&self, lease: &Lease) -> Result<bool, kube::Error> {
         let claim = self.lease_for_self(Some(lease));
         acquired(
@@ -258,7 +263,7 @@ impl LeaderElector {
         )
     }
 
-    /// Gives the lease up, so that the next leader need not wait for it to expire.
+    /// Releases the lease, so that the next leader need not wait until it expires.
     async fn release(&self) {
         let released = async {
             let mut lease = self.leases.get(&self.name).await?;
@@ -275,13 +280,13 @@ impl LeaderElector {
         if !matches!(timeout(RETRY_PERIOD, released).await, Ok(Ok(()))) {
             tracing::warn!(
                 lease = self.name,
-                "could not release the lease; it expires by itself"
+                "could not release the lease; it will expire"
             );
         }
     }
 
-    /// The lease with this candidate as its holder. It carries the resource version that it was decided
-    /// on: of two candidates that claim at once, one loses.
+    /// Returns the lease with this candidate as its holder. It contains the resource version that was read: of two
+    /// candidates that write concurrently, one fails.
     fn lease_for_self(&self, lease: Option<&Lease>) -> Lease {
         let old = lease
             .and_then(|lease| lease.spec.clone())
@@ -312,7 +317,7 @@ impl LeaderElector {
     }
 }
 
-/// Whether a write went through; a conflict means that another one was faster.
+/// Returns true if a write succeeded, and false on a conflict: another candidate was faster.
 fn acquired(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
     match written {
         Ok(_) => Ok(true),

@@ -1,5 +1,5 @@
-//! Whether the cluster judges by the CRDs that are compiled here, for the gate beside this process, which
-//! may not look for itself.
+//! CRD status: whether the CRDs in the cluster are those compiled into this release. It is reported to the webhook
+//! that runs next to this process and has no access to the API server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,24 +23,24 @@ use prometheus_client::registry::Registry;
 use shared_validation::{CrdStatus, CrdStatusReport, Validator, ValidatorRegistry};
 use tokio::time::timeout;
 
-/// How often every CRD is read, besides on every change. What is told holds for three times as long.
+/// Interval at which every CRD is read, in addition to every change. A report is valid for three times as long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Looks at the CRD of every kind and leaves what it has seen in a file.
+/// Reads the CRD of every kind and writes the CRD status to a file.
 pub struct CrdStatusReporter {
-    /// The cluster.
+    /// Client of the cluster.
     pub client: Client,
-    /// What is compiled here.
+    /// Rulesets with the compiled CRDs.
     pub rulesets: ValidatorRegistry,
-    /// Where the gate finds what was seen.
+    /// File that the webhook reads.
     pub file: PathBuf,
-    /// How long a CRD stays as it is before every API server is taken to know it.
+    /// Propagation delay: time after which every API server is assumed to know a changed CRD.
     pub propagation_delay: Duration,
-    /// What is told of it.
+    /// Metrics to update.
     pub metrics: CrdStatusMetrics,
 }
 
-/// The metrics of the lookout.
+/// Prometheus metrics for the CRD status.
 #[derive(Clone)]
 pub struct CrdStatusMetrics {
     in_sync: Family<KindLabels, Gauge>,
@@ -52,26 +52,26 @@ struct KindLabels {
 }
 
 impl CrdStatusMetrics {
-    /// Registers all of them.
+    /// Registers the metrics.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let in_sync = Family::default();
         registry.register(
             "lockstep_crd_in_sync",
-            "Whether the cluster's CRD is known to be exactly the one that is compiled here: 1 when it is",
+            "1 if the CRD in the cluster is known to be the one compiled into this release, 0 otherwise",
             in_sync.clone(),
         );
         Self { in_sync }
     }
 }
 
-/// How long an API server may take to show one.
+/// Timeout for reading one CRD.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// What a CRD was when it was last seen, and since when it has been that.
+/// Latest state of each CRD, and the time since which it has been unchanged.
 type Seen = BTreeMap<String, (CrdMatchResult, Instant)>;
 
-/// A CRD as it is. One that was another in between has another generation.
+/// State of a CRD. If it was changed and changed back in between, its generation differs.
 #[derive(Clone, PartialEq, Eq)]
 struct CrdMatchResult {
     crd: String,
@@ -80,12 +80,12 @@ struct CrdMatchResult {
 }
 
 impl CrdStatusReporter {
-    /// Goes on for ever: on a tick, and whenever somebody has touched a CRD.
+    /// Runs for ever: at an interval, and after every change of a CRD.
     ///
     /// # Guarantees
     ///
-    /// What stands in the file has been read from an API server less than
-    /// [`Sightings::LIFE`] before it runs out. What cannot be read is not told.
+    /// The content of the file was read from an API server less than [`Sightings::LIFE`] before it expires. A CRD
+    /// that cannot be read is not reported.
     pub async fn run(self) {
         let crds = self.crds();
         let changes = self.rulesets.iter().map(|ruleset| {
@@ -98,7 +98,7 @@ impl CrdStatusReporter {
             let looked = Timestamp::now();
             seen = self.compare_all(&seen).await;
             if let Err(error) = self.write_report(&seen, looked) {
-                tracing::warn!(%error, file = %self.file.display(), "cannot tell the gate of the CRDs; it judges by every layer");
+                tracing::warn!(%error, file = %self.file.display(), "cannot report the CRD status to the webhook, which therefore runs all validation");
             }
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -116,11 +116,11 @@ impl CrdStatusReporter {
             let found = match timeout(DEADLINE, crds.get_opt(name)).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, crd = name, "cannot look at the CRD");
+                    tracing::warn!(%error, crd = name, "cannot read the CRD");
                     None
                 }
                 Err(_) => {
-                    tracing::warn!(crd = name, "no API server shows the CRD");
+                    tracing::warn!(crd = name, "timed out reading the CRD");
                     None
                 }
             };
@@ -143,7 +143,7 @@ impl CrdStatusReporter {
             if known.is_none() && !is_ours {
                 tracing::warn!(
                     crd = name,
-                    "the cluster's CRD is not the one of this release: what only the CRD says is advice until it is"
+                    "the CRD in the cluster is not the one of this release: until it is, violations of its schema and CEL rules are only warnings"
                 );
             }
             let since = known.map_or_else(Instant::now, |(_, since)| *since);
@@ -152,7 +152,7 @@ impl CrdStatusReporter {
         seen
     }
 
-    /// Leaves word for the gate, at once or not at all.
+    /// Writes the file atomically.
     fn write_report(&self, seen: &Seen, looked: Timestamp) -> io::Result<()> {
         let kinds = seen.iter().map(|(kind, (found, since))| {
             let sighting = CrdStatus {

@@ -1,8 +1,8 @@
-//! The smallest merge patch between two values (RFC 7386).
+//! Smallest merge patch between two values (RFC 7386).
 
 use serde_json::{Map, Value};
 
-/// What turns `before` into `after`; nothing when they are equal.
+/// Returns the patch that turns `before` into `after`, or none if they are equal.
 pub(crate) fn between(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
         return None;
@@ -35,7 +35,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_patch_names_what_differs_and_nothing_else() {
+    fn the_patch_contains_only_what_differs() {
         let before = json!({"a": 1, "b": {"x": 1, "y": 2}, "c": [1], "d": true});
         let after = json!({"a": 1, "b": {"x": 1, "y": 3}, "c": [1, 2], "e": null});
         let patch = between(&before, &after).expect("they differ");

@@ -1,4 +1,4 @@
-//! What the loop counts, under controller-runtime's names where it has one.
+//! Prometheus metrics of controllers, with controller-runtime's names where these exist.
 
 mod by_object;
 mod calls;
@@ -27,7 +27,7 @@ use queues::Queues;
 pub(crate) use watches::WatchState;
 use watches::Watches;
 
-/// The loop's metrics.
+/// Prometheus metrics of all controllers.
 #[derive(Clone)]
 pub struct Metrics {
     reconciles: Family<ResultLabels, Counter>,
@@ -46,7 +46,7 @@ pub struct Metrics {
     pub(crate) failing: ThresholdGauge,
 }
 
-/// Which rules the stored objects break, whatever their policy does about it.
+/// Rules that the stored objects violate, whatever the policy does about it.
 #[derive(Clone, Default)]
 pub(crate) struct ViolatingObjects {
     broken: Family<ViolatingObjectLabels, Gauge>,
@@ -60,7 +60,7 @@ pub(crate) struct ViolatingObjectLabels {
 }
 
 impl ViolatingObjects {
-    /// Takes what has been found of an object in place of what was known of it.
+    /// Replaces the violated rules of an object by those of a validation result.
     pub(crate) fn set(&self, kind: &str, uid: &str, verdict: &ValidationResult) {
         let all = verdict
             .errors
@@ -70,7 +70,7 @@ impl ViolatingObjects {
         self.set_rules(kind, uid, all.map(|violation| violation.rule.clone()));
     }
 
-    /// The same, by the names of the rules that it breaks.
+    /// Replaces the violated rules of an object by the rules of these ids.
     pub(crate) fn set_rules(&self, kind: &str, uid: &str, rules: impl Iterator<Item = String>) {
         let labels = rules.map(|rule| ViolatingObjectLabels {
             kind: kind.to_owned(),
@@ -79,12 +79,12 @@ impl ViolatingObjects {
         self.replace(uid, labels.collect());
     }
 
-    /// Forgets an object that is gone.
+    /// Removes an object that no longer exists.
     pub(crate) fn forget(&self, uid: &str) {
         self.replace(uid, BTreeSet::new());
     }
 
-    /// Forgets every object.
+    /// Removes all objects.
     pub(crate) fn clear(&self) {
         let by_object = self.by_object.lock();
         by_object.unwrap_or_else(PoisonError::into_inner).clear();
@@ -136,7 +136,7 @@ impl Metrics {
         registered(
             registry,
             "lockstep_rule_broken_objects",
-            "Stored objects that break a rule, whatever its policy does about it",
+            "Number of stored objects that violate a rule, whatever its policy does about it",
             standing.broken.clone(),
         );
         let histogram = || Histogram::new(BUCKETS_SECONDS);
@@ -144,50 +144,50 @@ impl Metrics {
             reconciles: registered(
                 registry,
                 "controller_runtime_reconcile",
-                "Reconciles by result",
+                "Total number of reconciliations by result",
                 Family::default(),
             ),
             errors: registered(
                 registry,
                 "controller_runtime_reconcile_errors",
-                "Reconciles in which something went wrong",
+                "Total number of reconciliations that failed",
                 Family::default(),
             ),
             active: registered(
                 registry,
                 "controller_runtime_active_workers",
-                "How many objects are being reconciled",
+                "Number of reconciliations in progress",
                 Family::default(),
             ),
             at_most: registered(
                 registry,
                 "controller_runtime_max_concurrent_reconciles",
-                "How many objects are reconciled at once at most",
+                "Maximum number of concurrent reconciliations",
                 Family::default(),
             ),
             panics: registered(
                 registry,
                 "controller_runtime_reconcile_panics",
-                "Reconciles that panicked",
+                "Total number of reconciliations that panicked",
                 Family::default(),
             ),
             watches: Watches::register(registry),
             duration: registered(
                 registry,
                 "controller_runtime_reconcile_time_seconds",
-                "Time that a reconcile takes",
+                "Duration of a reconciliation",
                 Family::new_with_constructor(histogram as fn() -> Histogram),
             ),
             judgements: registered(
                 registry,
                 "lockstep_controller_judgements",
-                "Objects judged; one whose status tells of it as it is may not be",
+                "Total number of validations; an object whose status is current need not be validated again",
                 Family::default(),
             ),
             violations: registered(
                 registry,
                 "lockstep_rule_violations",
-                "Broken rules by kind, rule and place",
+                "Total number of rule violations by kind, rule and place",
                 Family::default(),
             ),
             queues: Queues::register(registry),
@@ -198,12 +198,12 @@ impl Metrics {
         }
     }
 
-    /// Those of one controller's queue.
+    /// Returns the metrics of one controller's queue.
     pub(crate) fn queue(&self, controller: &str) -> QueueMetrics {
         self.queues.of(controller)
     }
 
-    /// Counts a round.
+    /// Counts a reconciliation.
     pub(crate) fn reconciled(&self, controller: &str, result: &'static str, took: Duration) {
         let labels = ResultLabels {
             controller: controller.to_owned(),
@@ -216,41 +216,41 @@ impl Metrics {
         duration.observe(took.as_secs_f64());
     }
 
-    /// Says how many rounds there may be at once.
+    /// Sets the maximum number of concurrent reconciliations.
     pub(crate) fn set_max_concurrent_reconciles(&self, controller: &str, workers: usize) {
         let at_most = self.at_most.get_or_create_owned(&labels_of(controller));
         at_most.set(i64::try_from(workers).unwrap_or(i64::MAX));
     }
 
-    /// A round that is under way, for as long as the value lives.
+    /// Counts a reconciliation as in progress for as long as the returned value exists.
     pub(crate) fn start_worker(&self, controller: &str) -> ActiveWorker {
         let active = self.active.get_or_create_owned(&labels_of(controller));
         active.inc();
         ActiveWorker(active)
     }
 
-    /// Counts a judgement.
+    /// Counts a validation.
     pub(crate) fn validated(&self, controller: &str) {
         self.judgements.get_or_create(&labels_of(controller)).inc();
     }
 
-    /// Counts a round that panicked.
+    /// Counts a reconciliation that panicked.
     pub(crate) fn panicked(&self, controller: &str) {
         self.panics.get_or_create(&labels_of(controller)).inc();
     }
 
-    /// How one watch stands.
+    /// Returns the state of one watch.
     pub(crate) fn watch(&self, controller: &str, resource: &str) -> WatchState {
         self.watches.of(controller, resource)
     }
 
-    /// What does not bring what happens in the cluster, if anything does not.
+    /// Returns the watches that are not connected, with the reasons.
     pub fn disconnected_watches(&self) -> Vec<String> {
         self.watches.disconnected()
     }
 }
 
-/// A round that is under way.
+/// Reconciliation in progress.
 pub(crate) struct ActiveWorker(Gauge);
 
 impl Drop for ActiveWorker {
@@ -259,7 +259,7 @@ impl Drop for ActiveWorker {
     }
 }
 
-/// A metric that is registered.
+/// Registers a metric and returns it.
 fn registered<M: Metric + Clone>(
     registry: &mut Registry,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Objects of any kind, as the API server has them.
+//! Objects of any kind, as the API server returns them.
 
 use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
 use kube::core::DynamicResourceScope;
@@ -6,7 +6,7 @@ use kube::{Client, Resource};
 
 use crate::children::is_our_entry;
 
-/// The objects of a type, in a namespace or in all.
+/// Returns the API of a type, in one namespace or in all.
 pub(crate) fn api<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
 where
     K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
@@ -18,10 +18,9 @@ where
     }
 }
 
-/// Leaves of an object what is looked at: its own type, and no account of the fields of others, which is
-/// often the larger part.
+/// Sets the type of an object, and removes the managed fields of other managers, which are often the larger part.
 pub(crate) fn set_type_meta(object: &mut DynamicObject, resource: &ApiResource) {
-    // Items of a list come without.
+    // The items of a list have no type.
     object.types = Some(TypeMeta {
         api_version: resource.api_version.clone(),
         kind: resource.kind.clone(),
@@ -31,13 +30,13 @@ pub(crate) fn set_type_meta(object: &mut DynamicObject, resource: &ApiResource) 
     }
 }
 
-/// Resource versions are numbers that grow, for one type over all its objects:
+/// Resource versions are increasing numbers, for one type over all its objects:
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>.
 pub(crate) fn resource_version(child: &DynamicObject) -> Option<u64> {
     child.metadata.resource_version.as_ref()?.parse().ok()
 }
 
-/// Whether one state of an object came after another.
+/// Returns true if `one` is a later state of the same object than `other`.
 pub(crate) fn is_later(one: &DynamicObject, other: &DynamicObject) -> bool {
     one.metadata.uid == other.metadata.uid && resource_version(one) > resource_version(other)
 }

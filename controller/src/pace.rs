@@ -1,22 +1,24 @@
-//! How fast a loop works.
+//! Configuration of a controller.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// How many objects a loop looks at at once, and how soon.
+/// Concurrency and debounce time of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How many objects at once. One object is never looked at twice at a time.
+    /// Maximum number of concurrent reconciliations. One object is never reconciled concurrently with itself.
     pub max_concurrent_reconciles: NonZeroUsize,
-    /// How long a change waits for others of the same object, so that one round answers all of them.
+    /// Time that a change waits for more changes of the same object, so that one reconciliation handles all of
+    /// them.
     pub debounce: Duration,
 }
 
 impl Default for Config {
-    /// Eight at once: a round mostly waits for somebody's answer. At once: who changes an object waits for it.
+    /// Returns a concurrency of eight, since a reconciliation mostly waits for other systems, and no debounce,
+    /// since the user who changes an object waits for the result.
     fn default() -> Self {
         Self {
-            max_concurrent_reconciles: NonZeroUsize::new(8).expect("it is not zero"),
+            max_concurrent_reconciles: NonZeroUsize::new(8).expect("8 is not zero"),
             debounce: Duration::ZERO,
         }
     }

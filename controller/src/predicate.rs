@@ -1,22 +1,21 @@
-//! Which changes of an object are worth a round.
+//! Predicates: functions that decide which changes of an object trigger a reconciliation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::Resource;
 
-/// An object before and after something happened to it. One that is new has no before, one that is gone
-/// no after.
+/// Change of an object. A new object has no state before, a deleted one no state after.
 #[derive(Debug)]
 pub struct UpdateEvent<'a, T> {
-    /// As it was last seen.
+    /// State when it was last seen.
     pub before: Option<&'a Arc<T>>,
-    /// As it is now.
+    /// Current state.
     pub after: Option<&'a Arc<T>>,
 }
 
 impl<T: Resource> UpdateEvent<'_, T> {
-    /// Whether it came, went, or differs in what is looked at.
+    /// Returns true if the object was created or deleted, or if the value that `of` returns has changed.
     pub fn changed<V: PartialEq>(&self, of: impl Fn(&T) -> V) -> bool {
         match (self.before, self.after) {
             (Some(before), Some(after)) => of(before) != of(after),
@@ -25,8 +24,8 @@ impl<T: Resource> UpdateEvent<'_, T> {
     }
 }
 
-/// Every change but those of a status that is a subresource, and of metadata other than finalizers: what
-/// an author asks for, the begin of a deletion, and how far it got.
+/// Passes every change except those of a status that is a subresource, and of metadata other than finalizers:
+/// changes of the spec, the start of a deletion, and its progress.
 pub fn generation_or_finalizers_changed<T: Resource>(change: &UpdateEvent<'_, T>) -> bool {
     change.changed(|object| {
         let meta = object.meta();
@@ -39,12 +38,12 @@ pub fn generation_or_finalizers_changed<T: Resource>(change: &UpdateEvent<'_, T>
     })
 }
 
-/// A change of any of these annotations.
+/// Passes a change of any of these annotations.
 pub fn annotation_changed<T: Resource>(names: &[&str], change: &UpdateEvent<'_, T>) -> bool {
     change.changed(|object| picked(object.meta().annotations.as_ref(), names))
 }
 
-/// A change of any of these labels.
+/// Passes a change of any of these labels.
 pub fn label_changed<T: Resource>(names: &[&str], change: &UpdateEvent<'_, T>) -> bool {
     change.changed(|object| picked(object.meta().labels.as_ref(), names))
 }
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_author_asks_for_is_told_from_what_a_controller_reports() {
+    fn changes_of_spec_deletion_and_finalizers_pass_and_other_metadata_does_not() {
         let passes = |before, after| passes(generation_or_finalizers_changed, before, after);
         let deleted = "2026-01-05T10:00:00Z";
         let base =
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_what_goes_is_always_worth_a_round() {
+    fn creation_and_deletion_always_pass() {
         let object = Arc::new(secret(json!({})));
         for (before, after) in [(None, Some(&object)), (Some(&object), None)] {
             assert!(generation_or_finalizers_changed(&UpdateEvent {

@@ -1,4 +1,4 @@
-//! What objects refer to, kept for as long as they do.
+//! Protection of related objects from deletion while they are in use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,21 +23,22 @@ use crate::related::RelatedCache;
 use crate::watch::Reference;
 use crate::{finalizers, objects, watches};
 
-/// How many of those are named that refer to something.
+/// Maximum number of referring objects that an Event names.
 const MOST_NAMED: usize = 5;
 
-/// Keeps the objects of a type while they are referred to.
+/// Finalizer protection for the related objects of one type.
 ///
 /// # Guarantees
 ///
-/// Whatever carries our finalizer and is referred to by nothing is let go, whatever was missed in between: each
-/// object is looked at as it is, once at the start and after each change of it or of what refers to it. An object
-/// refers to others until we have nothing left to do for it, and not only until its deletion begins.
+/// An object that has our finalizer and that no object refers to loses the finalizer, even if events were missed:
+/// each object is compared with its current state once at the start, and after each change of it or of the objects
+/// that refer to it. An object counts as referring until we have nothing left to do for it, and not only until its
+/// deletion begins.
 pub(crate) struct InUseProtection<'a, R> {
     cycle: &'a Context<R>,
     resource: &'a ApiResource,
-    /// The watches on this type, with what they have brought: what one of them does not know of may be referred to
-    /// by another.
+    /// Watches on this type, with their caches: an object that one of them does not receive may be referred to
+    /// through another.
     watched: Vec<(usize, &'a RelatedCache)>,
     referrers: Arc<ReferenceIndex<ObjectKey>>,
     finalizer: String,
@@ -46,7 +47,7 @@ pub(crate) struct InUseProtection<'a, R> {
 }
 
 impl<'a, R> InUseProtection<'a, R> {
-    /// One for each type of which a watch is to protect what it brings.
+    /// Returns one protection for each type with a protecting watch.
     pub(crate) fn all(
         cycle: &'a Context<R>,
         watched: &'a [RelatedCache],
@@ -74,21 +75,21 @@ impl<'a, R> InUseProtection<'a, R> {
         all
     }
 
-    /// Whether it protects what a watch brings.
+    /// Returns true if it protects the objects of a watch.
     pub(crate) fn is_on_watch(&self, watch: usize) -> bool {
         self.watched.iter().any(|(at, _)| *at == watch)
     }
 
-    /// Something that is to be protected, or was, has changed.
+    /// Handles a change of an object that is or was to be protected.
     pub(crate) fn on_event(&self, change: &UpdateEvent<'_, DynamicObject>) {
-        // What a selector leaves out from now on is gone for the watch alone.
+        // An object that a selector excludes from now on is deleted only for the watch.
         if let Some(object) = change.after.or(change.before) {
             let key = key_of(object);
             self.queue.add(key, Priority::Event, Duration::ZERO);
         }
     }
 
-    /// Something begins or ceases to refer to these.
+    /// Handles the start or the end of a reference to objects.
     pub(crate) fn on_reference_changed(&self, namespace: &str, reference: &Reference) {
         let touched = match reference {
             Reference::Name(name) => vec![(namespace.to_owned(), name.clone())],
@@ -112,7 +113,7 @@ impl<'a, R> InUseProtection<'a, R> {
         }
     }
 
-    /// What has been kept for want of knowing better need not be any more.
+    /// Checks all objects again: one that was kept because references were unknown may no longer be needed.
     pub(crate) fn enqueue_all(&self) {
         for key in self.stores().flat_map(Store::keys) {
             self.queue.add(key, Priority::Event, Duration::ZERO);
@@ -127,7 +128,7 @@ impl<'a, R> InUseProtection<'a, R> {
         self.queue.close();
     }
 
-    /// Works until it is closed, once all is known that there is.
+    /// Processes keys until the queue is closed, once all caches are filled.
     pub(crate) async fn work(&self, mut incomplete: watch::Receiver<usize>) {
         tokio::select! {
             _ = incomplete.wait_for(|watches| *watches == 0) => {}
@@ -144,7 +145,7 @@ impl<'a, R> InUseProtection<'a, R> {
                     let after = self.backoffs.record_failure(&shown, 0, true);
                     let resource = &self.resource.plural;
                     let finalizer = &self.finalizer;
-                    tracing::warn!(%error, resource, object = shown, finalizer, ?after, "what is referred to cannot be protected or let go");
+                    tracing::warn!(%error, resource, object = shown, finalizer, ?after, "the finalizer of a related object cannot be added or removed");
                     Some(after)
                 }
             };
@@ -152,7 +153,7 @@ impl<'a, R> InUseProtection<'a, R> {
         }
     }
 
-    /// Brings our finalizer on an object to what it is to be. Says when to look again though nothing changes.
+    /// Adds or removes our finalizer on an object. Returns when to check again if nothing changes.
     async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, kube::Error> {
         let mut stores = self.stores();
         let (object, users) = if let Some(kept) = stores.find_map(|store| store.get(key)) {
@@ -160,7 +161,7 @@ impl<'a, R> InUseProtection<'a, R> {
             let users = self.users(&object);
             (object, users)
         } else {
-            // Gone, or left out by a selector: then it is not for us to keep.
+            // The object is gone, or a selector excludes it: then it is not protected.
             let Some(found) = self
                 .api::<DynamicObject>(key)
                 .get_metadata_opt(&key.1)
@@ -185,7 +186,7 @@ impl<'a, R> InUseProtection<'a, R> {
                 self.patch(key, &removal, true).await?;
                 tracing::info!(
                     object = display_key(key),
-                    "nothing refers to it any more: let go"
+                    "removed the finalizer: no object refers to this one any more"
                 );
                 let uid = object.uid().unwrap_or_default();
                 self.cycle.recorder.forget(&uid);
@@ -215,7 +216,8 @@ impl<'a, R> InUseProtection<'a, R> {
     ) -> Result<(), kube::Error> {
         let api = self.api::<DynamicObject>(key);
         match api.patch(&key.1, &PatchParams::default(), patch).await {
-            // Gone, or changed since: the watch tells. What removes tests first that it still fits.
+            // The object is gone or has changed: a watch event follows. A removal tests first that the finalizer
+            // is at its index.
             Err(kube::Error::Api(status))
                 if matches!(status.code, 404 | 409) || is_removal && status.is_invalid() =>
             {
@@ -233,7 +235,7 @@ impl<'a, R> InUseProtection<'a, R> {
         objects::api(&self.cycle.client, self.resource, namespace)
     }
 
-    /// What refers to an object.
+    /// Returns the objects that refer to an object.
     fn users(&self, object: &DynamicObject) -> BTreeSet<ObjectKey> {
         let object = Arc::new(object.clone());
         let change = UpdateEvent {
@@ -248,7 +250,7 @@ impl<'a, R> InUseProtection<'a, R> {
         of_each.flatten().collect()
     }
 
-    /// Says why something that somebody has deleted is still there.
+    /// Publishes an Event with the reason why a deleted object still exists.
     async fn report(&self, object: &DynamicObject, users: &BTreeSet<ObjectKey>) {
         let kind = self.cycle.validator.kind();
         let mut named: Vec<_> = users.iter().map(|(_, name)| format!("'{name}'")).collect();
@@ -261,7 +263,7 @@ impl<'a, R> InUseProtection<'a, R> {
             String::new()
         };
         let note = format!(
-            "kept for as long as it is referred to, by {kind} {named}{more}; it goes once they are gone or refer to another"
+            "still in use by {kind} {named}{more}; it is deleted once these objects are deleted or refer to another object"
         );
         let reference = object.object_ref(self.resource);
         self.cycle
@@ -271,7 +273,7 @@ impl<'a, R> InUseProtection<'a, R> {
     }
 }
 
-/// What keeps an object for the sake of those of a kind that refer to it.
+/// Returns the finalizer that protects objects that objects of this kind refer to.
 fn finalizer(ruleset: &dyn Validator) -> String {
     let kind = ruleset.kind().to_lowercase();
     format!("{kind}.{}/in-use", ruleset.group())

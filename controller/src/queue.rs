@@ -1,4 +1,4 @@
-//! What waits to be looked at: each object once, the most urgent first, and never twice at the same time.
+//! Priority queue of object keys: contains each key once and never hands it out twice at the same time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -11,44 +11,44 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::metrics::QueueMetrics;
 
-/// Why an object is looked at: what somebody waits for goes before what can wait.
+/// Priority of a key: a change goes before what can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Priority {
     /// Something has changed.
     Event,
-    /// The time that the last round asked for has come.
+    /// The requeue time of the last reconciliation has come.
     Requeue,
-    /// It stood when the watch began.
+    /// The object existed when the watch started.
     Initial,
 }
 
-/// A queue of keys.
+/// Priority queue of keys.
 ///
 /// # Guarantees
 ///
-/// A key is handed out to one worker at a time. What is added while it is worked on is handed out once
-/// more after that; what is added twice before is handed out once.
+/// A key is handed out to one worker at a time. A key that is added while a worker has it is handed out once more
+/// afterwards; a key that is added twice before that is handed out once.
 pub(crate) struct Queue<K> {
     state: Mutex<State<K>>,
-    /// How long a change waits for others that come with it.
+    /// Time that a change waits for more changes of the same key.
     debounce: Duration,
     changed: Notify,
     metrics: QueueMetrics,
 }
 
-/// What a queue has at a moment.
+/// Content of a queue at one moment.
 pub(crate) struct QueueSnapshot<K> {
-    /// With how long they have been worked on.
+    /// With the time since they were handed out.
     pub(crate) processing: Vec<(K, Duration)>,
     pub(crate) ready: Vec<K>,
-    /// With how long they have to wait yet.
+    /// With the remaining time.
     pub(crate) due: Vec<(K, Duration)>,
 }
 
 struct State<K> {
-    /// In order of urgency, then of arrival.
+    /// Ordered by priority, then by arrival.
     ready: BTreeMap<(Priority, u64), K>,
-    /// In order of time.
+    /// Ordered by time.
     due: BTreeMap<(Instant, u64), (K, Priority)>,
     entries: HashMap<K, Entry>,
     arrivals: u64,
@@ -59,12 +59,12 @@ struct State<K> {
 struct Entry {
     ready: Option<(Priority, u64)>,
     due: Option<(Instant, u64)>,
-    /// Since when it could have been handed out.
+    /// Time since which the key could have been handed out.
     waits_since: Option<Instant>,
     works_since: Option<Instant>,
-    /// Of the time that it was last handed out.
+    /// Number of the latest hand-out.
     number: u64,
-    /// What came while it was worked on.
+    /// Priority of an add while a worker has the key.
     again: Option<Priority>,
 }
 
@@ -84,8 +84,8 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Adds a key, to be handed out after a time, and a change not before others could come with it. An earlier
-    /// time that it already waits for stands.
+    /// Adds a key that is handed out after a time; a change waits at least for the debounce time. An earlier time
+    /// that the key already waits for is kept.
     pub(crate) fn add(&self, key: K, priority: Priority, after: Duration) {
         let mut state = self.state();
         self.metrics.adds.inc();
@@ -93,15 +93,15 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.notify(state);
     }
 
-    /// Hands out the next key once there is one. None when the queue is closed.
+    /// Hands out the next key once there is one. Returns none when the queue is closed.
     pub(crate) async fn next(&self) -> Option<K> {
         loop {
-            // Whatever happens after this is noticed by it.
+            // Registered first, so that no later change is missed.
             let changed = self.changed.notified();
             let first_due = {
                 let mut state = self.state();
                 if state.is_closed {
-                    // The others as well.
+                    // Wakes the other workers as well.
                     self.changed.notify_one();
                     return None;
                 }
@@ -127,8 +127,8 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Takes a key back, to be handed out again after a time, if any: as after a change where something came in
-    /// the meantime.
+    /// Returns a key to the queue. It is handed out again after a time, if one is given. If it was added in the
+    /// meantime, it is handed out as after that add.
     pub(crate) fn done(&self, key: &K, again_after: Option<Duration>) {
         let mut state = self.state();
         let Some(mut entry) = state.entries.remove(key) else {
@@ -151,7 +151,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.notify(state);
     }
 
-    /// Hands out all that waits for its time, behind whatever is more urgent.
+    /// Makes all delayed keys ready, behind those with a higher priority.
     pub(crate) fn expedite(&self) {
         let mut state = self.state();
         let keys: Vec<_> = state.entries.keys().cloned().collect();
@@ -162,7 +162,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.notify(state);
     }
 
-    /// How long a key waits at least.
+    /// Returns the minimal delay of a priority.
     fn least(&self, priority: Priority) -> Duration {
         match priority {
             Priority::Event => self.debounce,
@@ -170,7 +170,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         }
     }
 
-    /// What is worked on and what waits, in order.
+    /// Returns the keys that are processed and those that wait, in order.
     pub(crate) fn snapshot(&self) -> QueueSnapshot<K> {
         let state = self.state();
         let now = Instant::now();
@@ -188,14 +188,14 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Drops a key that nobody has to look at any more.
+    /// Removes a key that no longer needs a reconciliation.
     pub(crate) fn remove(&self, key: &K) {
         let mut state = self.state();
         state.remove(key);
         self.notify(state);
     }
 
-    /// Hands out nothing any more.
+    /// Closes the queue: nothing is handed out any more.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -204,7 +204,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.notify(state);
     }
 
-    /// Until nothing is handed out any more.
+    /// Waits until the queue is closed.
     pub(crate) async fn closed(&self) {
         loop {
             let changed = self.changed.notified();
@@ -216,7 +216,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Wakes one worker, who wakes the next one if there is more to do.
+    /// Wakes one worker, which wakes the next one if there is more to do.
     fn notify(&self, state: MutexGuard<'_, State<K>>) {
         let depth = i64::try_from(state.ready.len()).unwrap_or(i64::MAX);
         self.metrics.depth.set(depth);
@@ -245,7 +245,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         if let Some(place) = entry.ready {
             if priority < place.0 {
                 self.ready.remove(&place);
-                // Among the urgent ones it is as old as it is.
+                // Keeps its arrival number, so that its place among the urgent keys is by age.
                 let place = (priority, place.1);
                 entry.ready = Some(place);
                 self.ready.insert(place, key);
@@ -286,7 +286,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Makes ready what has waited long enough.
+    /// Makes the keys ready whose time has come.
     fn promote(&mut self, now: Instant) {
         while let Some(first) = self.due.first_entry() {
             let (at, arrival) = *first.key();
@@ -303,7 +303,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// The most urgent key, a number for this time, and how long it has waited.
+    /// Returns the most urgent key, the number of this hand-out, and how long it has waited.
     fn take(&mut self, now: Instant) -> Option<(K, u64, Duration)> {
         let ((_, number), key) = self.ready.pop_first()?;
         let entry = self.entries.entry(key.clone()).or_default();
@@ -330,13 +330,13 @@ mod tests {
         Queue::new(QueueMetrics::default(), NOW)
     }
 
-    /// What is handed out without waiting.
+    /// Returns the key that is handed out without waiting.
     fn at_once(queue: &Queue<&'static str>) -> Option<&'static str> {
         queue.next().now_or_never().flatten()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_for_its_time_can_be_hastened_behind_what_is_urgent() {
+    async fn delayed_keys_can_be_made_ready_behind_urgent_ones() {
         let queue = queue();
         queue.add("worked on", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("worked on"));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_urgent_goes_first_and_the_older_before_the_newer() {
+    async fn keys_are_ordered_by_priority_and_then_by_age() {
         let queue = queue();
         for (key, priority) in [
             ("start 1", Priority::Initial),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_object_is_worked_on_by_one_and_once_more_for_what_comes_meanwhile() {
+    async fn a_key_has_one_worker_at_a_time_and_is_handed_out_again_if_it_was_added_meanwhile() {
         let queue = queue();
         queue.add("a", Priority::Event, NOW);
         queue.add("a", Priority::Event, NOW);
@@ -383,11 +383,11 @@ mod tests {
         assert_eq!(at_once(&queue), Some("a"));
         queue.done(&"a", None);
         assert_eq!(at_once(&queue), None);
-        assert!(queue.state().entries.is_empty(), "nothing is kept");
+        assert!(queue.state().entries.is_empty(), "no entry is left");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_earlier_of_two_times_counts_and_a_change_does_not_wait_for_either() {
+    async fn the_earlier_of_two_times_counts_and_a_change_does_not_wait() {
         let queue = queue();
         let begun = Instant::now();
         for seconds in [30, 10, 20] {
@@ -399,11 +399,11 @@ mod tests {
         queue.add("a", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("a"));
         queue.done(&"a", None);
-        assert!(queue.state().due.is_empty(), "it has been looked at");
+        assert!(queue.state().due.is_empty(), "it has been processed");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn changes_that_come_together_are_one_and_the_last_of_many_is_not_put_off() {
+    async fn changes_within_the_debounce_time_are_merged_and_the_last_one_is_not_delayed_further() {
         let debounce = Duration::from_secs(2);
         let queue = Queue::new(QueueMetrics::default(), debounce);
         let begun = Instant::now();
@@ -413,17 +413,17 @@ mod tests {
         queue.add("a", Priority::Event, NOW);
         assert_eq!(at_once(&queue), None);
         assert_eq!(queue.next().await, Some("a"));
-        assert_eq!(begun.elapsed(), debounce, "counted from the first of them");
+        assert_eq!(begun.elapsed(), debounce, "counted from the first change");
         queue.add("a", Priority::Event, NOW);
         queue.done(&"a", None);
         assert_eq!(queue.next().await, Some("a"));
         assert_eq!(begun.elapsed(), 2 * debounce);
         queue.add("b", Priority::Initial, NOW);
-        assert_eq!(at_once(&queue), Some("b"), "nobody has changed it");
+        assert_eq!(at_once(&queue), Some("b"), "it has not changed");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_dropped_is_not_handed_out_and_leaves_nothing_behind() {
+    async fn a_removed_key_is_not_handed_out_and_leaves_no_entry() {
         let queue = queue();
         queue.add("worked on", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("worked on"));
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_waiting_worker_is_told_of_what_comes_and_of_the_end() {
+    async fn every_waiting_worker_is_woken_by_new_keys_and_by_the_close() {
         let queue = Arc::new(queue());
         let workers: Vec<_> = (0..3)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! What an operator's author writes.
+//! The interface that an operator author implements.
 
 use std::time::Duration;
 
@@ -13,39 +13,39 @@ use crate::related::RelatedObjects;
 use crate::request::{Children, SyncRequest};
 use crate::watch::Watch;
 
-/// The operator's own two steps for one kind.
+/// Reconciler of one kind: the two steps that an operator author writes.
 ///
 /// # Guarantees
 ///
-/// Both steps are called for one object at a time, never for an object that breaks a rule, and
-/// [`reconcile`](Reconcile::reconcile) only once the object carries the finalizer.
+/// At most one step runs for an object at a time. [`reconcile`](Reconcile::reconcile) is called only for a valid
+/// object, and only once the object has the finalizer.
 ///
 /// # Assumptions
 ///
-/// Every call may be the first, may repeat the one before, and may be cut off anywhere: a step looks
-/// at the world and never at why it was called.
+/// Every call may be the first, may repeat the previous one and may be interrupted anywhere. A step therefore
+/// compares the desired with the current state and does not depend on the event that triggered it.
 #[async_trait]
 pub trait Reconciler: Send + Sync + 'static {
-    /// The kind, defaults filled.
+    /// Kind of the reconciled objects, with defaults filled in.
     type Kind: ValidatedResource;
 
-    /// The finalizer that keeps an object until what it stands for is gone. One that is needed for the sake
-    /// of the children comes without asking.
+    /// Returns the finalizer that keeps an object until its external resources are removed. A finalizer that the
+    /// children need is added without being declared here.
     fn finalizer(&self) -> Option<&'static str> {
         None
     }
 
-    /// The types of children that the operator makes.
+    /// Returns the types of children that the operator creates.
     fn owns(&self) -> Vec<OwnedType> {
         Vec::new()
     }
 
-    /// What its objects depend on.
+    /// Returns the watches on objects that the reconciled objects depend on.
     fn watches(&self) -> Vec<Watch> {
         Vec::new()
     }
 
-    /// What the operator may do beyond its own kind, as RBAC rules.
+    /// Returns the permissions that the operator needs beyond its own kind, as RBAC rules.
     fn rbac_rules(&self) -> Vec<Value> {
         let children = self.owns();
         let children = children.iter().map(OwnedType::rbac_rule);
@@ -56,12 +56,12 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Returns status fields that identify what the object manages outside the cluster: names, and the account or
     /// region in which these are to be found. They are written before [`reconcile`](Reconcile::reconcile) is first
-    /// called, so that what it makes can be found again even if this process does not survive the call.
+    /// called, so that what it creates can be found again even if this process does not survive the call.
     ///
     /// # Errors
     ///
-    /// They are not known, or not those that the status has: `reconcile` is not called and the status fields stay as
-    /// they are.
+    /// The fields are unknown, or differ from those in the status: `reconcile` is not called, and the status
+    /// fields do not change.
     async fn status_identity(
         &self,
         _request: &SyncRequest<'_, Self::Kind>,
@@ -69,12 +69,13 @@ pub trait Reconciler: Send + Sync + 'static {
         Ok(Map::new())
     }
 
-    /// What the rules of the kind are told of [others](shared_validation::Subject::others), which only the loop
-    /// knows; they are asked again where it has changed. Null tells nothing.
+    /// Returns what the rules of the kind receive as [others](shared_validation::Subject::others): information
+    /// about other objects, which only the controller has. If it has changed, the object is validated again. Null
+    /// passes nothing.
     ///
     /// # Errors
     ///
-    /// It cannot be told: the object is neither judged nor reconciled.
+    /// The information cannot be computed: the object is neither validated nor reconciled.
     fn related_for_validation(
         &self,
         _object: &Value,
@@ -83,14 +84,15 @@ pub trait Reconciler: Send + Sync + 'static {
         Ok(Value::Null)
     }
 
-    /// Whether the status of an object tells of it as it is, among others and under the policy, and all that there
-    /// is to tell: by a fingerprint of what was judged, say. Then it is not judged again, after a restart either.
+    /// Returns true if the status already describes the object in its current state, among the other objects and
+    /// under the current policy, and nothing is left to report; a fingerprint of what was validated can decide
+    /// this. The object is then not validated again, not even after a restart.
     fn is_up_to_date(&self, _candidate: &ValidationRequest<'_>) -> bool {
         false
     }
 
-    /// Status fields that tell of the verdict on an object, beside the condition `Valid`; a null removes one. They
-    /// are written of objects that break a rule, too, of which no other step is asked.
+    /// Returns status fields that describe the validation result, in addition to the condition `Valid`; a null
+    /// removes a field. They are written for invalid objects, too, for which no other step is called.
     fn on_validated(
         &self,
         _candidate: &ValidationRequest<'_>,
@@ -99,106 +101,107 @@ pub trait Reconciler: Send + Sync + 'static {
         Map::new()
     }
 
-    /// Brings the world to what the object says, and reports how far it got. Never writes the spec.
+    /// Brings the current state to the desired state and reports the progress. Never writes the spec.
     async fn reconcile(
         &self,
         request: &SyncRequest<'_, Self::Kind>,
     ) -> Result<ReconcileOutput, ReconcileError>;
 
-    /// Removes what the object stands for, besides its children. Called until it says [`Finalized::Gone`].
+    /// Removes the external resources of the object; the runtime removes its children. Called until it returns
+    /// [`Finalized::Gone`] or [`Finalized::Kept`].
     async fn finalize(
         &self,
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError>;
 }
 
-/// An object that is being deleted. It may be invalid, even unreadable as its kind.
+/// Object that is being deleted. It may be invalid, or even fail to deserialize as its kind.
 #[derive(Clone, Copy, Debug)]
 pub struct FinalizeRequest<'a> {
     /// The object as stored.
     pub object: &'a Value,
-    /// What was last accepted of it, if that is known.
+    /// Last validated values of the object, if they are known.
     pub last_validated: Option<&'a LastValidated>,
-    /// Whether the object keeps every rule of its kind.
+    /// If true, the object violates no rule of its kind.
     pub is_valid: bool,
-    /// Its children as they are.
+    /// Children of the object in their current state.
     pub children: Children<'a>,
 }
 
-/// How far a reconcile step got.
+/// Result of a reconcile step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReconcileOutput {
-    /// The operator's own status fields. A null removes a field; one that is not named stays.
+    /// The operator's own status fields. A null removes a field; a field that is not listed does not change.
     pub status: Map<String, Value>,
-    /// Whether what the object stands for can be used. Without it, it can be once all children are as they
-    /// are to be and rolled out.
+    /// The `Ready` condition. If unset, the object is ready once all children are up to date and rolled out.
     pub readiness: Option<Readiness>,
-    /// When to look again though nothing has changed in the cluster.
+    /// Time after which the object is reconciled again if nothing changes in the cluster.
     pub requeue_after: Duration,
-    /// What the children are to be; those that are not named are deleted. While the object is being deleted, only
-    /// those of types that are [for cleanup](ChildType::for_cleanup) are meant.
+    /// Desired children; a child that is not listed is deleted. While the object is being deleted, only children
+    /// of types that are [for cleanup](ChildType::for_cleanup) may be listed.
     pub children: Vec<Value>,
 }
 
 /// The `Ready` condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether it can be used.
+    /// If true, the object is ready for use.
     pub ready: bool,
-    /// One CamelCase word for programs.
+    /// Reason for programs, one CamelCase word.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// Message for people, one sentence.
     pub message: String,
 }
 
-/// How far a finalize step got.
+/// Result of a finalize step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FinalizeOutcome {
-    /// Confirmed gone: the object may go.
+    /// The external resources are confirmed to be gone: the finalizer is removed.
     Done,
-    /// Meant to stay: the object may go, and an Event says what is left behind.
+    /// The external resources are kept on purpose: the finalizer is removed, and an Event reports what is left.
     Retained(String),
-    /// Not gone yet; its children do what is left to do, or it goes by itself.
+    /// Cleanup is still in progress: the children do the remaining work, or the resources disappear without
+    /// further calls.
     Waiting(ReconcileOutput),
 }
 
-/// Why a step did not get through.
+/// Reason why a step did not succeed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReconcileError {
-    /// Something that the object names breaks a rule: treated as an invalid object, and looked at
-    /// again after a backoff, since the change may come from elsewhere.
+    /// Something that the object refers to violates a rule. The object is treated as invalid and reconciled again
+    /// after a back-off, since the fix may be made elsewhere.
     #[error("{}", shared_validation::aggregate(.0))]
     Invalid(Vec<FieldError>),
-    /// Trying again without a change cannot help.
+    /// A retry without a change cannot succeed.
     #[error("{message}")]
     Permanent {
-        /// One CamelCase word for programs.
+        /// Reason for programs, one CamelCase word.
         reason: &'static str,
-        /// A sentence for people: what is wrong and what to do.
+        /// Message for people: what is wrong and what to do.
         message: String,
     },
-    /// An error that the object's own status fields tell of as well.
+    /// An error that the operator's own status fields report as well.
     #[error("{error}")]
     Told {
-        /// As in [`Progress`].
+        /// Status fields, as in [`Progress`].
         status: Map<String, Value>,
-        /// What has gone wrong.
+        /// The error itself.
         error: Box<ReconcileError>,
     },
-    /// An error whose cause may go away outside the cluster, where no watch sees it.
+    /// An error whose cause may disappear outside the cluster, where no watch reports it.
     #[error("{error}")]
     RequeueAfter {
-        /// The time until the object is reconciled again.
+        /// Time until the object is reconciled again.
         after: Duration,
         /// The error that is reported.
         error: Box<ReconcileError>,
     },
-    /// Trying again may help.
+    /// A retry may succeed.
     #[error("{message}")]
     Transient {
-        /// One CamelCase word for programs.
+        /// Reason for programs, one CamelCase word.
         reason: &'static str,
-        /// A sentence for people.
+        /// Message for people, one sentence.
         message: String,
     },
 }

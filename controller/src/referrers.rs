@@ -1,4 +1,4 @@
-//! Who refers to what, both ways.
+//! Bidirectional index of references between objects.
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
@@ -12,17 +12,17 @@ use crate::index::BidirectionalMap;
 use crate::predicate::UpdateEvent;
 use crate::watch::{Reference, Watch};
 
-/// What is referred to: the place of a watch in the operator's list, a namespace, and how.
+/// Target of a reference: the index of a watch in the operator's list, a namespace, and the reference.
 pub(crate) type ReferenceTarget = (usize, String, Reference);
 
-/// Who refers to what, both ways.
+/// Bidirectional index of referring objects and their targets.
 pub(crate) struct ReferenceIndex<K> {
     state: Mutex<State<K>>,
 }
 
 struct State<K> {
     targets: BidirectionalMap<K, ReferenceTarget>,
-    /// Those of which it cannot be told what they refer to.
+    /// Objects whose references are unknown.
     unclear: BTreeSet<K>,
 }
 
@@ -38,26 +38,26 @@ impl<K> Default for ReferenceIndex<K> {
 }
 
 impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
-    /// Takes what an object now refers to; nothing, when it is gone. Gives what has begun or ceased to be referred
-    /// to by it.
+    /// Replaces the targets of an object; an empty set means that it no longer exists. Returns the targets that
+    /// were added or removed.
     pub(crate) fn set(&self, key: &K, targets: BTreeSet<ReferenceTarget>) -> Vec<ReferenceTarget> {
         let mut state = self.state();
         state.unclear.remove(key);
         state.targets.set(key, targets)
     }
 
-    /// Takes that it cannot be told what an object now refers to. What it did refer to stands.
+    /// Records that the references of an object are unknown. Its previous targets are kept.
     pub(crate) fn set_unknown(&self, key: &K) {
         self.state().unclear.insert(key.clone());
     }
 
-    /// Whether there are some of which it cannot be told what they refer to.
+    /// Returns true if the references of any object are unknown.
     pub(crate) fn has_unknown(&self) -> bool {
         !self.state().unclear.is_empty()
     }
 
-    /// Those that refer to an object that a watch has brought, as it is or as it was, or to one of the keys under
-    /// which there is something else now.
+    /// Returns the objects that refer to a watched object, in its state before or after the change, or to one of
+    /// the index keys whose content has changed.
     pub(crate) fn referrers_of(
         &self,
         at: usize,
@@ -88,9 +88,9 @@ impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
     }
 }
 
-/// What an object refers to, by all watches.
+/// Returns the targets of an object for all watches.
 ///
-/// None where that cannot be told.
+/// None if they are unknown.
 pub(crate) fn targets(
     watches: &[Watch],
     namespace: &str,
@@ -104,7 +104,7 @@ pub(crate) fn targets(
     Some(targets)
 }
 
-/// A key is the same in all namespaces.
+/// An index key is the same in all namespaces.
 fn target(at: usize, namespace: &str, reference: Reference) -> ReferenceTarget {
     let namespace = match reference {
         Reference::IndexKey(_) => String::new(),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_refer_to_an_object_are_found_by_its_name_its_labels_and_its_keys() {
+    fn referring_objects_are_found_by_name_label_and_index_key() {
         let referrers = ReferenceIndex::default();
         let named = |name: &str| (0, "n".to_owned(), Reference::Name(name.to_owned()));
         let labelled = (
@@ -153,13 +153,13 @@ mod tests {
         let (s, t) = (object("s", &json!({})), object("t", &json!({"app": "db"})));
         assert_eq!(found(&referrers, None, Some(&s)), ["a", "b"]);
         assert_eq!(found(&referrers, Some(&t), None), ["b", "c"]);
-        // It loses its label, and with it whoever was served by it.
+        // It loses its label, so the object that referred to the label is affected.
         let bare = object("t", &json!({}));
         assert_eq!(found(&referrers, Some(&t), Some(&bare)), ["b", "c"]);
         let changed = referrers.set(&"b", BTreeSet::from([named("t"), named("u")]));
         assert_eq!(changed, [named("s"), named("u")]);
         assert_eq!(found(&referrers, None, Some(&s)), ["a"]);
-        // Whatever the namespace of who refers to it.
+        // The namespace of the referring object does not matter.
         let keyed = target(0, "elsewhere", Reference::IndexKey("k".to_owned()));
         referrers.set(&"d", BTreeSet::from([keyed]));
         let k = object("k", &json!({}));
@@ -175,6 +175,6 @@ mod tests {
         for key in ["a", "b", "c", "d"] {
             referrers.set(&key, BTreeSet::new());
         }
-        assert!(referrers.state().targets.is_empty(), "nothing is kept");
+        assert!(referrers.state().targets.is_empty(), "no entry is left");
     }
 }

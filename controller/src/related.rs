@@ -1,4 +1,4 @@
-//! The objects that others depend on, as the watches have brought them.
+//! Cache of related objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ use crate::predicate::UpdateEvent;
 use crate::reconcile::ReconcileError;
 use crate::watch::Watch;
 
-/// What one watch has brought.
+/// Cache of one watch.
 #[derive(Default)]
 pub(crate) struct RelatedCache {
     pub(crate) store: Store,
     keyed: Mutex<IndexedValues>,
 }
 
-/// Where objects are found, by what their watch finds them under, and what it tells of each there.
+/// Objects by index key, and the value of each object.
 #[derive(Default)]
 struct IndexedValues {
     places: BidirectionalMap<ObjectKey, String>,
@@ -29,7 +29,7 @@ struct IndexedValues {
 }
 
 impl RelatedCache {
-    /// What is kept already.
+    /// Returns a cache that shares an existing store.
     pub(crate) fn of(store: &Store) -> Self {
         Self {
             store: store.clone(),
@@ -37,7 +37,7 @@ impl RelatedCache {
         }
     }
 
-    /// Takes note of where an object is found from now on. Gives the keys under which there is something else now.
+    /// Updates the index after a change. Returns the index keys whose content has changed.
     pub(crate) fn on_change(
         &self,
         watch: &Watch,
@@ -63,7 +63,7 @@ impl RelatedCache {
         };
         let is_as_before = match (before, told) {
             (Some(before), Some(told)) => before.is_equal_to(&*told),
-            // Who comes or goes, does so under all of his keys.
+            // An object that is added or removed changes all of its keys.
             _ => true,
         };
         if is_as_before {
@@ -75,12 +75,12 @@ impl RelatedCache {
         }
     }
 
-    /// Those under a key, by where they are.
+    /// Returns the keys of the objects under an index key.
     pub(crate) fn object_keys(&self, key: &str) -> Vec<ObjectKey> {
         self.keyed().places.get(&key.to_owned()).cloned().collect()
     }
 
-    /// What is told of those under any of these keys, by where they are.
+    /// Returns the values of the objects under any of these index keys, with the keys of the objects.
     fn values(&self, keys: &[String]) -> Vec<(ObjectKey, Arc<dyn IndexValue>)> {
         let keyed = self.keyed();
         let places: BTreeSet<_> = keys.iter().flat_map(|key| keyed.places.get(key)).collect();
@@ -96,18 +96,18 @@ impl RelatedCache {
     }
 }
 
-/// How many objects there are of those that another depends on.
+/// Result of a lookup by label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup<T> {
-    /// None, yet.
+    /// No object, yet.
     None,
-    /// The one.
+    /// Exactly one object.
     One(T),
-    /// More than one; their names.
+    /// More than one object, with their names.
     Many(Vec<String>),
 }
 
-/// The objects that are watched for an operator, as the watches have brought them.
+/// The related objects, as cached from the operator's watches.
 #[derive(Clone, Copy, Default)]
 pub struct RelatedObjects<'a> {
     pub(crate) watches: &'a [Watch],
@@ -123,11 +123,12 @@ impl std::fmt::Debug for RelatedObjects<'_> {
 }
 
 impl RelatedObjects<'_> {
-    /// The one of a type and a name, in the object's namespace. Of a watch on metadata, that is all there is.
+    /// Returns the object of a type and name in the object's own namespace. If the watch is on metadata only, so
+    /// is the result.
     ///
     /// # Errors
     ///
-    /// No watch is on that type, or the object cannot be read as it.
+    /// No watch is on that type, or the object cannot be deserialized as that type.
     pub fn get<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
@@ -138,7 +139,8 @@ impl RelatedObjects<'_> {
         found.map(|found| read(&found.decompress())).transpose()
     }
 
-    /// Those of a type with a label, in the object's namespace: none, one, or too many to tell which is meant.
+    /// Returns the object of a type with a label, in the object's own namespace: none, one, or the names if there
+    /// are several.
     ///
     /// # Errors
     ///
@@ -153,7 +155,7 @@ impl RelatedObjects<'_> {
         let candidates = watched.flat_map(|watched| watched.store.in_namespace(self.namespace));
         let candidates = candidates.filter(|kept| kept.may_have_label(&label));
         let found = candidates.map(|kept| kept.decompress()).filter(has);
-        // One that several watches bring is one.
+        // An object that several watches deliver counts once.
         let found: BTreeMap<_, _> = found.map(|object| (object.name_any(), object)).collect();
         let found: Vec<_> = found.into_values().collect();
         match found.as_slice() {
@@ -167,25 +169,25 @@ impl RelatedObjects<'_> {
         }
     }
 
-    /// What is told of those of a type that their watch [finds under any of these keys](Watch::keyed), in whatever
-    /// namespace, in the order of their namespaces and names. Of each once.
+    /// Returns the values of the objects of a type [under any of these index keys](Watch::keyed), in all
+    /// namespaces, ordered by namespace and name. Each object occurs once.
     ///
     /// # Errors
     ///
-    /// No watch is on that type, or it tells something of another type than `T`.
+    /// No watch is on that type, or its values are not of the type `T`.
     pub fn by_index<T: Send + Sync + 'static>(
         &self,
         resource: &ApiResource,
         keys: &[String],
     ) -> Result<Vec<Arc<T>>, ReconcileError> {
         let watched = self.watched(&resource.group, &resource.kind)?;
-        // One that several watches bring is one.
+        // An object that several watches deliver counts once.
         let found = watched.into_iter().flat_map(|watched| watched.values(keys));
         let found: BTreeMap<_, _> = found.collect();
         let told = found.into_values().map(|told| told.into_any().downcast());
         told.collect::<Result<_, _>>().map_err(|_| {
             let message = format!(
-                "what the `Watch` on {} tells is not a {}; ask for what `Watch::keyed` gives",
+                "the value that the `Watch` on {} stores is not a {}; request the type that `Watch::keyed` returns",
                 resource.kind,
                 std::any::type_name::<T>()
             );
@@ -196,15 +198,16 @@ impl RelatedObjects<'_> {
         })
     }
 
-    /// What the watches on a type have brought.
+    /// Returns the caches of the watches on a type.
     fn watched(&self, group: &str, kind: &str) -> Result<Vec<&RelatedCache>, ReconcileError> {
         let is_it = |watch: &Watch| watch.resource.kind == kind && watch.resource.group == group;
         let watched = self.watches.iter().zip(self.watched);
         let watched = watched.filter_map(|(watch, watched)| is_it(watch).then_some(watched));
         let watched: Vec<_> = watched.collect();
         if watched.is_empty() {
-            let message =
-                format!("the operator asks for a {kind} and watches none; add a `Watch` on it");
+            let message = format!(
+                "the operator reads a {kind} but does not watch that kind; add a `Watch` on it"
+            );
             return Err(ReconcileError::Permanent {
                 reason: "NotWatched",
                 message,
@@ -218,7 +221,7 @@ fn read<T: DeserializeOwned>(object: &DynamicObject) -> Result<T, ReconcileError
     let read = serde_json::to_value(object).and_then(serde_json::from_value);
     read.map_err(|error| ReconcileError::Transient {
         reason: "DependencyUnreadable",
-        message: format!("'{}' cannot be read: {error}", object.name_any()),
+        message: format!("'{}' cannot be deserialized: {error}", object.name_any()),
     })
 }
 
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_of_under_which_there_is_something_else_now() {
+    fn a_change_returns_the_index_keys_whose_content_has_changed() {
         let (watch, watched) = (watch(), RelatedCache::default());
         let states = [
             None,
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_under_several_keys_is_told_once() {
+    fn an_object_under_several_index_keys_is_returned_once() {
         let watches = [watch()];
         let brought = [RelatedCache::default()];
         for object in [

@@ -1,4 +1,4 @@
-//! What a step gets to see.
+//! Input of a reconcile step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::children::{ChildMap, pending_reason};
 use crate::reconcile::ReconcileError;
 use crate::related::RelatedObjects;
 
-/// One object with its defaults filled, and its children as they are.
+/// One object with its defaults filled in, and its children in their current state.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncRequest<'a, K> {
     pub(crate) parent: &'a K,
@@ -22,29 +22,29 @@ pub struct SyncRequest<'a, K> {
 }
 
 impl<'a, K> SyncRequest<'a, K> {
-    /// The object.
+    /// Returns the object.
     pub fn parent(&self) -> &'a K {
         self.parent
     }
 
-    /// The object with all that its Rust type does not know.
+    /// Returns the object as JSON, including the fields that its Rust type does not have.
     pub fn raw_parent(&self) -> &'a Value {
         self.raw
     }
 
-    /// What it depends on, as the operator's watches have brought it.
+    /// Returns the related objects, as cached from the operator's watches.
     pub fn related(&self) -> RelatedObjects<'a> {
         self.related
     }
 
-    /// Its children as they are.
+    /// Returns the children in their current state.
     pub fn children(&self) -> Children<'a> {
         self.children
     }
 }
 
-/// The children of one object, as the watches have brought them. Who looks at them is asked again once they have
-/// been written.
+/// Children of one object, as cached from the watches. If a step reads them and the reconciliation then writes
+/// children, the object is reconciled again.
 #[derive(Clone, Copy, Debug)]
 pub struct Children<'a> {
     pub(crate) children: &'a ChildMap,
@@ -52,7 +52,7 @@ pub struct Children<'a> {
 }
 
 impl Default for Children<'_> {
-    /// No children.
+    /// Returns an observation without children.
     fn default() -> Self {
         static NONE: ChildMap = ChildMap::new();
         static LOOKED_AT: AtomicBool = AtomicBool::new(false);
@@ -64,18 +64,18 @@ impl Default for Children<'_> {
 }
 
 impl<'a> Children<'a> {
-    /// All of them, whatever their type.
+    /// Returns all children, whatever their type.
     pub fn iter(&self) -> impl Iterator<Item = &'a DynamicObject> + use<'a> {
         self.is_looked_at.store(true, Ordering::Relaxed);
         self.children.values().map(Arc::as_ref)
     }
 
-    /// The one of a type and a name, of an owner that lives in a namespace. Else see
+    /// Returns the child of a type and name whose owner is in a namespace. For other owners see
     /// [`Observation::get_in`].
     ///
     /// # Errors
     ///
-    /// It is there and cannot be read as its type.
+    /// The child exists and cannot be deserialized as its type.
     pub fn get<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
@@ -83,7 +83,7 @@ impl<'a> Children<'a> {
         self.read(None, name)
     }
 
-    /// The same, in a namespace: for an owner that lives in none.
+    /// Returns the child of a type, namespace and name: for an owner that is cluster-scoped.
     ///
     /// # Errors
     ///
@@ -110,12 +110,12 @@ impl<'a> Children<'a> {
         let read = serde_json::to_value(child).and_then(serde_json::from_value);
         read.map(Some).map_err(|error| ReconcileError::Permanent {
             reason: "ChildUnreadable",
-            message: format!("the child {kind} '{name}' cannot be read: {error}"),
+            message: format!("the child {kind} '{name}' cannot be deserialized: {error}"),
         })
     }
 
-    /// What a desired child waits for before it is as good as desired: to be made, to be rolled out, or
-    /// whatever its own status tells.
+    /// Returns why a desired child is not up to date yet: it does not exist yet, it is not rolled out, or its own
+    /// status reports another reason.
     pub fn pending_reason(&self, desired: &Value) -> Option<String> {
         let of = |pointer| {
             desired
@@ -129,7 +129,7 @@ impl<'a> Children<'a> {
             .and_then(Value::as_str);
         let why = match self.find(of("/apiVersion"), kind, namespace, name) {
             Some(child) => pending_reason(child)?,
-            None => "is being made".to_owned(),
+            None => "is being created".to_owned(),
         };
         Some(format!("{kind} '{name}' {why}"))
     }

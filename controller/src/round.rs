@@ -1,4 +1,4 @@
-//! One object in one round: what it has, and what is told of it.
+//! Reconciliation of one object: its input, and how its result is reported.
 
 mod end;
 mod keep;
@@ -31,10 +31,10 @@ use stored::Stored;
 const VALID: &str = "Valid";
 const PAUSED: &str = "Paused";
 
-/// The reason of every Event that tells of a failure; which one it is, its note tells.
+/// Reason of every Event that reports a failure; the note starts with the specific reason.
 const PROCESSING_ERROR: &str = "ProcessingError";
 
-/// One object in one round.
+/// One reconciliation of one object.
 pub(crate) struct Reconciliation<'a, R> {
     cycle: &'a Context<R>,
     related: &'a [RelatedCache],
@@ -43,15 +43,15 @@ pub(crate) struct Reconciliation<'a, R> {
     reference: ObjectReference,
     uid: String,
     deleting_since: Option<Timestamp>,
-    /// None for an object of a kind that lives in no namespace.
+    /// None if the kind is cluster-scoped.
     namespace: Option<String>,
     finalizers: Vec<String>,
     stored: Arc<Stored>,
-    /// Its children as they were when the round began.
+    /// Children of the object when the reconciliation began.
     children: ChildMap,
-    /// What it has done to them since.
+    /// Changes to the children since then.
     journal: AppliedChanges,
-    /// Whether the operator has looked at them.
+    /// If true, the operator has read the children.
     is_looked_at: AtomicBool,
 }
 
@@ -86,7 +86,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
                 object,
             }),
         };
-        // Labels can be copied.
+        // Labels can be copied, so ownership is checked.
         let owner = round.owner();
         children.retain(|place, child| owner.owns(&cycle.owned_types[place.0], child));
         round.children = children;
@@ -95,22 +95,22 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
 }
 
 impl<R: Reconciler> Reconciliation<'_, R> {
-    /// Leaves everything as it is, and says so.
+    /// Changes nothing but the condition `Paused`.
     pub(crate) async fn pause(&self) -> Result<Action, kube::Error> {
-        // With the condition that stands: since when it does is its own to tell.
+        // An existing condition `Paused` stays, since it has its own `lastTransitionTime`.
         let mut status = Status::from_object(&self.stored.object, self.cycle.has_status);
         let message = format!(
-            "nothing is changed, nor deleted, while the annotation `{}` is \"true\"",
+            "Reconciliation is paused: nothing is changed or deleted while the annotation `{}` is \"true\"",
             pause::ANNOTATION
         );
         status.set_condition(PAUSED, true, "Annotated", &message);
-        // What has been asked for since has been seen by nobody.
+        // A spec change made while the object is paused has not been observed.
         status.keep_observed_generation();
         self.write_status(&mut status).await?;
         Ok(Action::AwaitChange)
     }
 
-    /// The status as it stands, of an object that is not left alone any more.
+    /// Returns the status of an object that is not paused.
     fn status(&self) -> Status {
         let mut status = Status::from_object(&self.stored.object, self.cycle.has_status);
         status.remove_condition(PAUSED);
@@ -124,8 +124,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
-    /// Whether what has been decided was decided on children that are not so any more. No watch tells: what a
-    /// round writes is no news.
+    /// Returns true if the result was computed from children that have changed since. No watch event reports that,
+    /// since the writes of a reconciliation trigger no other one.
     pub(crate) fn is_outdated(&self) -> bool {
         let is_looked_at = self.is_looked_at.load(Ordering::Relaxed);
         is_looked_at && self.journal.has_written() || self.journal.has_missed()
@@ -148,7 +148,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Ok(patched)
     }
 
-    /// Writes what differs of the status, if anything does. Says whether anything was written.
+    /// Patches the status if it differs. Returns true if it was written.
     async fn write_status(&self, status: &mut Status) -> Result<bool, kube::Error> {
         let written = status.write(&self.api, &self.name).await?;
         let is_written = written.is_some();
@@ -170,7 +170,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         self.stored.validate(&self.cycle.validator, others).await
     }
 
-    /// Frozen: nothing is changed outside until the object is.
+    /// Reports an invalid object. It is suspended: nothing is changed until it is fixed.
     async fn invalid(
         &self,
         mut status: Status,
@@ -182,7 +182,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         status.set_health(
             Health::Stalled,
             "Invalid",
-            "the object breaks rules of its kind; nothing is changed until it is corrected",
+            "Validation failed; reconciliation is suspended until the object is fixed",
         );
         let written = self.write_status(&mut status).await?;
         self.cycle
@@ -208,7 +208,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             children,
         } = progress;
         let readiness = readiness.unwrap_or_else(|| self.readiness(&children));
-        // Not where it has been so from the first: then there is nothing to tell.
+        // An object that was ready from the start gets no Event.
         let turned_ready = readiness.ready && status.had_condition(READY, false);
         status.set_fields(fields);
         let standing = if readiness.ready {
@@ -219,7 +219,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         status.set_health(standing, readiness.reason, &readiness.message);
         match self.write_status(&mut status).await {
             Err(kube::Error::Api(answer)) if answer.is_invalid() => {
-                // Without the operator's own fields.
+                // Retried without the operator's own fields.
                 let error = ReconcileError::Permanent {
                     reason: "StatusRefused",
                     message: format!("the status cannot be written: {}", answer.message),
@@ -228,7 +228,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
             written => written?,
         };
-        // A step that goes on at once has not come to its end: the next one may fail as the last one has.
+        // A result that requests an immediate requeue does not reset the back-off: the next step may fail as the
+        // last one did.
         if !requeue_after.is_zero() {
             self.cycle.backoffs.reset(&self.uid);
         }
@@ -245,14 +246,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Ok(Action::RequeueAfter(requeue_after))
     }
 
-    /// Reports status fields that the API server has dropped, and delays the next step: without what was to be
-    /// recorded, it would be the same one again.
+    /// Reports status fields that the API server has dropped, and delays the next step: without the values to be
+    /// recorded it would be the same step again.
     async fn fields_dropped(&self, fields: &[String], requeue_after: Duration) -> Action {
         let note = format!(
-            "StatusFieldsDropped: the cluster's CRD does not have the status fields {}; apply the CRD of this release",
+            "StatusFieldsDropped: the CRD in the cluster does not have the status fields {}; apply the CRD of this release",
             fields.join(", ")
         );
-        tracing::warn!(note, "the status is incomplete");
+        tracing::warn!(note, "the API server did not store all status fields");
         self.cycle
             .recorder
             .warning(&self.reference, PROCESSING_ERROR, &note)
@@ -263,7 +264,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
-    /// Says what has gone wrong, and when the object is looked at again.
+    /// Reports an error and returns when the object is reconciled again.
     async fn failed(
         &self,
         mut status: Status,
@@ -287,7 +288,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let message = error.to_string();
         let (reason, standing, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
-                // The object itself stands; what it names does not.
+                // The object itself is valid; an object that it refers to is not.
                 let message = aggregate(&errors);
                 return self.invalid(status, &message, &[], self.backoff()).await;
             }
@@ -296,7 +297,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             | ReconcileError::RequeueAfter { .. } => {
                 ("Invalid", Health::Reconciling, self.backoff())
             }
-            // Looked at again all the same: the change may be made outside, where no watch sees it.
+            // Reconciled again nevertheless: the cause may change outside, where no watch reports it.
             ReconcileError::Permanent { reason, .. } => {
                 let after = match self.deleting_since {
                     Some(_) => LONGEST_WHILE_DELETING,
@@ -309,7 +310,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                 (reason, Health::Reconciling, self.backoff())
             }
         };
-        tracing::warn!(reason, error = message, "the step failed");
+        tracing::warn!(reason, error = message, "reconciliation failed");
         status.set_health(standing, reason, &message);
         self.write_status(&mut status).await?;
         let note = format!("{reason}: {message}");
@@ -320,8 +321,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Ok(next)
     }
 
-    /// Whether the object can be used, where its operator leaves that to its children: once they are, as they now
-    /// are, all that they are to be.
+    /// Returns the readiness of an object whose operator does not set it: it is ready once all children, in their
+    /// current state, are up to date.
     fn readiness(&self, desired: &[Value]) -> Readiness {
         let children = self.journal.children_after(&self.children);
         let observation = Children {
@@ -331,7 +332,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let mut desired = desired.iter();
         let waits_for = desired.find_map(|child| observation.pending_reason(child));
         if self.deleting_since.is_some() {
-            let message = waits_for.unwrap_or("what the object stands for is going".to_owned());
+            let message =
+                waits_for.unwrap_or("the external resources are being removed".to_owned());
             return Readiness {
                 ready: false,
                 reason: "Terminating",
@@ -347,7 +349,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             None => Readiness {
                 ready: true,
                 reason: "Available",
-                message: "all that belongs to the object is as it should be".to_owned(),
+                message: "All owned resources are up to date".to_owned(),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! The loop of one kind: what is watched, what waits, and who works on it.
+//! Controller of one kind: its watches, its queue and its workers.
 
 use std::sync::Arc;
 
@@ -25,27 +25,27 @@ use crate::together::together;
 use crate::worker::Worker;
 use crate::written::PendingWrites;
 
-/// The loop of one kind.
+/// Controller of one kind.
 pub struct Controller<R> {
     pub(crate) context: Context<R>,
     directory: ControllerRegistry,
     pub(crate) config: Config,
 }
 
-/// A loop of any kind.
+/// Controller of any kind.
 #[async_trait]
 pub trait Runnable: Send {
-    /// Watches and reconciles until `stop` turns true, then finishes the rounds under way.
+    /// Watches and reconciles until `stop` turns true, then finishes the reconciliations in progress.
     ///
     /// # Guarantees
     ///
-    /// A missing CRD or an unreachable API server is waited for. An object that cannot be read as its
-    /// kind is reported as invalid; the watch and every other object go on.
+    /// If a CRD is missing or the API server is unreachable, the controller waits for it. An object that does not
+    /// deserialize as its kind is reported as invalid; the watch and all other objects are not affected.
     async fn run(self: Box<Self>, stop: watch::Receiver<bool>);
 }
 
 impl<R: Reconciler> Controller<R> {
-    /// A loop for the kind of `ruleset`.
+    /// Returns a controller for the kind of `ruleset`.
     ///
     /// # Panics
     ///
@@ -64,7 +64,7 @@ impl<R: Reconciler> Controller<R> {
             let twice = child_types[..at].iter().any(is_again);
             assert!(
                 !twice,
-                "{} is declared twice as a type of children",
+                "the type of children {} is declared twice",
                 type_.api_resource().plural
             );
         }
@@ -101,25 +101,26 @@ impl<R: Reconciler> Controller<R> {
         }
     }
 
-    /// Enters it into a directory for as long as it runs.
+    /// Registers the controller in a directory for as long as it runs.
     #[must_use]
     pub fn register_in(mut self, directory: &ControllerRegistry) -> Self {
         self.directory = directory.clone();
         self
     }
 
-    /// Keeps to one namespace, for which it needs no right beyond. Several of them are as many loops.
+    /// Restricts the controller to one namespace, so that it needs no permissions beyond it. Several namespaces
+    /// need several controllers.
     ///
     /// # Panics
     ///
-    /// If its objects, or some of their children, are in no namespace.
+    /// If its objects, or some of their children, are cluster-scoped.
     #[must_use]
     pub fn namespaced(mut self, namespace: &str) -> Self {
         let cycle = &mut self.context;
         let types = &cycle.owned_types;
         assert!(
             cycle.is_namespaced && types.iter().all(|type_| type_.is_namespaced),
-            "{} cannot be kept to a namespace: it, or a type of its children, is in none",
+            "{} cannot be restricted to a namespace: the kind or a type of its children is cluster-scoped",
             cycle.validator.kind()
         );
         cycle.name = format!("{}/{namespace}", cycle.controller);
@@ -127,14 +128,14 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// How many objects it looks at at once, and how soon.
+    /// Sets the concurrency and the debounce time.
     #[must_use]
     pub fn with_config(mut self, pace: Config) -> Self {
         self.config = pace;
         self
     }
 
-    /// What becomes of deletions that do not come to their end.
+    /// Sets the time limits for deletions.
     #[must_use]
     pub fn with_deletion_timeouts(mut self, stalls: DeletionTimeouts) -> Self {
         self.context.deletion_timeouts = stalls;
@@ -142,7 +143,7 @@ impl<R: Reconciler> Controller<R> {
     }
 }
 
-/// The kind of a ruleset, as the API server has it.
+/// Returns the API resource of a ruleset's kind.
 #[must_use]
 pub fn api_resource(ruleset: &dyn Validator) -> ApiResource {
     let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
@@ -158,8 +159,8 @@ fn has_status(ruleset: &dyn Validator) -> bool {
     })
 }
 
-/// What keeps an object until what it stands for is gone: the operator's own, or one for the sake of children
-/// that nobody else would let go.
+/// Returns the finalizer of the kind: the operator's own, or one that is needed because nothing else would remove
+/// some of the children.
 fn finalizer<R: Reconciler>(
     ruleset: &dyn Validator,
     is_namespaced: bool,
@@ -199,7 +200,7 @@ impl<R: Reconciler> Runnable for Controller<R> {
         let complete = sources.complete();
         let until_stopped = async {
             tokio::select! {
-                // An error means that nobody can tell any more.
+                // An error means that the sender is gone: stop as well.
                 _ = stop.wait_for(|stop| *stop) => {}
                 () = sources.run() => {}
                 () = sources.collect_orphans() => {}
@@ -213,12 +214,12 @@ impl<R: Reconciler> Runnable for Controller<R> {
     }
 }
 
-/// For as long as this replica works; it may be cut off anywhere.
+/// Guard that exists while this replica reconciles; the future that holds it may be dropped at any time.
 struct RunGuard<'a>(&'a Metrics);
 
 impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
-        // Whoever leads next tells how the objects stand.
+        // The next leader reports these per-object gauges.
         self.0.violating_objects.clear();
         self.0.terminating.clear();
         self.0.failing.clear();

@@ -1,4 +1,4 @@
-//! What the rounds of one kind come from: its objects, their children, and what they depend on.
+//! Event sources of a controller: its objects, their children and related objects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::iter::once;
@@ -25,7 +25,7 @@ use crate::related::RelatedCache;
 use crate::together::together;
 use crate::watches::{self, ObjectChange, WatchEvent};
 
-/// Where what the watches bring is kept.
+/// Caches that the watches fill.
 pub(crate) struct Stores {
     pub(crate) parents: Store,
     pub(crate) related: Vec<RelatedCache>,
@@ -48,17 +48,17 @@ impl Stores {
     }
 }
 
-/// The watches of one kind, and what comes of what they bring.
+/// Watches of a controller, and the handlers of their events.
 pub(crate) struct Sources<'a, R> {
     cycle: &'a Context<R>,
     stores: &'a Stores,
     queue: &'a Queue<ObjectKey>,
-    /// Where an object is, by its UID.
+    /// Keys of the objects by UID.
     keys: Mutex<HashMap<String, ObjectKey>>,
     referrers: Arc<ReferenceIndex<ObjectKey>>,
-    /// One for each type that is protected.
+    /// One for each protected type.
     protections: Vec<InUseProtection<'a, R>>,
-    /// How many watches have not yet told all that stands.
+    /// Number of watches whose initial list is not complete.
     incomplete: watch::Sender<usize>,
 }
 
@@ -83,31 +83,32 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         }
     }
 
-    /// Turns zero once all is known that stands: before, whatever is missing may only not have been told.
+    /// Returns a channel that becomes zero once all caches are filled. Before that, a missing object may merely
+    /// not have arrived yet.
     pub(crate) fn complete(&self) -> watch::Receiver<usize> {
         self.incomplete.subscribe()
     }
 
-    /// Protects what is to be protected, until there is no more to come.
+    /// Protects related objects until it is closed.
     pub(crate) async fn protect(&self) {
         let protections = self.protections.iter();
         together(protections.map(|it| it.work(self.complete()).boxed())).await;
     }
 
-    /// Deletes what has outlived its owner, once all is known that there is, for as long as it is polled.
+    /// Deletes orphaned children, once all caches are filled, for as long as it is polled.
     pub(crate) async fn collect_orphans(&self) {
         let bereaved = OrphanCollector {
             cycle: self.cycle,
             owners: &self.keys,
         };
         let mut complete = self.complete();
-        // An error means that nobody can tell any more.
+        // An error means that the sender is gone.
         if complete.wait_for(|watches| *watches == 0).await.is_ok() {
             bereaved.run().await;
         }
     }
 
-    /// Nothing more is to come.
+    /// Closes all queues.
     pub(crate) fn close(&self) {
         self.queue.close();
         for protection in &self.protections {
@@ -115,7 +116,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         }
     }
 
-    /// Follows every watch. None of them takes another one down.
+    /// Runs all watches. A watch that fails does not affect the others.
     pub(crate) async fn run(&self) {
         let parents = self.parents(&self.stores.parents).boxed();
         let children = (0..self.cycle.owned_types.len()).map(|type_| self.children(type_).boxed());
@@ -124,7 +125,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         together(once(parents).chain(children).chain(related)).await;
     }
 
-    /// The objects that are reconciled.
+    /// Watches the reconciled objects.
     async fn parents(&self, store: &Store) {
         let resource = &self.cycle.resource;
         let config = watcher::Config::default();
@@ -133,7 +134,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         watches::run(events, store, told).await;
     }
 
-    /// Their children of one type.
+    /// Watches their children of one type.
     async fn children(&self, type_: usize) {
         let resource = self.cycle.owned_types[type_].api_resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.cycle.controller);
@@ -146,14 +147,14 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             || self.cycle.children.initialize(type_, &store.all()),
         );
         let keep = |child: &DynamicObject| {
-            // What a round has written is not kept a second time.
+            // A child that a reconciliation has written is not stored a second time.
             let written = self.cycle.children.get(type_, child);
             written.unwrap_or_else(|| store.compress(child))
         };
         watches::run_with_store(events, &store, keep, told).await;
     }
 
-    /// What they depend on, of one type.
+    /// Watches related objects of one type.
     async fn related(&self, at: usize) {
         let watch = &self.cycle.watches[at];
         let resource = &watch.resource;
@@ -162,7 +163,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         watches::run(events, &self.stores.related[at].store, told).await;
     }
 
-    /// Whether a watch brings the objects that are reconciled: they are not watched twice.
+    /// Returns true if a watch delivers the reconciled objects themselves, which are not watched twice.
     fn is_on_parents(&self, at: usize) -> bool {
         self.cycle.watches[at].watches_all_of(&self.cycle.resource)
     }
@@ -183,7 +184,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         )
     }
 
-    /// Does what is the same for every watch.
+    /// Returns the part of the event handler that is the same for every watch.
     fn event_handler(
         &self,
         resource: &ApiResource,
@@ -208,13 +209,13 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             WatchEvent::Failed(error) => {
                 let reason = watches::reason(error, resource);
                 let controller = &self.cycle.name;
-                tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; trying again");
+                tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; retrying");
                 state.set_down(reason);
             }
         }
     }
 
-    /// An object has changed: a round for it, if the change is worth one.
+    /// Handles a change of a reconciled object: enqueues it if the change needs a reconciliation.
     fn on_event(&self, seen: &ObjectChange<'_>) {
         let UpdateEvent { before, after } = seen.change;
         if let Some(before) = before
@@ -232,7 +233,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         for at in (0..self.cycle.watches.len()).filter(|at| self.is_on_parents(*at)) {
             self.on_related_event(at, seen);
         }
-        // Without our own status writes.
+        // Ignores our own status writes.
         let is_worth_a_round =
             generation_or_finalizers_changed(&seen.change) || pause::pause_changed(&seen.change);
         let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
@@ -245,7 +246,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         self.queue.add(key, priority(seen), Duration::ZERO);
     }
 
-    /// Something has changed that others depend on: a round for each of them.
+    /// Handles a change of a related object: enqueues each object that refers to it.
     fn on_related_event(&self, at: usize, seen: &ObjectChange<'_>) {
         let watch = &self.cycle.watches[at];
         let retold = self.stores.related[at].on_change(watch, &seen.change);
@@ -259,7 +260,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         }
     }
 
-    /// Takes note of where an object is and what it refers to.
+    /// Updates the key and the references of an object.
     fn update_indexes(&self, change: &UpdateEvent<'_, DynamicObject>) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(uid) = change.before.and_then(|before| before.uid()) {
@@ -302,30 +303,30 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         }
     }
 
-    /// Whether an object is being deleted, and only others have something left to do for that.
+    /// Returns true if an object is being deleted and only other controllers have something left to do for it.
     fn is_processed(&self, object: &DynamicObject) -> bool {
         let finalizer = self.cycle.finalizer.as_ref();
         object.metadata.deletion_timestamp.is_some()
             && finalizer.is_none_or(|finalizer| !object.finalizers().contains(finalizer))
     }
 
-    /// What protects the objects that a watch brings, if anything does.
+    /// Returns the protection of a watch's objects, if they are protected.
     fn protection(&self, at: usize) -> Option<&InUseProtection<'a, R>> {
         self.protections.iter().find(|it| it.is_on_watch(at))
     }
 
-    /// A child has changed: a round for whose it is.
+    /// Handles a change of a child: enqueues its owner.
     fn on_child_event(&self, type_: usize, seen: &ObjectChange<'_>) {
         let owners = self.cycle.children.on_change(type_, seen);
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that is not known yet gets its round when it comes.
+        // An owner that is not known yet is enqueued when it arrives.
         for key in owners.iter().filter_map(|owner| keys.get(owner)) {
             self.queue.add(key.clone(), priority(seen), Duration::ZERO);
         }
     }
 }
 
-/// What somebody changes goes before what stood already.
+/// Returns the priority of an event: a change goes before the objects of the initial list.
 fn priority(seen: &ObjectChange<'_>) -> Priority {
     if seen.is_new {
         Priority::Event

@@ -1,14 +1,14 @@
-//! Deletions that do not come to their end.
+//! Deletions that take too long.
 
 use std::time::Duration;
 
-/// What becomes of an object whose deletion does not come to its end.
+/// Time limits for the deletion of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct DeletionTimeouts {
-    /// When it is told, by a condition and an Event.
+    /// Time after which a deletion is reported as stalled, by a condition and an Event.
     pub stalled_after: Duration,
-    /// When the object is let go although its cleanup is not done: what it stood for is left behind, and told
-    /// by an Event and a line of the log. Never, without it.
+    /// Time after which the finalizer is removed although the cleanup has not finished. The external resources are
+    /// then left behind; an Event and a log message report them. If unset, this never happens.
     pub force_after: Option<Duration>,
 }
 

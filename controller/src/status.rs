@@ -1,4 +1,4 @@
-//! The status as the cycle writes it: compared with what stands, patched only where it differs.
+//! Status that the runtime writes: compared with the stored one, and patched only if it differs.
 
 use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -7,26 +7,26 @@ use shared_validation::LastValidated;
 
 use crate::{conditions, merge_patch};
 
-/// The fields that the cycle writes; all others are the operator's.
+/// Status fields that the runtime writes; all others are the operator's.
 pub(crate) const OF_THE_RUNTIME: [&str; 3] = ["accepted", "conditions", "observedGeneration"];
 
-/// Whether what the object stands for can be used.
+/// Condition: the object is ready for use.
 pub(crate) const READY: &str = "Ready";
 const RECONCILING: &str = "Reconciling";
 const STALLED: &str = "Stalled";
 
-/// How far an object has come.
+/// Health of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// What it stands for can be used.
+    /// Ready for use.
     Ready,
-    /// It goes on by itself.
+    /// Makes progress without intervention.
     Reconciling,
-    /// It goes on when somebody changes something.
+    /// Makes no progress until something is changed.
     Stalled,
 }
 
-/// A status under change.
+/// Status that is being changed.
 pub(crate) struct Status {
     before: Value,
     after: Value,
@@ -40,8 +40,8 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// The status of an object as it stands. One that is no object counts as empty, and one that is no
-    /// subresource is its author's: it is never written.
+    /// Returns the stored status of an object. A status that is not an object counts as empty. One that is not a
+    /// subresource belongs to the author of the object and is never written.
     pub(crate) fn from_object(object: &Value, is_subresource: bool) -> Self {
         let before = object
             .get("status")
@@ -75,8 +75,8 @@ impl Status {
         );
     }
 
-    /// Whether the object can be used, and what comes of it if not: `Reconciling` and `Stalled` are there only
-    /// while they hold, as kstatus reads them.
+    /// Sets the condition `Ready`, and `Reconciling` or `Stalled` if the object is not ready. These two are
+    /// present only while they are true, as kstatus expects.
     pub(crate) fn set_health(&mut self, standing: Health, reason: &str, message: &str) {
         self.set_condition(READY, standing == Health::Ready, reason, message);
         for (type_, when) in [
@@ -95,7 +95,7 @@ impl Status {
         conditions::remove(&mut self.after, type_);
     }
 
-    /// Sets the operator's own fields; a null removes one.
+    /// Sets the operator's own fields; a null removes a field.
     pub(crate) fn set_fields(&mut self, fields: Map<String, Value>) {
         let Some(status) = self.after.as_object_mut() else {
             return;
@@ -109,12 +109,12 @@ impl Status {
         }
     }
 
-    /// Does not say that the present generation has been acted on.
+    /// Leaves `observedGeneration` unchanged: the current generation has not been acted on.
     pub(crate) fn keep_observed_generation(&mut self) {
         self.keeps_observed_generation = true;
     }
 
-    /// The operator's own fields.
+    /// Returns the operator's own fields.
     pub(crate) fn own_fields(&self) -> Map<String, Value> {
         let mut fields = self.before.as_object().cloned().unwrap_or_default();
         fields.retain(|name, _| !OF_THE_RUNTIME.contains(&name.as_str()));
@@ -122,11 +122,12 @@ impl Status {
     }
 
     pub(crate) fn set_last_validated(&mut self, accepted: &LastValidated) {
-        self.after["accepted"] = serde_json::to_value(accepted).expect("accepted values are JSON");
+        self.after["accepted"] =
+            serde_json::to_value(accepted).expect("last validated values are JSON");
     }
 
-    /// Whether what a later round must know, should this process die, is not written yet: the accepted
-    /// values and any field that is new.
+    /// Returns true if the status does not yet contain what a later reconciliation must know if this process dies:
+    /// the last validated values and every new field.
     pub(crate) fn last_validated_changed(&self) -> bool {
         let values = |status: &Value| {
             let values = status.pointer("/accepted/values").cloned();
@@ -142,8 +143,8 @@ impl Status {
                 .is_some_and(|after| after.keys().any(is_new))
     }
 
-    /// Writes what differs, if anything does, as one merge patch on the subresource. Gives the object as it
-    /// then is.
+    /// Writes the differences, if there are any, as one merge patch on the subresource. Returns the patched
+    /// object.
     pub(crate) async fn write(
         &mut self,
         api: &Api<DynamicObject>,
@@ -158,7 +159,7 @@ impl Status {
         let Some(patch) = merge_patch::between(&self.before, &self.after) else {
             return Ok(None);
         };
-        // With the resource version: a decision on stale data is refused and made again on fresh.
+        // With the resource version, a decision on stale data is a conflict and is made again on current data.
         let patch =
             json!({"metadata": {"resourceVersion": self.resource_version}, "status": patch});
         let written = api
@@ -177,23 +178,23 @@ impl Status {
         Ok(Some(written))
     }
 
-    /// Returns the operator's own fields that the API server has not stored: the cluster's CRD is of a release without
-    /// them.
+    /// Returns the operator's own fields that the API server has not stored: the cluster's CRD is of a release
+    /// without them.
     pub(crate) fn dropped(&self) -> &[String] {
         &self.dropped
     }
 
-    /// Whether there is nothing to write yet.
+    /// Returns true if nothing differs from the stored status.
     pub(crate) fn is_unchanged(&self) -> bool {
         self.before == self.after
     }
 
-    /// Whether a condition holds and what it says, if it tells of the object as it is.
+    /// Returns whether a condition is true, and its message, if it was set for the current generation.
     pub(crate) fn condition_of_this_generation(&self, type_: &str) -> Option<(bool, &str)> {
         conditions::get(&self.before, type_, self.generation)
     }
 
-    /// Whether a condition stood as it is said to when the object was last read or written.
+    /// Returns true if a condition had this status when the object was last read or written.
     pub(crate) fn had_condition(&self, type_: &str, holds: bool) -> bool {
         conditions::has_status(&self.before, type_, holds)
     }

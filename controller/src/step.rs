@@ -1,4 +1,4 @@
-//! One round by hand.
+//! Single reconciliations for tests.
 
 use futures::stream;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -17,13 +17,14 @@ use crate::watches::{self, WatchEvent};
 use crate::worker::Worker;
 
 impl<R: Reconciler> Controller<R> {
-    /// Runs one round for an object, on what the API server has at this moment. Nothing is watched, and nothing
-    /// follows: for tests that go through what an operator does, one round after the other. None where there is
-    /// no such object.
+    /// Reconciles an object once, on the current state of the API server. Nothing is watched and nothing is
+    /// requeued: for tests that go through an operator's work one reconciliation at a time. Returns none if the
+    /// object does not exist.
     ///
     /// # Errors
     ///
-    /// The API server does not tell what there is. What goes wrong in the round itself is [`Next::Failed`].
+    /// The current state cannot be read from the API server. A failure of the reconciliation itself is
+    /// [`Next::Failed`].
     pub async fn reconcile_once(
         &self,
         namespace: Option<&str>,
@@ -92,7 +93,7 @@ impl<R: Reconciler> Controller<R> {
     }
 }
 
-/// As a watch does that has just begun.
+/// Passes the objects on as a watch does that has just started.
 async fn deliver(all: Vec<DynamicObject>, store: &Store, told: impl FnMut(WatchEvent<'_>)) {
     let all = all.into_iter().map(Event::InitApply);
     let events = [Event::Init]

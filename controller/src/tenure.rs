@@ -1,16 +1,16 @@
-//! Until when a replica may be sure that no other one leads.
+//! Leadership deadline.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long this replica may go on as the leader.
+/// Time until which this replica is certain to be the only leader.
 ///
 /// # Expected flow
 ///
-/// An operator asks it before each write to another system. A call that is sent just before the lease expires
-/// could be carried out beside those of the next leader.
+/// An operator checks it before each write to another system. A call that is sent just before the lease expires
+/// could be executed concurrently with those of the next leader.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     ends: Arc<Mutex<Ends>>,
@@ -18,25 +18,25 @@ pub struct Leadership {
 
 #[derive(Clone, Copy, Debug)]
 enum Ends {
-    /// Nobody else could lead.
+    /// There is no other candidate.
     Never,
-    /// It has not begun, or is over.
+    /// The replica is not or no longer the leader.
     Before,
     At(Instant),
 }
 
 impl Leadership {
-    /// One that does not end: where there is no election.
+    /// Returns a deadline that never comes: for a process without leader election.
     pub fn always() -> Self {
         Self::from(Ends::Never)
     }
 
-    /// One that has not begun.
+    /// Returns the deadline of a replica that is not the leader yet.
     pub fn pending() -> Self {
         Self::from(Ends::Before)
     }
 
-    /// Whether a call that ends after this time at the latest ends within it.
+    /// Returns true if a call that takes at most this long ends before the deadline.
     pub fn outlasts(&self, call: Duration) -> bool {
         match *self.ends() {
             Ends::Never => true,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_begins_only_if_it_ends_before_the_lease() {
+    async fn a_call_starts_only_if_it_ends_before_the_lease_expires() {
         let call = Duration::from_secs(10);
         let tenure = Leadership::pending();
         assert!(!tenure.outlasts(call));

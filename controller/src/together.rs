@@ -1,10 +1,10 @@
-//! Many futures as one.
+//! Concurrent execution of many futures.
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 
-/// Runs all of them to their end. Whoever is woken is polled, and nobody else.
+/// Runs all futures to completion. Only the futures that were woken are polled.
 pub(crate) async fn together<'a>(all: impl IntoIterator<Item = BoxFuture<'a, ()>>) {
     let mut running: FuturesUnordered<_> = all.into_iter().collect();
     while running.next().await.is_some() {}
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_who_is_woken_is_polled() {
+    async fn only_a_future_that_was_woken_is_polled() {
         let polls = AtomicUsize::new(0);
         let go_on = [(); 3].map(|()| Notify::new());
         let mut waiting: Vec<_> = go_on
@@ -43,7 +43,7 @@ mod tests {
             let is_done = poll_fn(|context| Poll::Ready(all.as_mut().poll(context))).await;
             (is_done.is_ready(), polls.load(Ordering::Relaxed) - before)
         };
-        assert_eq!(polled().await, (false, 3), "each at first");
+        assert_eq!(polled().await, (false, 3), "each one at first");
         go_on[1].notify_one();
         assert_eq!(polled().await, (false, 1));
         assert_eq!(polled().await, (false, 0));

@@ -1,4 +1,4 @@
-//! How often somebody else's API is asked.
+//! Rate limit for calls to other systems.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use futures::future::BoxFuture;
 use governor::{DefaultDirectRateLimiter, Quota};
 use tower::{Layer, Service};
 
-/// A token bucket, shared by its clones: every call takes a token, and waits where there is none.
+/// Token bucket, shared by its clones: every call takes a token and waits if there is none.
 ///
 /// # Expected flow
 ///
-/// An operator asks it before each call to another system. As a layer of a client it stands before each of the
-/// client's calls. Whoever renews a lease must not wait behind others: it has a client of its own.
+/// An operator takes a token before each call to another system. As a layer of a client it limits each of the
+/// client's calls. The renewal of a lease must not wait behind other calls and needs a client of its own.
 #[derive(Clone, Debug)]
 pub struct RateLimiter(Option<Arc<DefaultDirectRateLimiter>>);
 
 impl RateLimiter {
-    /// One that fills at a rate, up to a number of tokens that can be taken at once.
+    /// Returns a bucket that fills at a rate, up to a number of tokens that can be taken in one burst.
     pub fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let quota = Quota::per_second(per_second).allow_burst(burst);
         Self(Some(Arc::new(DefaultDirectRateLimiter::direct(quota))))
     }
 
-    /// One that is never empty.
+    /// Returns a bucket that is never empty.
     pub fn unlimited() -> Self {
         Self(None)
     }
 
-    /// Takes a token, once there is one.
+    /// Takes a token, waiting until there is one.
     pub async fn acquire(&self) {
         if let Some(limiter) = &self.0 {
             limiter.until_ready().await;
@@ -50,14 +50,14 @@ impl<S> Layer<S> for RateLimiter {
     }
 }
 
-/// A service whose calls take a token each.
+/// Service whose calls take a token each.
 pub struct RateLimited<S> {
     inner: S,
     bucket: RateLimiter,
     token: Token,
 }
 
-/// That of the next call.
+/// Token of the next call.
 enum Token {
     Missing,
     Waiting(BoxFuture<'static, ()>),
@@ -107,7 +107,7 @@ mod tests {
             assert_eq!(answered, Some(Ok(call)));
         }
         let answered = rarely.layer(answer).oneshot(9).now_or_never();
-        assert_eq!(answered, None, "none is left");
+        assert_eq!(answered, None, "no token is left");
         let often = of(1_000, 1);
         often.acquire().await;
         often.acquire().await;

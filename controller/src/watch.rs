@@ -1,4 +1,4 @@
-//! What else is watched for an operator, besides its objects and their children.
+//! Watches on related objects, in addition to the reconciled objects and their children.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::filed::IndexEntry;
 use crate::predicate::UpdateEvent;
 
-/// What an object says of others that it depends on, in its own namespace if nothing else is said.
+/// Reference of an object to others that it depends on, in its own namespace unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reference {
-    /// The one of this name: there is none of it, or one.
+    /// The object of this name: zero or one.
     Name(String),
-    /// Those that carry this label: none, one, or many.
+    /// The objects with this label: zero, one or more.
     Label(String, String),
-    /// Those that their watch [finds under this key](Watch::keyed), in whatever namespace.
+    /// The objects that their watch [lists under this index key](Watch::keyed), in any namespace.
     IndexKey(String),
 }
 
@@ -26,19 +26,19 @@ type References = Arc<dyn Fn(&Value) -> Vec<Reference> + Send + Sync>;
 type Keys = Arc<dyn Fn(&Value) -> IndexEntry + Send + Sync>;
 type Predicate = Arc<dyn Fn(&UpdateEvent<'_, DynamicObject>) -> bool + Send + Sync>;
 
-/// What a watch has to do with what it watches.
+/// Permissions that a watch needs.
 const LOOKS: &[&str] = &["list", "watch"];
 
-/// The same, of one that protects.
+/// Permissions that a watch needs if it protects its objects.
 const PROTECTS: &[&str] = &["get", "list", "patch", "watch"];
 
-/// A watch on objects that others depend on: a change of one leads to a round for each object that refers to
-/// it, found through an index.
+/// Watch on objects that others depend on. A change of one of them triggers a reconciliation of each object that
+/// refers to it; an index finds those objects.
 ///
 /// # Assumptions
 ///
-/// The watch is as narrow as it can be: by labels, and of the metadata where those are enough. Never all
-/// Secrets of a cluster.
+/// The watch is as narrow as possible: limited by labels, and to metadata where metadata is enough. It never
+/// covers all Secrets of a cluster.
 #[derive(Clone)]
 pub struct Watch {
     pub(crate) resource: ApiResource,
@@ -51,14 +51,15 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A watch on a type. `references` says of an object, as stored, which others of this type it depends on.
+    /// Returns a watch on a type. `references` returns, for an object as stored, the objects of this type that it
+    /// depends on.
     pub fn new<T: Resource<DynamicType = ()>>(
         references: impl Fn(&Value) -> Vec<Reference> + Send + Sync + 'static,
     ) -> Self {
         Self::dynamic(ApiResource::erase::<T>(&()), references)
     }
 
-    /// A watch on a type that has no Rust type.
+    /// Returns a watch on a type that has no Rust type.
     pub fn dynamic(
         resource: ApiResource,
         references: impl Fn(&Value) -> Vec<Reference> + Send + Sync + 'static,
@@ -74,40 +75,42 @@ impl Watch {
         }
     }
 
-    /// Only objects with these labels, as in `kubectl get --selector`.
+    /// Watches only objects with these labels, as `kubectl get --selector`.
     #[must_use]
     pub fn label_selector(mut self, selector: &str) -> Self {
         self.config = self.config.labels(selector);
         self
     }
 
-    /// Only objects with these fields, as in `kubectl get --field-selector`.
+    /// Watches only objects with these fields, as `kubectl get --field-selector`.
     #[must_use]
     pub fn field_selector(mut self, selector: &str) -> Self {
         self.config = self.config.fields(selector);
         self
     }
 
-    /// Only their metadata: what else they hold is neither sent nor kept.
+    /// Watches only the metadata: all other fields are neither sent nor cached.
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
         self.is_metadata_only = true;
         self
     }
 
-    /// Keeps what is referred to, once somebody deletes it, until nothing refers to it any more, nor has anything
-    /// left to do that did: with a finalizer, `KIND.GROUP/in-use`, of the kind that refers to it. What selectors
-    /// leave out is not kept, and is let go when it comes to that; select by what does not change.
+    /// Protects the watched objects from deletion while they are in use, with the finalizer `KIND.GROUP/in-use`,
+    /// named after the kind that refers to them. An object that a user deletes is kept until no object refers to
+    /// it; an object that is itself being deleted counts until the controller has nothing left to do for it.
+    /// Objects that the selectors exclude are not protected, and lose the finalizer when that changes: select by
+    /// what does not change.
     #[must_use]
     pub fn with_in_use_protection(mut self) -> Self {
         self.is_protected = true;
         self
     }
 
-    /// Finds what is watched under keys that are told of each object, as stored, with what there is to tell of the
-    /// object to whoever refers to one of them. This is held ready for each object: it should be no more than is
-    /// needed. Whoever refers to a key has a round when this, or who is found there, is not as it was. An object may
-    /// well refer to a key that it is found under itself.
+    /// Indexes the watched objects. `keys` returns, for an object as stored, its index keys and a value that the
+    /// objects that refer to one of these keys can read. The value is stored for each object: it should contain no
+    /// more than is needed. An object that refers to a key is reconciled if a value under that key changes, or if
+    /// an object is added to it or removed from it. An object may refer to one of its own keys.
     #[must_use]
     pub fn index_by<T: PartialEq + Send + Sync + 'static>(
         mut self,
@@ -120,7 +123,8 @@ impl Watch {
         self
     }
 
-    /// Only changes that are worth a round. Given twice, a change must pass both.
+    /// Ignores changes for which `predicate` returns false. If called several times, a change must pass all
+    /// predicates.
     #[must_use]
     pub fn filter(
         mut self,
@@ -130,7 +134,7 @@ impl Watch {
         self
     }
 
-    /// What the loop may have to do with them, as an RBAC rule.
+    /// Returns the permissions that the controller needs on these objects, as an RBAC rule.
     pub fn rbac_rule(&self) -> Value {
         json!({
             "apiGroups": [self.resource.group],
@@ -139,25 +143,26 @@ impl Watch {
         })
     }
 
-    /// Where a predicate panics, every change is worth one.
+    /// Returns true if the change needs a reconciliation. If a predicate panics, every change does.
     pub(crate) fn passes_filter(&self, change: &UpdateEvent<'_, DynamicObject>) -> bool {
         let pass = || self.predicates.iter().all(|predicate| predicate(change));
         catch_unwind(AssertUnwindSafe(pass)).unwrap_or_else(|_| {
             tracing::error!(
                 resource = self.resource.plural,
-                "a predicate of a watch panicked"
+                "a predicate of a watch panicked; the change triggers a reconciliation"
             );
             true
         })
     }
 
-    /// None where the author's function panics: one object must not end the watch of all.
+    /// Returns the references of an object, or none if the author's function panics: one object must not end the
+    /// watch of all.
     pub(crate) fn references(&self, object: &Value) -> Option<Vec<Reference>> {
         let references = || (self.references)(object);
         let references = catch_unwind(AssertUnwindSafe(references));
         if references.is_err() {
             let name = &object["metadata"]["name"];
-            tracing::error!(%name, "what the object refers to cannot be told: that panicked");
+            tracing::error!(%name, "the references of the object are unknown: the function that computes them panicked");
         }
         references.ok()
     }
@@ -166,22 +171,22 @@ impl Watch {
         self.keys.is_some()
     }
 
-    /// Whether it brings the very objects of a type that somebody watches who leaves nothing out.
+    /// Returns true if this watch receives the same objects as an unfiltered watch on the type.
     pub(crate) fn watches_all_of(&self, resource: &ApiResource) -> bool {
         self.resource == *resource
             && !self.is_metadata_only
             && self.config == watcher::Config::default()
     }
 
-    /// What an object is found under, with what is told of it there. None where the watch finds nothing so, or the
-    /// author's function panics.
+    /// Returns the index keys and the value of an object. None if this watch has no index, or if the author's
+    /// function panics.
     pub(crate) fn index_entry(&self, object: &DynamicObject) -> Option<IndexEntry> {
         let keys = self.keys.as_ref()?;
         let value = serde_json::to_value(object).unwrap_or_default();
         let filed = catch_unwind(AssertUnwindSafe(|| keys(&value)));
         if filed.is_err() {
             let name = &value["metadata"]["name"];
-            tracing::error!(%name, "what the object is found under cannot be told: that panicked");
+            tracing::error!(%name, "the index keys of the object are unknown: the function that computes them panicked");
         }
         filed.ok()
     }

@@ -1,4 +1,4 @@
-//! What a watch brings, as changes of single objects.
+//! Watch streams, as changes of single objects.
 
 use std::future::ready;
 use std::pin::pin;
@@ -17,9 +17,9 @@ use crate::kept::{CompressedObject, Objects, Store, key_of};
 use crate::objects;
 use crate::predicate::UpdateEvent;
 
-/// Everything that happens to the objects of a kind, in a namespace or in all.
+/// Returns the events of all objects of a kind, in one namespace or in all.
 ///
-/// What stands at the start is streamed where the API server can do that, and else listed page by page.
+/// The initial objects are streamed if the API server supports that, and otherwise listed page by page.
 pub(crate) fn events(
     client: &Client,
     resource: &ApiResource,
@@ -46,7 +46,7 @@ pub(crate) fn events(
         .modify(move |object| objects::set_type_meta(object, &resource))
 }
 
-/// Whether an API server does not stream what stands at the start.
+/// Returns true if an API server does not support streaming lists.
 fn is_unknown(error: &Error) -> bool {
     match error {
         Error::InitialListFailed(kube::Error::Api(status))
@@ -55,7 +55,7 @@ fn is_unknown(error: &Error) -> bool {
     }
 }
 
-/// Metadata as an object that has nothing else.
+/// Converts metadata into an object without other fields.
 fn from_partial(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject> {
     let whole = |object: PartialObjectMeta<DynamicObject>| DynamicObject {
         types: None,
@@ -71,13 +71,13 @@ fn from_partial(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<Dynamic
     }
 }
 
-/// A type as its CRD is named; without a group, its plural alone.
+/// Returns the name of a type, as that of its CRD; without a group only the plural.
 pub(crate) fn name(resource: &ApiResource) -> String {
     let name = format!("{}.{}", resource.plural, resource.group);
     name.trim_end_matches('.').to_owned()
 }
 
-/// Why a watch does not bring what happens, and what to do about it.
+/// Returns why a watch fails, and what to do about it.
 pub(crate) fn reason(error: &Error, resource: &ApiResource) -> String {
     let name = name(resource);
     let status = match error {
@@ -89,25 +89,25 @@ pub(crate) fn reason(error: &Error, resource: &ApiResource) -> String {
     };
     match status.map(|status| status.code) {
         Some(401 | 403) => format!("is forbidden: grant `list` and `watch` on {name}"),
-        Some(404) => format!("finds no such kind: apply the CRD {name}"),
-        _ => format!("has failed: {error}"),
+        Some(404) => format!("failed because the kind does not exist: apply the CRD {name}"),
+        _ => format!("failed: {error}"),
     }
 }
 
-/// What a watch has to tell.
+/// Event of a watch.
 pub(crate) enum WatchEvent<'a> {
-    /// Something has happened to an object.
+    /// An object has changed.
     Changed(ObjectChange<'a>),
-    /// All that stands has been told.
+    /// The initial list is complete.
     Initialized,
-    /// The watch has broken off, or could not begin, and is begun again.
+    /// The watch failed or could not start, and is started again.
     Failed(&'a Error),
 }
 
-/// What happened, and whether it is news: what stands when the watch begins is not.
+/// Change of an object, and whether it is new: an object of the initial list is not.
 pub(crate) struct ObjectChange<'a> {
     pub(crate) change: UpdateEvent<'a, DynamicObject>,
-    /// As it is kept now.
+    /// Stored state after the change.
     pub(crate) stored: Option<&'a Arc<CompressedObject>>,
     pub(crate) is_new: bool,
 }
@@ -127,12 +127,12 @@ impl<'a> ObjectChange<'a> {
     }
 }
 
-/// Keeps a store up to date and tells of every change, once the store has it. Ends with the stream.
+/// Keeps a store up to date and reports every change, once the store contains it. Ends with the stream.
 ///
 /// # Guarantees
 ///
-/// A change is told however it came about: before our eyes, or while the watch was interrupted. What is
-/// told of such a time is what has become of each object, and not what happened to it on the way.
+/// Every change is reported, even if it happened while the watch was interrupted. For such a time the difference
+/// of each object is reported, and not its intermediate states.
 pub(crate) async fn run(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
@@ -141,7 +141,7 @@ pub(crate) async fn run(
     run_with_store(events, store, |object| store.compress(object), tell).await;
 }
 
-/// The same, where an object may be kept already by somebody else.
+/// Does the same as [`follow`], where another store may already contain an object.
 pub(crate) async fn run_with_store(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
@@ -149,7 +149,7 @@ pub(crate) async fn run_with_store(
     mut tell: impl FnMut(WatchEvent<'_>),
 ) {
     let mut is_first = true;
-    // All that stands, while the watch tells it.
+    // Objects of the list that is being received.
     let mut standing = Objects::new();
     let mut events = pin!(events);
     while let Some(event) = events.next().await {
@@ -161,7 +161,7 @@ pub(crate) async fn run_with_store(
             }
             Ok(Event::Delete(object)) => {
                 store.remove(&key_of(&object));
-                // As it was in the end.
+                // The last state of the deleted object.
                 let before = Arc::new(object);
                 tell(WatchEvent::Changed(ObjectChange::of(
                     Some(&before),
@@ -174,14 +174,14 @@ pub(crate) async fn run_with_store(
             Ok(Event::InitApply(object)) => {
                 let key = key_of(&object);
                 let kept = keep(&object);
-                // What is as it was is not kept a second time beside who has it.
+                // An unchanged object keeps its stored copy, which another store may share.
                 let there = store
                     .get(&key)
                     .filter(|there| there.has_same_content_as(&kept));
                 let kept = there.unwrap_or(kept);
                 standing.insert(key, Arc::clone(&kept));
                 if is_first {
-                    // Whatever else there is, it is new.
+                    // In the first list every object is new, so it is reported before the list is complete.
                     put(store, object, &kept, false, &mut tell);
                 }
             }
@@ -195,7 +195,7 @@ pub(crate) async fn run_with_store(
     }
 }
 
-/// Keeps an object as it is now, and tells of it.
+/// Stores an object and reports the change.
 fn put(
     store: &Store,
     object: DynamicObject,
@@ -210,7 +210,7 @@ fn put(
     tell(WatchEvent::Changed(seen));
 }
 
-/// Tells what has become of each object since others were there, besides what has been told.
+/// Reports each object that differs from the previous content of the store, unless it was reported before.
 fn emit_diff_after_relist(
     store: &Store,
     before: &Objects,
@@ -222,7 +222,7 @@ fn emit_diff_after_relist(
             continue;
         };
         let before = before.get(&key);
-        // Told as it came, or not touched since.
+        // Already reported, or unchanged.
         if before.is_some_and(|before| Arc::ptr_eq(before, &kept)) {
             continue;
         }
@@ -256,7 +256,8 @@ mod tests {
         object.data(json!({}))
     }
 
-    /// What is told of these events: name, generation before and after, and whether it is news.
+    /// Returns what is reported for these events: name, generation before and after, and whether it was in the
+    /// initial list.
     async fn told(events: Vec<Event<DynamicObject>>) -> Vec<String> {
         let mut told = Vec::new();
         let store = Store::default();
@@ -283,7 +284,7 @@ mod tests {
             let name = name.unwrap_or_default();
             let stored = store.get(&(String::new(), name.clone()));
             let stored = stored.map(|stored| Arc::new(stored.decompress()));
-            assert_eq!(stored.as_ref(), after, "the store has it");
+            assert_eq!(stored.as_ref(), after, "the store contains it");
             let news = if seen.is_new { "" } else { " at the start" };
             told.push(format!("{name} {}>{}{news}", of(before), of(after)));
         };
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_change_is_told_with_what_was_before() {
+    async fn every_change_is_reported_with_the_state_before() {
         let told = told(vec![
             Event::Init,
             Event::InitApply(object("a", 1)),
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_happened_during_an_interruption_is_told_after_it() {
+    async fn a_change_during_an_interruption_is_reported_afterwards() {
         let told = told(vec![
             Event::Init,
             Event::InitApply(object("a", 1)),

@@ -1,4 +1,4 @@
-//! Those that take objects from the queue.
+//! Workers that process keys from the queue.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::queue::Queue;
 use crate::reconcile::Reconciler;
 use crate::related::RelatedCache;
 
-/// By how much of itself a delay is lengthened at most.
+/// Largest fraction by which a delay is lengthened.
 const JITTER: f64 = 0.1;
 
-/// One of those that take objects from the queue.
+/// One worker that processes keys from the queue.
 pub(crate) struct Worker<'a, R> {
     pub(crate) context: &'a Context<R>,
     pub(crate) store: Store,
@@ -30,7 +30,7 @@ pub(crate) struct Worker<'a, R> {
 }
 
 impl<R: Reconciler> Worker<'_, R> {
-    /// Works until the queue is closed, once all is known that there is.
+    /// Processes keys until the queue is closed, once all caches are filled.
     pub(crate) async fn run(&self, mut incomplete: watch::Receiver<usize>) {
         tokio::select! {
             _ = incomplete.wait_for(|watches| *watches == 0) => {}
@@ -43,7 +43,7 @@ impl<R: Reconciler> Worker<'_, R> {
                     let uid = object.uid().unwrap_or_default();
                     let stored = self.store.get(&key);
                     if stored.is_none_or(|stored| stored.uid() != uid) {
-                        // Gone in the meantime, and forgotten before the round ended.
+                        // The object was deleted, and its state removed, before the reconciliation ended.
                         self.context.forget(&uid);
                     }
                     next
@@ -52,14 +52,14 @@ impl<R: Reconciler> Worker<'_, R> {
             };
             let again_after = match next {
                 Action::AwaitChange => None,
-                // What was done together is not asked for together for ever.
+                // The jitter spreads objects that were reconciled together.
                 Action::RequeueAfter(time) | Action::Backoff(time) => {
                     Some(time.mul_f64(1.0 + JITTER * fastrand::f64()))
                 }
             };
             self.queue.done(&key, again_after);
-            // A round that finds all as it should be waits for nobody, and at a start there are thousands: whoever
-            // else is on this thread, such as the one that renews the lease, has his turn in between.
+            // A reconciliation that finds nothing to do never waits, and at a start there are thousands of them:
+            // the other tasks on this thread, such as the renewal of the lease, run in between.
             yield_now().await;
         }
     }
@@ -73,16 +73,16 @@ impl<R: Reconciler> Worker<'_, R> {
         )
     }
 
-    /// One round, with its failure turned into a backoff.
+    /// Reconciles an object once. A failure becomes a back-off.
     pub(crate) async fn reconcile(&self, object: &DynamicObject) -> Action {
         let started = Instant::now();
         let span = tracing::info_span!(
             "reconcile",
             controller = &self.context.controller,
-            // Not `name`: that is the span's own.
+            // Not `name`: that is the name of the span.
             object = display_key(&key_of(object)),
             generation = object.metadata.generation,
-            // Of all lines of one round, and of no other.
+            // The same in all log messages of one reconciliation, and in no other.
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
         let _active = self.context.metrics.start_worker(&self.context.name);
@@ -92,7 +92,7 @@ impl<R: Reconciler> Worker<'_, R> {
             Ok(Ok(Action::AwaitChange)) => (Action::AwaitChange, "success"),
             Ok(Ok(next @ Action::RequeueAfter(_))) => (next, "requeue_after"),
             Ok(Ok(next @ Action::Backoff(_))) => (next, "error"),
-            // Gone in the meantime: a deletion has nothing left to wait for.
+            // The object is gone: a deletion has nothing left to wait for.
             Ok(Err(kube::Error::Api(status)))
                 if status.code == 404 && !self.context.exists(object).await =>
             {
@@ -100,12 +100,14 @@ impl<R: Reconciler> Worker<'_, R> {
             }
             Ok(Err(error)) => {
                 let after = self.context.record_failure(object);
-                span.in_scope(|| tracing::warn!(%error, ?after, "the round did not finish"));
+                span.in_scope(
+                    || tracing::warn!(%error, ?after, "the reconciliation did not finish"),
+                );
                 (Action::Backoff(after), "error")
             }
             Err(_) => {
                 let after = self.context.record_failure(object);
-                span.in_scope(|| tracing::error!(?after, "the round panicked"));
+                span.in_scope(|| tracing::error!(?after, "the reconciliation panicked"));
                 self.context.metrics.panicked(&self.context.name);
                 (Action::Backoff(after), "error")
             }

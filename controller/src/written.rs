@@ -1,4 +1,4 @@
-//! What the rounds have written to the objects themselves, until the watch has brought it.
+//! Writes of reconciliations to the objects themselves, until the watch delivers them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,12 +8,12 @@ use kube::api::{ApiResource, DynamicObject};
 
 use crate::objects::{is_later, set_type_meta};
 
-/// The last written states of objects, by UID.
+/// Latest written states of objects, by UID.
 ///
 /// # Guarantees
 ///
-/// A round never sees an object as it was before an earlier round has written to it: it would write the same
-/// once more, and be refused.
+/// A reconciliation never sees an object in a state before the write of an earlier reconciliation: it would repeat
+/// the write, which then fails with a conflict.
 pub(crate) struct PendingWrites {
     resource: ApiResource,
     by_uid: Mutex<HashMap<String, Arc<DynamicObject>>>,
@@ -27,7 +27,7 @@ impl PendingWrites {
         }
     }
 
-    /// Takes what has been written.
+    /// Records a write.
     pub(crate) fn record(&self, mut object: DynamicObject) {
         set_type_meta(&mut object, &self.resource);
         if let Some(uid) = object.uid() {
@@ -35,7 +35,8 @@ impl PendingWrites {
         }
     }
 
-    /// An object as a watch has brought it, or as it has been written since.
+    /// Returns the later of the state that the watch delivered and the written one. A written state that is not
+    /// later is removed.
     pub(crate) fn resolve_and_prune(&self, stored: Arc<DynamicObject>) -> Arc<DynamicObject> {
         let Some(uid) = stored.uid() else {
             return stored;
@@ -50,7 +51,7 @@ impl PendingWrites {
         }
     }
 
-    /// Forgets an object that is gone.
+    /// Removes an object that no longer exists.
     pub(crate) fn forget(&self, uid: &str) {
         self.by_uid().remove(uid);
     }
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_seen_until_the_watch_has_brought_it() {
+    fn a_write_is_visible_until_the_watch_delivers_it() {
         let gvk = GroupVersionKind::gvk("g", "v1", "K");
         let written = PendingWrites::new(ApiResource::from_gvk(&gvk));
         let seen = |version| {
@@ -83,7 +84,7 @@ mod tests {
         written.record(object("10"));
         assert_eq!(seen("9"), "10");
         assert_eq!(seen("10"), "10");
-        assert!(written.by_uid().is_empty(), "nothing is kept");
+        assert!(written.by_uid().is_empty(), "no entry is left");
         assert_eq!(seen("9"), "9");
     }
 }

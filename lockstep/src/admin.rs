@@ -1,4 +1,4 @@
-//! The second port, plain HTTP: health and metrics.
+//! HTTP server for health checks and metrics, on a port of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,15 +17,16 @@ use webhook::{Limits, Server};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What Prometheus understands without asking.
+/// Prometheus text format, for clients that do not request `OpenMetrics`.
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How many ask at once. Beyond, somebody who waits makes room.
+/// Maximum number of open connections. When exceeded, the longest-idle one is closed, or else the one with the
+/// oldest incomplete request.
 const MOST_CONNECTIONS: usize = 256;
 
-/// Binds the port and serves `/healthz`, `/readyz`, `/metrics` and what else is given in the background.
+/// Binds the port and serves `/healthz`, `/readyz`, `/metrics` and the routes of `more` in the background.
 ///
-/// `ready` says what is missing, or nothing.
+/// `ready` returns `Ok`, or an error that names what is missing.
 pub(crate) async fn serve(
     address: SocketAddr,
     registry: Registry,
@@ -34,7 +35,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address)
         .await
-        .with_context(|| format!("cannot listen on {address} for health"))?;
+        .with_context(|| format!("cannot listen on {address} for health checks and metrics"))?;
     let registry = Arc::new(registry);
     let ready = Arc::new(ready);
     let routes = Router::new()
@@ -50,7 +51,7 @@ pub(crate) async fn serve(
         ..Limits::default()
     };
     tokio::spawn(async move {
-        // For as long as the process lives.
+        // The server runs until the process exits.
         let (_stop, never) = watch::channel(false);
         let server = Server::http(routes, limits);
         server.serve(listener, never, Duration::ZERO).await;
@@ -65,7 +66,8 @@ fn readiness(ready: Result<(), String>) -> impl IntoResponse {
     }
 }
 
-/// In the format that is asked for: Prometheus asks for `OpenMetrics`, and older tools for nothing.
+/// Returns the metrics in the format of the `Accept` header. Prometheus requests `OpenMetrics`; older tools
+/// request no format.
 fn metrics(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
     let accepted = headers.get(header::ACCEPT);
     let accepted = accepted.and_then(|accepted| accepted.to_str().ok());
@@ -87,8 +89,8 @@ fn metrics(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<
     }
 }
 
-/// The older format of Prometheus. It differs in what is said of a counter: there, the name has the suffix
-/// that its value has.
+/// Converts `OpenMetrics` text to the older Prometheus text format. They differ in the metadata of a counter: in
+/// the older format, its name has the suffix of its value, `_total`.
 fn without_openmetrics(text: &str) -> String {
     let counters: Vec<&str> = text
         .lines()
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_is_named_as_its_value_is() {
+    fn counter_metadata_has_the_suffix_of_the_value() {
         let open = "# HELP asked How often.\n# TYPE asked counter\nasked_total 1\n\
                     # HELP held How many.\n# TYPE held gauge\nheld 2\n# EOF\n";
         let plain = "# HELP asked_total How often.\n# TYPE asked_total counter\nasked_total 1\n\

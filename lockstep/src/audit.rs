@@ -1,4 +1,4 @@
-//! `lockstep audit`: what the rules say to the objects that a cluster holds already.
+//! `lockstep audit`: validation of the objects that are stored in a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,48 +18,49 @@ use vector_rules::sharing::ClusterSnapshot;
 
 use crate::{kinds, policy, serving, stdout};
 
-/// How many objects the API server is asked for at once.
+/// Maximum number of objects in one page of a list request.
 const PAGE: u32 = 500;
 
-/// How many objects are named for each rule.
+/// Maximum number of objects that the text output names for each rule and effect.
 const NAMED: usize = 5;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only objects of this kind.
+    /// Validate only objects of this kind. Default: all kinds.
     #[arg(long)]
     kind: Option<String>,
-    /// Only objects in this namespace.
+    /// Validate only objects in this namespace. Default: all namespaces.
     #[arg(long, short)]
     namespace: Option<String>,
-    /// Judges under this policy: what it would refuse, warn of, or only count.
+    /// Policy file, to see what it would deny, warn about or audit. Default: the severity of each rule.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// How the findings are printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Output {
-    /// A table by rule, for people.
+    /// Human-readable table by rule.
     Text,
-    /// One JSON object, with every object that breaks a rule.
+    /// One JSON object with all objects that violate a rule.
     Json,
 }
 
-/// What became of one rule.
+/// Objects that violate one rule, by effect.
 #[derive(Default)]
 struct RuleSummary {
     denied: Vec<String>,
     warned: Vec<String>,
     audited: Vec<String>,
-    /// Those that stand by themselves, and not beside others: no gate sees it, the loop does.
+    /// Objects that are valid alone but conflict with other objects. The webhook cannot detect these, but the
+    /// controller does.
     conflicts: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    // kube brings rustls, and the process decides for a provider; a second decision is no harm.
+    // kube uses rustls, which needs a process-wide TLS provider. If one is already installed, it is kept.
     drop(rustls::crypto::ring::default_provider().install_default());
     match serving::block_on(audit(args)) {
         Ok(true) => ExitCode::SUCCESS,
@@ -83,13 +84,13 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
             rulesets
                 .iter()
                 .any(|ruleset| is_kind(ruleset.as_ref(), kind)),
-            "--kind {kind}: no rules are known for it; the kinds are {}",
+            "unknown kind `{kind}` in `--kind`; known kinds: {}",
             kinds.join(", ")
         );
     }
     let client = Client::try_default()
         .await
-        .context("cannot find a cluster: set KUBECONFIG")?;
+        .context("cannot load the cluster configuration; set KUBECONFIG")?;
     let namespace = args.namespace.as_deref();
     let wanted = |ruleset: &&Arc<dyn Validator>| {
         let mut kind = args.kind.iter();
@@ -114,7 +115,7 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         let is_asked_for = args.kind.is_some();
         anyhow::ensure!(
             seen.is_some() || !is_asked_for,
-            "cannot list {}: the cluster has no such kind; apply its CRD first",
+            "cannot list {}: its CRD is not installed in the cluster; apply it first",
             ruleset.kind()
         );
         known += usize::from(seen.is_some());
@@ -122,7 +123,7 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
     }
     anyhow::ensure!(
         known > 0,
-        "the cluster has no kind of ours; apply their CRDs first"
+        "none of the known CRDs is installed in the cluster; apply them first"
     );
     match args.output {
         Output::Text => stdout::print(&to_text(objects, &by_rule))?,
@@ -131,7 +132,8 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
     Ok(by_rule.values().all(|broken| broken.denied.is_empty()))
 }
 
-/// The pipelines that there are of these kinds, and who runs them: they are compared with each other, as in the loop.
+/// Lists the pipelines of these kinds and the objects that run them. They are compared with each other, as in the
+/// controller.
 async fn cluster_snapshot(
     client: &Client,
     rulesets: impl Iterator<Item = &Arc<dyn Validator>>,
@@ -150,8 +152,8 @@ fn is_kind(ruleset: &dyn Validator, kind: &str) -> bool {
     ruleset.kind().eq_ignore_ascii_case(kind)
 }
 
-/// Shows every object of a kind, page by page, and returns how many there are. None where the cluster has no
-/// such kind.
+/// Calls `see` for every object of a kind, page by page, and returns their number. Returns `None` if the cluster
+/// does not have the kind.
 async fn list_all(
     client: &Client,
     ruleset: &dyn Validator,
@@ -220,10 +222,10 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) ->
     for ((kind, rule), broken) in by_rule {
         let _ = writeln!(out, "{kind} {rule}");
         for (what, names) in [
-            ("refused", &broken.denied),
+            ("denied", &broken.denied),
             ("warned", &broken.warned),
-            ("counted", &broken.audited),
-            ("together", &broken.conflicts),
+            ("audited", &broken.audited),
+            ("conflicts", &broken.conflicts),
         ] {
             if names.is_empty() {
                 continue;
@@ -240,14 +242,14 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) ->
             } else {
                 String::new()
             };
-            let _ = writeln!(out, "  {what:8} {:>6}  {named}{more}", names.len());
+            let _ = writeln!(out, "  {what:9} {:>6}  {named}{more}", names.len());
         }
     }
     let denied: std::collections::BTreeSet<_> =
         by_rule.values().flat_map(|broken| &broken.denied).collect();
     let _ = writeln!(
         out,
-        "{objects} objects, {} break {} rules, {} would be refused",
+        "{objects} objects: {} violate {} rules, {} would be denied",
         by_rule
             .values()
             .flat_map(|broken| {

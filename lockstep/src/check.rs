@@ -1,4 +1,4 @@
-//! `lockstep check`: the desk.
+//! `lockstep check`: offline validation of files.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -19,38 +19,39 @@ use crate::{cluster, kinds, policy};
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Files, folders, patterns, or - for standard input. YAML and JSON, also several documents in one
-    /// file, and lists of objects.
+    /// Files, folders, glob patterns, or `-` for standard input. Accepts YAML and JSON, files with several
+    /// documents, and lists of objects.
     #[arg(required_unless_present = "jsonl", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The object as it was: judges the change instead of a new object. Takes one document.
+    /// File with the previous state of the object, as one document. Validates an update instead of a creation.
     #[arg(long, value_name = "FILE", conflicts_with = "against_cluster")]
     old_object: Option<PathBuf>,
-    /// Judges what applying the files would do to the objects that a cluster holds, with your kubeconfig.
+    /// Validate the updates that applying the files would make to the objects in the cluster, using the current
+    /// kubeconfig.
     #[arg(long)]
     against_cluster: bool,
-    /// Judges objects of other kinds too, by the `CustomResourceDefinition`s in this file or folder.
+    /// File or folder with `CustomResourceDefinition`s, to validate objects of these kinds, too. Can be repeated.
     #[arg(long = "crd", value_name = "FILE")]
     crds: Vec<PathBuf>,
-    /// Judges under this policy: `deny`, `warn` or `audit` for Rust rules.
+    /// Policy file that sets `deny`, `warn` or `audit` for Rust rules. Default: the severity of each rule.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Refuses objects of kinds that are not known here, instead of skipping them.
+    /// Fail on objects of unknown kinds (exit code 2) instead of skipping them.
     #[arg(long)]
     fail_on_unknown_kind: bool,
-    /// Shows what the cluster would store, as a difference to what is written.
+    /// Show a diff between each valid object as written and as the cluster would store it.
     #[arg(long)]
     show_defaulted: bool,
-    /// Reads `{"id","op","object","old"}` a line, with the objects as JSON text, and writes a verdict
-    /// a line. Without files it reads standard input.
+    /// Read one request `{"id","op","object","old"}` per line, with the objects as JSON text, and write one result
+    /// per line. Without files, reads standard input.
     #[arg(long, conflicts_with_all = ["old", "against_cluster", "output", "strict", "show_stored"])]
     jsonl: bool,
-    /// How the findings are printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Full)]
     output: Format,
 }
 
-/// What has been seen.
+/// Counts for the summary line and the exit code.
 #[derive(Default)]
 struct Summary {
     checked: usize,
@@ -80,7 +81,7 @@ fn check(args: &Args) -> Result<ExitCode, String> {
         return check_batch(&kinds, &policy, &args.files);
     }
     if args.show_defaulted && !args.output.shows_defaulted() {
-        return Err("--show-stored is for --output text, short and json".to_owned());
+        return Err("--show-stored requires --output text, short or json".to_owned());
     }
     let old = match &args.old_object {
         Some(path) => OldObject::File(read_one(path)?),
@@ -100,9 +101,9 @@ fn check(args: &Args) -> Result<ExitCode, String> {
     let sources = sources::find(&args.files);
     let mut tally = Summary::default();
     match check_all(&desk, &sources, writer, &mut tally) {
-        // Whoever read has seen enough; the verdict stands in the exit code.
+        // The reader has closed the pipe, which is no error: the exit code still shows the result.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            return Err(format!("cannot print: {error}"));
+            return Err(format!("cannot write the output: {error}"));
         }
         _ => {}
     }
@@ -113,7 +114,7 @@ fn check(args: &Args) -> Result<ExitCode, String> {
         unreadable,
     } = tally;
     eprintln!(
-        "{judged} judged, {invalid} invalid, {skipped} of other kinds skipped, {unreadable} unreadable"
+        "{judged} checked, {invalid} invalid, {skipped} skipped (unknown kind), {unreadable} unreadable"
     );
     Ok(tally.exit_code())
 }
@@ -141,14 +142,13 @@ impl Summary {
     }
 }
 
-/// Of a thread; deep documents take much of it, and what is not used costs nothing.
+/// Stack size of each thread. Deeply nested documents need much of it; unused stack costs nothing.
 const STACK_BYTES: usize = 32 << 20;
 
-/// How many reports may wait to be written: what is held in memory stays bounded.
+/// Maximum number of reports of each thread that wait to be written, so that memory stays bounded.
 const WAITING: usize = 64;
 
-/// Judges every source, on as many threads as there are processors, and writes the reports in the order
-/// of the sources.
+/// Validates all sources, with one thread for each processor, and writes the reports in the order of the sources.
 fn check_all(
     desk: &Checker,
     sources: &[Source],
@@ -159,13 +159,13 @@ fn check_all(
     let mut printing = Ok(());
     thread::scope(|scope| {
         let mut workers = Vec::new();
-        // Each thread takes every n-th source, so that their reports can be read in order.
+        // Each thread takes every n-th source, so that the reports can be received in order.
         for first in 0..threads {
             let (send, receive) = mpsc::sync_channel::<FileReport>(WAITING);
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
             let started = thread.spawn_scoped(scope, move || {
                 for source in sources.iter().skip(first).step_by(threads) {
-                    // Nobody waits any more once printing has failed.
+                    // The receiver is gone if another thread has failed.
                     if send.send(desk.check(source)).is_err() {
                         return;
                     }
@@ -194,7 +194,7 @@ fn check_all(
 fn read_one(path: &Path) -> Result<Value, String> {
     let sources = sources::find(&[path.to_owned()]);
     let [source] = sources.as_slice() else {
-        return Err(format!("{}: --old takes one file", path.display()));
+        return Err(format!("{}: --old takes exactly one file", path.display()));
     };
     let name = &source.name;
     let text = source.read().map_err(|error| format!("{name}: {error}"))?;
@@ -202,13 +202,13 @@ fn read_one(path: &Path) -> Result<Value, String> {
     match documents.as_slice() {
         [one] => Ok(one.to_value()),
         many => Err(format!(
-            "{name}: --old takes one document, this has {}",
+            "{name}: --old takes exactly one document, but the file has {}",
             many.len()
         )),
     }
 }
 
-/// Judges the lines of one file, or of standard input.
+/// Validates the lines of one file, or of standard input.
 fn check_batch(kinds: &CrdLookup, policy: &Policy, files: &[PathBuf]) -> Result<ExitCode, String> {
     let out = &mut io::BufWriter::new(io::stdout().lock());
     let count = match files {
@@ -218,7 +218,7 @@ fn check_batch(kinds: &CrdLookup, policy: &Policy, files: &[PathBuf]) -> Result<
             jsonl::run(kinds, policy, io::BufReader::new(opened), out)
         }
         [] | [_] => jsonl::run(kinds, policy, io::stdin().lock(), out),
-        _ => return Err("--jsonl takes one file, or standard input".to_owned()),
+        _ => return Err("--jsonl takes one file or standard input".to_owned()),
     };
     match count.and_then(|count| out.flush().map(|()| count)) {
         Ok(jsonl::Count {
@@ -227,6 +227,8 @@ fn check_batch(kinds: &CrdLookup, policy: &Policy, files: &[PathBuf]) -> Result<
         Ok(jsonl::Count { invalid: 1.., .. }) => Ok(ExitCode::from(1)),
         Ok(_) => Ok(ExitCode::SUCCESS),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(format!("cannot read or print: {error}")),
+        Err(error) => Err(format!(
+            "cannot read the input or write the output: {error}"
+        )),
     }
 }

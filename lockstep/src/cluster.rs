@@ -1,4 +1,4 @@
-//! What a cluster holds, for one who only looks.
+//! Read-only access to the objects of a cluster.
 
 use anyhow::{Context, bail};
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -9,25 +9,26 @@ use tokio::runtime::Runtime;
 
 use crate::desk::judge::ObjectSource;
 
-/// Fetches the stored object that an object would replace, with the user's kubeconfig.
+/// Returns a function that gets the stored object that an object would replace, using the current kubeconfig.
 pub(crate) fn object_source() -> Result<ObjectSource, String> {
-    // kube brings rustls, and the process decides for a provider; a second decision is no harm.
+    // kube uses rustls, which needs a process-wide TLS provider. If one is already installed, it is kept.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let runtime = Runtime::new().map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let runtime =
+        Runtime::new().map_err(|error| format!("cannot start the async runtime: {error}"))?;
     let (client, namespace) = runtime
         .block_on(connect())
         .map_err(|error| format!("--against-cluster: {error:#}"))?;
     Ok(Box::new(move |object| {
         runtime
             .block_on(fetch(&client, &namespace, object))
-            .map_err(|error| format!("cannot fetch what the cluster holds: {error:#}"))
+            .map_err(|error| format!("cannot get the object from the cluster: {error:#}"))
     }))
 }
 
 async fn connect() -> anyhow::Result<(Client, String)> {
     let config = Config::infer()
         .await
-        .context("cannot find a cluster: set KUBECONFIG")?;
+        .context("cannot load the cluster configuration; set KUBECONFIG")?;
     let namespace = config.default_namespace.clone();
     Ok((Client::try_from(config)?, namespace))
 }
@@ -50,7 +51,10 @@ async fn fetch(
     let (resource, capabilities) = match kube::discovery::pinned_kind(client, &gvk).await {
         Ok(found) => found,
         Err(kube::Error::Api(status)) if status.code == 404 => {
-            bail!("it has no kind {}; apply its CRD first", gvk.kind)
+            bail!(
+                "kind {} does not exist in the cluster; apply its CRD first",
+                gvk.kind
+            )
         }
         Err(error) => return Err(error.into()),
     };

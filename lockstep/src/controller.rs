@@ -1,4 +1,5 @@
-//! `lockstep controller`: the loop, and the gate's keys. The one process with cluster credentials.
+//! `lockstep controller`: runs the controllers and manages the webhook's certificates. It is the only process with
+//! cluster credentials.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,28 +25,29 @@ use crate::{admin, logging, policy, serving};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where /healthz, /readyz and /metrics are served, over HTTP.
+    /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
     #[arg(long, default_value = "0.0.0.0:8081")]
     health_probe_bind_address: SocketAddr,
-    /// The namespace of the installation.
+    /// Namespace of the installation.
     #[arg(long, env = "POD_NAMESPACE", default_value = manifests::names::NAMESPACE)]
     namespace: String,
-    /// The Lease that the replicas elect their leader by.
+    /// Name of the Lease that is used for leader election.
     #[arg(long, default_value = manifests::names::LEASE)]
     leader_election_id: String,
-    /// What this replica is called in the Lease; no other one may have the name.
+    /// Identity of this replica in the Lease. It must be unique among the replicas.
     #[arg(long, env = "POD_NAME", default_value = "lockstep")]
     leader_election_identity: String,
     #[command(flatten)]
     certs: CertArgs,
-    /// The Deployment of the gate: when it is gone or wants no replica, the last one disarms the gate.
+    /// Deployment of the webhook. If it is deleted or scaled to zero when the controller stops, `failurePolicy` is
+    /// set back to `Ignore`.
     #[arg(long, default_value = manifests::names::APP)]
     webhook_deployment: String,
-    /// How often a canary is sent through the API server, to see the gate refuse it.
+    /// Interval of admission probes: dry-run requests through the API server that the webhook must deny.
     #[arg(long, default_value = "1m", value_parser = serving::duration)]
     webhook_probe_interval: Duration,
-    /// Turn the failure policy back to `Ignore` when canaries fail and no replica of the gate takes
-    /// connections. What is invalid can then be stored; without this, nothing can.
+    /// Set `failurePolicy` back to `Ignore` if admission probes fail and no webhook replica accepts connections.
+    /// Invalid objects can then be stored. Without this flag, no object can be stored in that case.
     #[arg(long)]
     fail_open_when_unavailable: bool,
     #[command(flatten)]
@@ -64,12 +66,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     logging::start(None);
-    // kube and AWS each bring rustls; the process decides for both.
+    // kube and the AWS SDK both use rustls. One process-wide TLS provider serves both.
     rustls::crypto::ring::default_provider()
         .install_default()
-        .map_err(|_| anyhow!("a TLS provider was set before"))?;
-    // Beside the connections that it waits for, and not on a thread of its own, which each answer would have to
-    // wake.
+        .map_err(|_| anyhow!("a TLS provider is already installed"))?;
+    // Spawned onto the worker threads, which also poll the connections that it waits for. On a thread of its own,
+    // each response would have to wake that thread.
     serving::block_on(async { tokio::spawn(serve(args)).await? })
 }
 
@@ -77,7 +79,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let stop = serving::shutdown_signal()?;
     let mut registry = Registry::default();
     let calls = ClientMetrics::register(&mut registry);
-    // The lease and the gate's keys never wait behind objects.
+    // Requests for the Lease and the certificates never wait for the rate limit of reconciliations.
     let client = client(&calls, &RateLimiter::unlimited()).await?;
     let paced = self::client(&calls, &args.operators.api_calls()).await?;
     let metrics = Metrics::register(&mut registry);
@@ -98,11 +100,12 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
     let operators =
         Operators::new(&paced, &args.operators, kinds, policy, tenure, namespaces).await?;
-    // Its configuration is the cluster's.
+    // Webhook configurations are cluster-scoped, so there is no webhook if only some namespaces are watched.
     let has_gate = namespaces.is_empty();
     let gate = has_gate.then(|| args.webhook_tasks(&client, rulesets, &mut registry));
     let gate = gate.transpose()?;
-    // Standing by is being ready. For who looks: the readiness of a Pod is the gate's alone.
+    // A replica on standby is ready. This endpoint is for diagnosis: the readiness of the Pod depends only on the
+    // webhook.
     let of_watches = metrics.clone();
     let ready = move || match of_watches.disconnected_watches() {
         down if down.is_empty() => Ok(()),
@@ -127,25 +130,25 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         candidate.run(stop, term).await;
     }
     if let Some(arming) = arming {
-        // Nothing but a few calls; a Pod has longer to end.
+        // Only a few API calls; the termination grace period of a Pod is longer.
         let _ = tokio::time::timeout(Duration::from_secs(10), arming).await;
     }
     tracing::info!("stopped");
     Ok(())
 }
 
-/// What a controller does for the gate.
+/// Background tasks that the controller process runs for the webhook.
 struct WebhookTasks {
     certificates: CertificateManager,
     failure_policy: FailurePolicyController,
     crd_status: CrdStatusReporter,
 }
 
-/// A client whose calls are counted, and take a token each.
+/// Returns a client that counts its calls and takes one token from the bucket for each.
 async fn client(calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<Client> {
     let config = Config::infer()
         .await
-        .context("cannot find a cluster: run in one, or set KUBECONFIG")?;
+        .context("cannot load the cluster configuration; run inside a cluster or set KUBECONFIG")?;
     let builder = ClientBuilder::try_from(config)?;
     Ok(builder.with_layer(calls).with_layer(bucket).build())
 }

@@ -1,5 +1,5 @@
-//! The word that the controller leaves for the gate beside it: how the cluster's CRDs compare with the
-//! compiled ones.
+//! CRD status file, in which the controller reports to the webhook of the same Pod how the cluster's CRDs compare
+//! with the compiled ones.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use webhook::CrdStatusCache;
 
 use crate::serving;
 
-/// How often the gate reads it.
+/// Interval at which the webhook reads the file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Where it is left.
+/// Option for the path of the CRD status file.
 #[derive(clap::Args)]
 pub(crate) struct CrdStatusArgs {
-    /// The file by which the controller tells the gate beside it whether the cluster's CRDs are those of
-    /// this release. While they are, the gate judges only what the API server has not; while it says
-    /// nothing, all.
+    /// File through which the controller reports whether the installed CRDs match this release. If they match, the
+    /// webhook skips schema and CEL validation, which the API server has already done. If the file is missing or
+    /// stale, it runs all validation.
     #[arg(
         long,
         value_name = "FILE",
@@ -30,12 +30,12 @@ pub(crate) struct CrdStatusArgs {
     crd_status_file: PathBuf,
 }
 
-/// How the controller looks at them.
+/// Options for the controller's comparison of the CRDs.
 #[derive(clap::Args)]
 pub(crate) struct CrdStatusReporterArgs {
     #[command(flatten)]
     crds: CrdStatusArgs,
-    /// How long a CRD stays as it is before every API server is taken to know it.
+    /// Time that a CRD must be unchanged before every API server is assumed to use it.
     #[arg(long, default_value = "10m", value_parser = serving::duration)]
     crd_propagation_delay: Duration,
 }
@@ -58,7 +58,7 @@ impl CrdStatusReporterArgs {
 }
 
 impl CrdStatusArgs {
-    /// Keeps what is known fresh.
+    /// Reads the file periodically and returns the CRD status, which is updated in the background.
     pub(crate) fn watch(self, rulesets: &ValidatorRegistry) -> CrdStatusCache {
         let current = CrdStatusCache::new(rulesets);
         let learning = current.clone();
@@ -69,7 +69,7 @@ impl CrdStatusArgs {
                 ticks.tick().await;
                 let known = learning.update(&self.read(), now());
                 if known != before {
-                    tracing::info!(known = describe(&known), "the cluster's CRDs");
+                    tracing::info!(known = describe(&known), "the CRD status has changed");
                     before = known;
                 }
             }
@@ -77,7 +77,7 @@ impl CrdStatusArgs {
         current
     }
 
-    /// What stands there now. A file that cannot be read says nothing.
+    /// Reads the file. A file that cannot be read yields an empty status.
     fn read(&self) -> CrdStatusReport {
         let text = std::fs::read(&self.crd_status_file).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()

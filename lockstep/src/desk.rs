@@ -1,4 +1,4 @@
-//! The desk: reading files, judging what is in them, and showing what was found.
+//! Offline check: reads files, validates the objects in them and prints the diagnostics.
 
 pub(crate) mod apply;
 pub(crate) mod document;

@@ -1,4 +1,5 @@
-//! `lockstep dev`: a real control plane on this machine, with everything in it, shown by the examples.
+//! `lockstep dev`: a demo on a real control plane on this machine, with Lockstep installed and the examples
+//! applied.
 
 use std::fs;
 use std::io::{Write, stdout};
@@ -13,10 +14,10 @@ use crate::{manifests, serving};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Exit after the show, with an error when it has gone wrong.
+    /// Exit after the demo, with an error if it failed. Default: run until Ctrl-C.
     #[arg(long)]
     once: bool,
-    /// The folder with the examples: `valid` holds what must be admitted, `invalid` what must not.
+    /// Folder with the examples: objects in `valid` must be admitted, objects in `invalid` must be denied.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"))]
     examples: PathBuf,
     #[command(flatten)]
@@ -34,7 +35,7 @@ async fn show(args: &Args) -> anyhow::Result<()> {
     let examples = args
         .examples
         .canonicalize()
-        .with_context(|| format!("no examples in {}", args.examples.display()))?;
+        .with_context(|| format!("cannot find the examples in {}", args.examples.display()))?;
     let stop = serving::shutdown_signal()?;
     let all = async {
         let cluster = step(
@@ -42,27 +43,20 @@ async fn show(args: &Args) -> anyhow::Result<()> {
             Cluster::start(),
         )
         .await?;
-        // Where Pods of operators run.
+        // Node for the Pods of operators.
         cluster.add_node("node").await?;
-        let moto = step(
-            "Started moto in the place of AWS",
-            Moto::start(&cluster.logs()),
-        )
-        .await?;
+        let moto = step("Started moto (AWS mock)", Moto::start(&cluster.logs())).await?;
         let mut installation =
             step("Installed Lockstep", install(&cluster, &moto, &args.kinds)).await?;
         step(
-            "Started the gate and the controller",
+            "Started the webhook and the controller",
             installation.start(&cluster),
         )
         .await?;
         writeln!(stdout())?;
         let outcome = apply_all(&cluster, &examples).and_then(|()| show_all(&cluster, &args.kinds));
         if let Err(error) = outcome {
-            bail!(
-                "the show has gone wrong: {error:#}\n{}",
-                installation.output()
-            );
+            bail!("the demo failed: {error:#}\n{}", installation.output());
         }
         anyhow::Ok((cluster, moto, installation))
     };
@@ -76,17 +70,17 @@ async fn show(args: &Args) -> anyhow::Result<()> {
         running.0.kubeconfig().display()
     )?;
     if !args.once {
-        writeln!(stdout(), "Everything stays up until Ctrl-C.")?;
+        writeln!(stdout(), "Press Ctrl-C to stop the control plane.")?;
         serving::stopped(stop).await;
     }
     Ok(())
 }
 
-/// Does one thing and says how long it took.
+/// Runs one step and prints how long it took.
 async fn step<T, E>(what: &str, doing: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let started = Instant::now();
     let done = doing.await?;
-    // Who reads may have seen enough; the show goes on.
+    // The demo continues if the reader has closed the pipe.
     let _ = writeln!(
         stdout(),
         "{what} in {:.1} s",
@@ -99,9 +93,9 @@ async fn install(cluster: &Cluster, moto: &Moto, kinds: &KindArgs) -> anyhow::Re
     let directory = cluster.directory().join("manifests");
     manifests::write(&directory, kinds)?;
     let options = Options {
-        program: std::env::current_exe().context("cannot find this program")?,
+        program: std::env::current_exe().context("cannot find the path of this program")?,
         aws_endpoint: moto.endpoint(),
-        // moto makes an instance in no time.
+        // moto creates an instance immediately.
         controller_args: vec!["--rds-poll=500ms".to_owned()],
         controller_server: None,
     };
@@ -126,7 +120,7 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
             } else {
                 answer.stderr
             };
-            let outcome = if admitted { "admitted" } else { "turned away" };
+            let outcome = if admitted { "admitted" } else { "denied" };
             writeln!(stdout(), "{outcome:<12} {}", shown.display())?;
             for line in String::from_utf8_lossy(&said)
                 .trim_end()
@@ -147,7 +141,7 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until what was admitted of our kinds is ready, and lists it.
+/// Waits until the admitted objects of the registered kinds are ready, and lists them.
 fn show_all(cluster: &Cluster, kinds: &KindArgs) -> anyhow::Result<()> {
     for ruleset in kinds.choose()?.rulesets().iter() {
         let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();

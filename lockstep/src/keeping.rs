@@ -1,4 +1,4 @@
-//! The gate's keys, as options.
+//! Options for the webhook's serving certificate, its CA and CA injection.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,64 +13,65 @@ use kube::Client;
 
 use crate::serving;
 
-/// Where the gate's serving pair comes from.
+/// Source of the webhook's serving certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CertSourceArg {
-    /// Made here, and exchanged in time.
+    /// Issued and rotated by the controller.
     SelfSigned,
-    /// Taken from a Secret that somebody else fills, such as cert-manager.
+    /// Read from a Secret that another controller fills, such as cert-manager.
     Secret,
-    /// The gate has files of its own.
+    /// Provided to the webhook as files; the controller only injects the CA bundle.
     Files,
 }
 
-/// How the gate comes by its keys.
+/// Options for certificates and CA injection.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Keys")]
+#[command(next_help_heading = "TLS certificates")]
 pub(crate) struct CertArgs {
-    /// Where the gate's serving pair comes from.
+    /// Source of the webhook's serving certificate.
     #[arg(long, value_enum, default_value_t = CertSourceArg::SelfSigned)]
     cert_source: CertSourceArg,
-    /// The directory in which the gate looks for tls.crt and tls.key.
+    /// Directory from which the webhook reads tls.crt and tls.key.
     #[arg(long, default_value = "/run/lockstep/tls")]
     cert_dir: PathBuf,
-    /// The Secret with the gate's keys.
+    /// Secret with the webhook's certificates and private keys.
     #[arg(long, default_value = manifests::names::TLS_SECRET)]
     tls_secret: String,
-    /// A file with the CA that API servers have to trust, where the gate has files of its own; without it,
-    /// the caBundle is left alone.
+    /// File with the CA that API servers must trust. Requires `--cert-source=files`. Default: the CA bundle is not
+    /// modified.
     #[arg(long, value_name = "FILE")]
     ca_bundle_file: Option<PathBuf>,
-    /// The Service in front of the gate; its name is what the serving certificate is valid for.
+    /// Service of the webhook. The serving certificate is valid for its DNS name.
     #[arg(long, default_value = manifests::names::SERVICE)]
     webhook_service: String,
-    /// One more DNS name that the serving certificate is valid for.
+    /// Additional DNS name for the serving certificate. Can be repeated.
     #[arg(long, value_name = "NAME")]
     cert_extra_dns_name: Vec<String>,
-    /// The name of both webhook configurations.
+    /// Name of both the `ValidatingWebhookConfiguration` and the `MutatingWebhookConfiguration`.
     #[arg(long, default_value = manifests::names::WEBHOOK_CONFIGURATION)]
     webhook_configuration: String,
-    /// A `CustomResourceDefinition` whose versions the gate converts.
+    /// `CustomResourceDefinition` whose versions the webhook converts; the CA bundle is injected into it. Can be
+    /// repeated.
     #[arg(long, value_name = "NAME")]
     inject_conversion_crd: Vec<String>,
-    /// The life of a CA. After two thirds of it a new one takes over.
+    /// Validity of a CA certificate. It is rotated after two thirds of this time.
     #[arg(long, default_value = "8760h", value_parser = serving::duration)]
     ca_duration: Duration,
-    /// The life of a serving certificate, at most a third of the CA's. After two thirds of it a new one is
-    /// served.
+    /// Validity of a serving certificate, at most a third of `--ca-lifetime`. It is renewed after two thirds of
+    /// this time.
     #[arg(long, default_value = "720h", value_parser = serving::duration)]
     cert_duration: Duration,
-    /// How long every configuration carries a new CA before anything that it signed is served: until
-    /// then every API server must have heard of it.
+    /// Time that a new CA must be present in every webhook configuration before a certificate that it signed is
+    /// served, so that all API servers have received the CA.
     #[arg(long, default_value = "10m", value_parser = serving::duration)]
     ca_propagation_delay: Duration,
-    /// How often everything is looked at, besides on every change.
+    /// Interval at which certificates and CA bundles are checked, in addition to watch events.
     #[arg(long, default_value = "1m", value_parser = serving::duration)]
     cert_check_interval: Duration,
 }
 
 impl CertArgs {
-    /// Whoever shows the gate's certificate.
+    /// Returns the access to the webhook replicas, to read the certificates that they serve.
     pub(crate) fn replica_probe(&self, client: &Client, namespace: &str) -> ReplicaProbe {
         ReplicaProbe {
             client: client.clone(),
@@ -81,7 +82,7 @@ impl CertArgs {
         }
     }
 
-    /// The name of both webhook configurations.
+    /// Returns the name of both webhook configurations.
     pub(crate) fn webhook_configuration(&self) -> &str {
         &self.webhook_configuration
     }
@@ -122,7 +123,7 @@ impl CertArgs {
     fn source(&self, namespace: &str) -> anyhow::Result<CertificateSource> {
         if self.ca_bundle_file.is_some() && self.cert_source != CertSourceArg::Files {
             bail!(
-                "`--ca-bundle-file` goes with `--cert-source files` only; otherwise the Secret has the CA"
+                "`--ca-bundle-file` requires `--cert-source files`; the other sources take the CA from the Secret"
             );
         }
         Ok(match self.cert_source {
@@ -142,12 +143,12 @@ impl CertArgs {
         let (ca, leaf) = (self.ca_duration, self.cert_duration);
         if leaf.is_zero() || leaf > ca / 3 {
             bail!(
-                "`--leaf-lifetime` is {leaf:?}: it must be more than nothing and at most a third of `--ca-lifetime`, which is {ca:?}"
+                "`--leaf-lifetime` is {leaf:?}: it must be greater than zero and at most a third of `--ca-lifetime` ({ca:?})"
             );
         }
         if self.ca_propagation_delay > ca / 6 {
             bail!(
-                "`--ca-settle` is {:?}: it must be at most a sixth of `--ca-lifetime`, which is {ca:?}",
+                "`--ca-settle` is {:?}: it must be at most a sixth of `--ca-lifetime` ({ca:?})",
                 self.ca_propagation_delay
             );
         }
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn lives_that_do_not_fit_into_each_other_are_refused() {
+    fn inconsistent_certificate_options_are_rejected() {
         assert!(source(&[]).is_ok());
         let long = source(&["--ca-lifetime=2h", "--leaf-lifetime=1h"]).expect_err("too long");
         assert!(long.contains("`--leaf-lifetime` is 3600s"), "{long}");

@@ -1,4 +1,4 @@
-//! Which kinds there are: the one place that names them.
+//! The registry of kinds: the only place that names them.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use vector_rules::{
 
 use crate::serving::duration;
 
-/// Every kind, a line each.
+/// Returns all kinds.
 fn kinds() -> Vec<Registration> {
     vec![
-        // Their CRDs may be another installation's, which is not to be replaced unasked.
+        // The CRDs may belong to another installation. They must not be replaced unless the user names the kinds.
         kind::<VectorPipeline>(Vec::new, Operators::pipelines::<VectorPipeline>).only_when_named(),
         kind::<ClusterVectorPipeline>(Vec::new, Operators::pipelines::<ClusterVectorPipeline>)
             .only_when_named(),
@@ -39,15 +39,15 @@ fn kinds() -> Vec<Registration> {
     ]
 }
 
-/// Makes an operator's loop.
+/// Creates the controller of an operator.
 type StartFn =
     Arc<dyn Fn(&Operators, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync>;
 
-/// Where a loop is counted and listed.
+/// Context of a controller: its metrics, the registry that lists it and its namespace.
 struct Wiring<'a> {
     metrics: &'a Metrics,
     registry: &'a ControllerRegistry,
-    /// The namespace that it keeps to, if it does.
+    /// The only namespace that it watches; `None` for all.
     namespace: Option<&'a str>,
 }
 
@@ -56,15 +56,15 @@ struct Wiring<'a> {
 struct Registration {
     kind: &'static str,
     compile: fn() -> anyhow::Result<Arc<dyn Validator>>,
-    /// What the operator may do beyond its own kind, as RBAC rules.
+    /// RBAC rules of the operator, in addition to those for its own kind.
     rbac_rules: Vec<Value>,
     start: StartFn,
     by_default: bool,
-    /// Whether all that its operator makes lives in namespaces.
+    /// If true, all objects that the operator creates are namespaced.
     requires_cluster_scope: bool,
 }
 
-/// A kind whose operator asks other systems, and is told how.
+/// Registers a kind whose operator uses external systems and has options.
 fn kind<K: ValidatedResource>(
     access: fn() -> Vec<Value>,
     start: impl Fn(&Operators, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable>
@@ -82,7 +82,7 @@ fn kind<K: ValidatedResource>(
     }
 }
 
-/// A kind whose operator needs nothing but the cluster.
+/// Registers a kind whose operator needs only the cluster.
 fn pure<R: Reconciler>(operator: fn() -> R) -> Registration {
     Registration {
         kind: R::Kind::KIND,
@@ -102,11 +102,12 @@ impl Registration {
 }
 
 fn compile<K: ValidatedResource>() -> anyhow::Result<Arc<dyn Validator>> {
-    let ruleset = Ruleset::<K>::compile().with_context(|| format!("the rules of {}", K::KIND))?;
+    let ruleset = Ruleset::<K>::compile()
+        .with_context(|| format!("cannot compile the rules of {}", K::KIND))?;
     Ok(Arc::new(ruleset))
 }
 
-/// Compiles every kind's ruleset, installed or not: for who judges whatever comes.
+/// Compiles the rulesets of all kinds, installed or not, for processes that validate objects of any kind.
 pub(crate) fn rulesets() -> anyhow::Result<ValidatorRegistry> {
     let mut all = ValidatorRegistry::default();
     for registered in kinds() {
@@ -115,11 +116,11 @@ pub(crate) fn rulesets() -> anyhow::Result<ValidatorRegistry> {
     Ok(all)
 }
 
-/// Which kinds are installed.
+/// Option for the installed kinds.
 #[derive(clap::Args)]
 pub(crate) struct KindArgs {
-    /// The kinds that are installed: `*` stands for all but examples, a name adds one, and a name after `-`
-    /// leaves one out.
+    /// Kinds to install, comma-separated: `*` selects the default kinds, a name adds a kind, and `-` before a name
+    /// excludes it.
     #[arg(
         long,
         value_delimiter = ',',
@@ -137,7 +138,7 @@ impl KindArgs {
             if given != "*" && !kinds.iter().any(|registered| registered.kind == name) {
                 let known: Vec<_> = kinds.iter().map(|registered| registered.kind).collect();
                 bail!(
-                    "`--kinds` has '{name}'; it may have `*`, {}, and these after `-`",
+                    "`--kinds` has the unknown kind '{name}'; allowed are `*`, {}, and these with a leading `-`",
                     known.join(", ")
                 );
             }
@@ -160,15 +161,15 @@ impl KindArgs {
         is_wanted && !is_given(&format!("-{}", registered.kind))
     }
 
-    /// As an argument, where it is not what holds without it.
+    /// Returns the command-line argument, or `None` for the default.
     pub(crate) fn argument(&self) -> Option<String> {
         (self.kinds != ["*"]).then(|| format!("--kinds={}", self.kinds.join(",")))
     }
 }
 
-/// The kinds that are installed, compiled.
+/// The installed kinds with their compiled rulesets.
 pub(crate) struct SelectedKinds {
-    /// Also of those that are not installed.
+    /// Rulesets of all kinds, installed or not.
     pub(crate) all: ValidatorRegistry,
     chosen: Vec<(Registration, Arc<dyn Validator>)>,
 }
@@ -179,7 +180,7 @@ impl SelectedKinds {
         rulesets.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
     }
 
-    /// One that is, or makes, something that lives in no namespace.
+    /// Returns a kind that is cluster-scoped or whose operator creates cluster-scoped objects, if any.
     pub(crate) fn cluster_scoped_kind(&self) -> Option<&'static str> {
         let mut chosen = self.chosen.iter();
         let beyond = chosen.find(|(registered, ruleset)| {
@@ -188,7 +189,7 @@ impl SelectedKinds {
         beyond.map(|(registered, _)| registered.kind)
     }
 
-    /// What their operators may do beyond their own kinds, as RBAC rules.
+    /// Returns the RBAC rules of the operators, in addition to those for their own kinds.
     pub(crate) fn rbac_rules(&self) -> Vec<Value> {
         let access = self
             .chosen
@@ -198,53 +199,55 @@ impl SelectedKinds {
     }
 }
 
-/// What the operators can be told.
+/// Options of the operators.
 #[derive(clap::Args)]
 pub(crate) struct OperatorArgs {
-    /// How often RDS is looked at while something is under way.
+    /// Interval at which RDS is polled while an instance is changing.
     #[arg(long = "rds-poll", default_value = "30s", value_parser = duration)]
     poll: Duration,
-    /// How often RDS is looked at while all is as it should be.
+    /// Interval at which RDS is polled while an instance is in its desired state.
     #[arg(long = "rds-resync", default_value = "10m", value_parser = duration)]
     resync: Duration,
-    /// Time for which RDS must not show an instance before it counts as missing, or as gone while its object is deleted.
+    /// Time that RDS must report an instance as not found before it counts as missing, or as deleted if its object
+    /// is being deleted.
     #[arg(long = "rds-settle", default_value = "2m", value_parser = duration)]
     settle: Duration,
-    /// How many calls a second RDS gets; AWS turns those away that are too many for the account.
+    /// Maximum average number of calls to RDS per second. AWS throttles an account that sends too many.
     #[arg(long = "rds-rate", default_value = "10")]
     rds_rate: NonZeroU32,
-    /// How many of them may come at once.
+    /// Maximum number of calls to RDS in a burst.
     #[arg(long = "rds-burst", default_value = "20")]
     rds_burst: NonZeroU32,
-    /// Name of this cluster, which RDS instances are tagged with. Set it where several clusters share an AWS account
-    /// and region: without it, an instance of another cluster counts as one of this cluster's if its object has the same
-    /// namespace and name.
+    /// Name of this cluster, with which RDS instances are tagged. Set it if several clusters share an AWS account
+    /// and region. Without it, an instance of another cluster counts as an instance of this cluster if its object
+    /// has the same namespace and name.
     #[arg(long, value_name = "NAME")]
     cluster_name: Option<String>,
-    /// How many calls a second the API server gets for the objects that are reconciled. Without this, as many
-    /// as its own flow control takes.
+    /// Maximum average number of calls to the API server per second for reconciliations. Default: unlimited; only
+    /// the API server's own flow control applies.
     #[arg(long)]
     kube_api_qps: Option<NonZeroU32>,
-    /// How many of them may come at once.
+    /// Maximum number of calls to the API server in a burst for reconciliations. It applies only with
+    /// `--api-rate`.
     #[arg(long, default_value = "100")]
     kube_api_burst: NonZeroU32,
-    /// How many objects of a kind are reconciled at once.
+    /// Maximum number of objects of each kind that are reconciled concurrently.
     #[arg(long, default_value = "8")]
     max_concurrent_reconciles: NonZeroUsize,
-    /// How long a change waits for others of the same object, to be answered together.
+    /// Time that a change of an object waits for further changes of it, to reconcile all of them together.
     #[arg(long, default_value = "0s", value_parser = duration)]
     debounce: Duration,
-    /// When a deletion that has not ended is told, by a condition and an Event.
+    /// Report an object as stalled (condition and Event) if its deletion takes longer than this.
     #[arg(long, default_value = "1h", value_parser = duration)]
     deletion_stalled_threshold: Duration,
-    /// Let an object go this long after its deletion began, although its cleanup has not ended: what it stood
-    /// for is left behind, and told by an Event `Orphaned`. Without this, never.
+    /// Remove the finalizer this long after deletion started even if cleanup has not completed. External resources
+    /// are leaked and reported by an `Orphaned` Event. Default: never.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     force_finalize_after: Option<Duration>,
 }
 
 impl OperatorArgs {
-    /// That of the calls to the API server.
+    /// Returns the rate limiter for calls to the API server.
     pub(crate) fn api_calls(&self) -> RateLimiter {
         self.kube_api_qps
             .map_or_else(RateLimiter::unlimited, |rate| {
@@ -258,7 +261,7 @@ impl OperatorArgs {
             && let_go_after <= told_after
         {
             bail!(
-                "`--let-go-after` is {let_go_after:?}: it must be more than `--deletion-stalled-after`, which is {told_after:?}"
+                "`--let-go-after` is {let_go_after:?}: it must be greater than `--deletion-stalled-after` ({told_after:?})"
             );
         }
         Ok(DeletionTimeouts {
@@ -268,7 +271,7 @@ impl OperatorArgs {
     }
 }
 
-/// The operators, ready to work for as many terms as this replica leads.
+/// The configured operators. They outlive a leadership term of this replica.
 pub(crate) struct Operators {
     client: Client,
     rds_client: RdsClient,
@@ -277,12 +280,12 @@ pub(crate) struct Operators {
     config: Config,
     kinds: SelectedKinds,
     policy: PolicyHandle,
-    /// Those that it keeps to; none stands for all.
+    /// The watched namespaces; empty for all.
     namespaces: Vec<String>,
 }
 
 impl Operators {
-    /// Sets up what outlives a term.
+    /// Sets up the parts that outlive a leadership term.
     pub(crate) async fn new(
         client: &Client,
         args: &OperatorArgs,
@@ -315,7 +318,8 @@ impl Operators {
         })
     }
 
-    /// Every kind's loop, for one term; in each of the namespaces, if there are any.
+    /// Creates the controllers for one leadership term: one for each kind, and for each watched namespace if only
+    /// some are watched.
     pub(crate) fn controllers(
         &self,
         metrics: &Metrics,
@@ -404,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn no_object_is_let_go_before_anybody_is_told() {
+    fn a_finalizer_is_not_removed_before_the_stall_is_reported() {
         let stalls = |arguments: &[&str]| {
             let options = Options::parse_from([&["lockstep"], arguments].concat());
             options
@@ -413,9 +417,9 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         assert!(stalls(&["--let-go-after=24h"]).is_ok());
-        let error = stalls(&["--let-go-after=0s"]).expect_err("at once");
+        let error = stalls(&["--let-go-after=0s"]).expect_err("zero is too short");
         assert!(
-            error.contains("must be more than `--deletion-stalled-after`"),
+            error.contains("must be greater than `--deletion-stalled-after`"),
             "{error}"
         );
     }
@@ -428,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_are_installed_only_by_name_and_any_kind_can_be_left_out() {
+    fn examples_are_installed_only_by_name_and_any_kind_can_be_excluded() {
         let is =
             |kinds: &[&str]| Ok::<_, String>(kinds.iter().map(|kind| (*kind).to_owned()).collect());
         assert_eq!(chosen(&[]), is(&["CloudDatabase"]));

@@ -1,4 +1,5 @@
-//! What an administrator may look at and set off on the plain port, with a token.
+//! Endpoints for administrators on the health port: debug information and manual reconciliations. They require a
+//! bearer token.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,18 +15,18 @@ use controller::{ControllerRegistry, Metrics};
 use serde_json::json;
 use subtle::ConstantTimeEq;
 
-/// Who may look at queues and set off rounds.
+/// Option for the administrators' endpoints.
 #[derive(clap::Args)]
 pub(crate) struct AdminArgs {
-    /// A file with a token. Whoever shows it, as `Authorization: Bearer`, may `GET /debug`, which lists queues
-    /// and watches, and `POST /enqueue/CONTROLLER/NAMESPACE/NAME`, which has an object looked at. The file is
-    /// read each time. Without it, neither is there.
+    /// File with the bearer token for the administrators' endpoints: `GET /debug` lists queues and disconnected
+    /// watches, and `POST /enqueue/CONTROLLER/NAMESPACE/NAME` triggers a reconciliation. The file is read on every
+    /// request. Default: the endpoints are disabled.
     #[arg(long, value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
 }
 
 impl AdminArgs {
-    /// The routes, if they are wanted.
+    /// Returns the routes of the endpoints; none if no token file is set.
     pub(crate) fn routes(&self, directory: &ControllerRegistry, metrics: &Metrics) -> Router {
         let Some(file) = self.admin_token_file.clone() else {
             return Router::new();
@@ -72,18 +73,18 @@ fn enqueue(
     name: &str,
 ) -> (StatusCode, String) {
     match directory.enqueue(controller, namespace, name) {
-        Ok(()) => (StatusCode::ACCEPTED, "it is looked at\n".to_owned()),
+        Ok(()) => (StatusCode::ACCEPTED, "enqueued\n".to_owned()),
         Err(error) => (StatusCode::NOT_FOUND, format!("{error}\n")),
     }
 }
 
-/// Why a request is not served, if it is not.
+/// Returns the error response for a request without a valid token, or `None` if the token is valid.
 fn error_response(file: &PathBuf, request: &Request) -> Option<Response> {
     let token = match fs::read_to_string(file) {
         Ok(token) if !token.trim().is_empty() => token,
         Ok(_) => return Some(unavailable("the token file is empty")),
         Err(error) => {
-            tracing::error!(%error, file = %file.display(), "cannot read the administrators' token");
+            tracing::error!(%error, file = %file.display(), "cannot read the admin token file");
             return Some(unavailable("the token file cannot be read"));
         }
     };
@@ -91,7 +92,14 @@ fn error_response(file: &PathBuf, request: &Request) -> Option<Response> {
     let shown = shown.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     let is_it = shown.is_some_and(|shown| bool::from(shown.ct_eq(token.trim().as_bytes())));
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
-    let answer = || (StatusCode::UNAUTHORIZED, challenge, "show the token\n").into_response();
+    let answer = || {
+        (
+            StatusCode::UNAUTHORIZED,
+            challenge,
+            "missing or invalid bearer token\n",
+        )
+            .into_response()
+    };
     (!is_it).then(answer)
 }
 

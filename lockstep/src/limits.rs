@@ -1,4 +1,4 @@
-//! The bounds of the gate, as options.
+//! Options for the limits of the webhook.
 
 use std::time::Duration;
 
@@ -6,51 +6,51 @@ use webhook::Limits;
 
 use crate::serving;
 
-/// What the gate takes at most. Each bound that bites is counted in `lockstep_gate_limited_total`.
+/// Limits of the webhook. Each request or connection that exceeds one is counted in `lockstep_gate_limited_total`.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Bounds")]
+#[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// How long a client may take to agree on TLS.
+    /// Maximum duration of a TLS handshake.
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
     handshake_timeout: Duration,
-    /// How long a header may take to arrive once it has begun.
+    /// Maximum time from the first byte of a request header to its end.
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
     read_header_timeout: Duration,
-    /// How long a connection may stand idle; API servers keep theirs for 90 s, and closing first would
-    /// race with their next request.
+    /// Maximum time that a connection may be idle. API servers keep idle connections for 90 s; a shorter timeout
+    /// here would race with their next request.
     #[arg(long, default_value = "2m", value_parser = serving::duration)]
     idle_timeout: Duration,
-    /// How long a body may take to arrive.
+    /// Maximum time to receive a request body.
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
     body_timeout: Duration,
-    /// How long a whole request may take; what the API server names counts if it is less.
+    /// Maximum duration of a request. A shorter timeout that the API server sends takes precedence.
     #[arg(long, default_value = "30s", value_parser = serving::duration)]
     request_timeout: Duration,
-    /// How many connections stand at once; beyond, the one that has been idle for longest makes room, or
-    /// else the one whose request has been arriving for longest.
+    /// Maximum number of open connections. When exceeded, the longest-idle connection is closed, or else the one
+    /// with the oldest incomplete request.
     #[arg(long, default_value_t = Limits::default().max_connections)]
     max_connections: usize,
-    /// How many reviews are judged at once; what comes beyond is answered with 429, and the API server
-    /// tries it again.
+    /// Maximum number of reviews that are validated concurrently. Further reviews get status 429, and the API
+    /// server retries them.
     #[arg(long, default_value_t = Limits::default().max_requests_inflight)]
     max_requests_inflight: usize,
-    /// The largest review taken, in bytes.
+    /// Maximum size of an admission review, in bytes.
     #[arg(long, default_value_t = Limits::default().max_request_bytes)]
     max_request_bytes: usize,
-    /// The largest list of objects taken to be converted, in bytes.
+    /// Maximum size of a conversion review with its list of objects, in bytes.
     #[arg(long, default_value_t = Limits::default().max_conversion_bytes)]
     max_conversion_bytes: usize,
-    /// How much all reviews may take that are held at once, in bytes; beyond, 429.
+    /// Maximum total size of all reviews in memory, in bytes. When exceeded, further reviews get status 429.
     #[arg(long, default_value_t = Limits::default().max_inflight_bytes)]
     max_inflight_bytes: usize,
 }
 
-/// How many files the process needs beside its connections.
+/// Number of open files that the process needs in addition to its connections.
 const OTHER_FILES: usize = 64;
 
 impl LimitArgs {
-    /// The bounds, of which the number of connections is what the system allows at most: a process that
-    /// has no file left for a new connection would serve nobody.
+    /// Returns the limits. The number of connections is reduced to what the system's limit of open files allows:
+    /// without a free file descriptor, the process could not accept any new connection.
     pub(crate) fn limits(&self) -> Limits {
         let wanted = self.max_connections.saturating_add(OTHER_FILES);
         let allowed = rlimit::increase_nofile_limit(wanted as u64).map_or(usize::MAX, |files| {
@@ -63,7 +63,7 @@ impl LimitArgs {
             tracing::warn!(
                 connections,
                 wanted = self.max_connections,
-                "the system allows fewer open files than there may be connections; raise `ulimit -n`"
+                "the system's limit of open files is too low for `--max-connections`; raise `ulimit -n`"
             );
         }
         Limits {
@@ -94,11 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn the_options_say_what_the_gate_does_without_them() {
+    fn option_defaults_equal_the_default_limits() {
         let said = Options::parse_from(["webhook"]).limits.limits();
         let connections = said.max_connections;
         let unsaid = Limits {
-            // What the system allows may be less.
+            // The system's limit of open files may reduce it.
             max_connections: connections,
             ..Limits::default()
         };

@@ -1,4 +1,4 @@
-//! The one program: the gate, the controller, the desk and the manifests.
+//! The `lockstep` program: admission webhook, controllers, offline check and installation manifests.
 
 mod admin;
 mod audit;
@@ -29,11 +29,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 
-/// A review makes and drops hundreds of small values, at which the C library's is slow.
+/// A review allocates and frees hundreds of small values. The C library's allocator is slow at that.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// One set of rules per custom resource: at the desk, at the gate and in the loop.
+/// Validate Kubernetes custom resources by one set of rules: offline, in the admission webhook and in the
+/// controller.
 #[derive(Parser)]
 #[command(version, args_override_self = true)]
 struct Cli {
@@ -43,36 +44,36 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Judge files without a cluster. Exit code 0: all stand; 1: something breaks a rule; 2: something
-    /// cannot be read.
+    /// Validate files without a cluster. Exit codes: 0: all objects are valid; 1: at least one object is invalid;
+    /// 2: an input could not be read.
     Check(check::Args),
-    /// Serve admission reviews over HTTPS.
+    /// Run the admission webhook over HTTPS.
     #[command(args_override_self = true)]
     Webhook(Box<webhook::Args>),
-    /// Reconcile, and keep the gate's keys.
+    /// Run the controllers, and manage the certificates of the webhook.
     #[command(args_override_self = true)]
     Controller(Box<controller::Args>),
-    /// Write every YAML file that a user applies.
+    /// Write the YAML files that install Lockstep.
     Manifests(manifests::Args),
-    /// List and explain every rule.
+    /// List all rules, or explain one.
     Rules(rules::Args),
-    /// Judge every object that a cluster holds, with your kubeconfig. Exit code 0: none would be
-    /// refused; 1: some would; 2: the cluster cannot be read.
+    /// Validate all stored objects of a cluster, using the current kubeconfig. Exit codes: 0: no object would be
+    /// denied; 1: at least one would be denied; 2: the cluster could not be read.
     Audit(audit::Args),
-    /// Judge configurations of Vector.
+    /// Validate Vector configurations.
     Vector(vector::Args),
-    /// Write completions for a shell to standard output.
+    /// Print a shell completion script.
     Completions(shell::CompletionsArgs),
     /// Write manual pages.
     Man(shell::ManArgs),
-    /// Start a real control plane on this machine with everything in it, and show the examples.
+    /// Start a real Kubernetes control plane on this machine, install Lockstep and apply the examples.
     Dev(dev::Args),
 }
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     vector_rules::set_compiler(match command {
-        // Whoever asks for a review waits for it.
+        // The API server waits for the response to each review.
         Command::Webhook(_) => vector::workers::compiler_with_deadline,
         _ => vector::workers::compiler,
     });
@@ -102,7 +103,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn no_command_contradicts_itself() {
+    fn the_command_line_definition_is_consistent() {
         super::Cli::command().debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! `lockstep manifests`: every YAML file that a user applies.
+//! `lockstep manifests`: writes the YAML files that install Lockstep.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::scope::InstallScopeArgs;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The folder to write to.
+    /// Output folder.
     #[arg(default_value = "manifests")]
     directory: PathBuf,
-    /// Write nothing; fail when a file is not as it would be written.
+    /// Write nothing; fail if a file is missing or out of date.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if !stale.is_empty() {
         bail!(
-            "stale in {}: {}; run `lockstep manifests`",
+            "files in {} are out of date: {}; run `lockstep manifests`",
             args.directory.display(),
             stale.join(", ")
         );
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes all files into a folder that may not be there yet.
+/// Writes all files into a folder, which is created if it does not exist.
 pub(crate) fn write(directory: &Path, kinds: &KindArgs) -> anyhow::Result<()> {
     for file in files(kinds, None)? {
         write_file(&directory.join(&file.name), &file.content)?;
@@ -56,12 +56,13 @@ pub(crate) fn write(directory: &Path, kinds: &KindArgs) -> anyhow::Result<()> {
 
 fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
     }
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// All files as they are to be, for the whole cluster or a part of it.
+/// Renders all files, for the whole cluster or for some namespaces.
 fn files(
     kinds: &KindArgs,
     scope: Option<&InstallScopeArgs>,

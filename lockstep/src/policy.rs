@@ -1,4 +1,4 @@
-//! The policy file: read, checked, and read again when it changes.
+//! The policy file: reading, validation, and reloading when it changes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,31 +9,33 @@ use prometheus_client::registry::Registry;
 use serde_json::Value;
 use shared_validation::{Policy, PolicyHandle, ValidatorRegistry};
 
-/// How often the file is looked at. The kubelet takes about a minute to bring a changed `ConfigMap`.
+/// Interval at which the file is checked. The kubelet takes about a minute to update the files of a changed
+/// `ConfigMap`.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
 pub(crate) struct PolicyArgs {
-    /// A file that sets `deny`, `warn` or `audit` for Rust rules. It is read again when it changes;
-    /// while it is absent, every rule does what it says itself.
+    /// File that sets `deny`, `warn` or `audit` for Rust rules. It is reloaded when it changes. If it does not
+    /// exist, the severity of each rule applies.
     #[arg(long = "policy", value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-/// Reads a policy that must be there.
+/// Reads a policy file that must exist.
 pub(crate) fn read(path: &Path, rulesets: &ValidatorRegistry) -> anyhow::Result<Policy> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     parse(&text, rulesets).with_context(|| path.display().to_string())
 }
 
 fn parse(text: &str, rulesets: &ValidatorRegistry) -> anyhow::Result<Policy> {
-    let file: Value = serde_saphyr::from_str(text).context("not YAML")?;
+    let file: Value = serde_saphyr::from_str(text).context("the file is not valid YAML")?;
     Ok(Policy::read(&file, rulesets)?)
 }
 
 impl PolicyArgs {
-    /// Puts the policy in force and keeps it fresh. One that cannot be taken leaves the last good one in
-    /// force: a typing error must neither stop the gate nor open it. Tells whenever another one is in force.
+    /// Loads the policy and reloads it when the file changes. If the file is invalid, the last valid policy stays
+    /// in force: a typing error must neither stop the webhook nor disable its rules. Calls `tell` whenever another
+    /// policy comes into force.
     pub(crate) fn watch(
         &self,
         rulesets: &ValidatorRegistry,
@@ -47,13 +49,13 @@ impl PolicyArgs {
         let valid = Gauge::<i64>::default();
         registry.register(
             "lockstep_policy_valid",
-            "Whether the policy file as it is now is in force",
+            "1 if the current policy file is valid and in force, 0 otherwise",
             valid.clone(),
         );
         let rules = Gauge::<i64>::default();
         registry.register(
             "lockstep_policy_rules",
-            "How many rules the policy in force sets",
+            "Number of rules that the policy in force configures",
             rules.clone(),
         );
         let mut follower = PolicyWatcher {
@@ -84,12 +86,12 @@ struct PolicyWatcher {
     current: PolicyHandle,
     valid: Gauge,
     rules: Gauge,
-    /// What was read last.
+    /// The content that was read last.
     seen: Option<String>,
 }
 
 impl PolicyWatcher {
-    /// Whether another policy has come into force.
+    /// Reads the file. Returns true if another policy has come into force.
     fn reload(&mut self) -> bool {
         let text = match std::fs::read_to_string(&self.path) {
             Ok(text) => text,
@@ -107,14 +109,14 @@ impl PolicyWatcher {
         let is_taken = policy.is_ok();
         match policy {
             Ok(policy) => {
-                tracing::info!(%path, "the policy is in force");
+                tracing::info!(%path, "the policy was loaded and is in force");
                 self.rules
                     .set(i64::try_from(policy.len()).unwrap_or(i64::MAX));
                 self.current.set(policy);
                 self.valid.set(1);
             }
             Err(error) => {
-                tracing::error!(%path, error = format!("{error:#}"), "the policy is not taken; the last good one stays in force");
+                tracing::error!(%path, error = format!("{error:#}"), "the policy file is invalid; the last valid policy stays in force");
                 self.valid.set(0);
             }
         }

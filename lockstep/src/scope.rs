@@ -1,16 +1,17 @@
-//! How far the loop looks.
+//! Scope of an installation: the watched namespaces, and whether the controllers run.
 
 use anyhow::{bail, ensure};
 
-/// Where objects are looked after.
+/// Options for the scope of an installation.
 #[derive(Clone, clap::Args)]
 pub(crate) struct InstallScopeArgs {
-    /// Look after the objects in these namespaces only, with Roles in them and no right beyond. It runs in the
-    /// first. There is no gate then, nor does anything of the cluster's own get written.
+    /// Watch only these namespaces (comma-separated). The controller is installed in the first one and uses Roles
+    /// instead of ClusterRoles. The webhook is not installed and no cluster-scoped object is written. Default: all
+    /// namespaces.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     watch_namespaces: Vec<String>,
-    /// A gate and no loop, for kinds that another installation looks after: its CRDs, its objects and their
-    /// statuses are left alone.
+    /// Run only the admission webhook. Use this if another installation owns the CRDs and reconciles the objects:
+    /// the CRDs, the objects and their statuses are not modified.
     #[arg(long, conflicts_with = "namespaces")]
     webhook_only: bool,
 }
@@ -20,23 +21,23 @@ impl InstallScopeArgs {
         self.webhook_only
     }
 
-    /// As an argument of the controller, where there is a gate and no loop.
+    /// Returns the command-line argument for the controller if only the webhook runs.
     pub(crate) fn argument(&self) -> Option<String> {
         self.webhook_only.then(|| "--gate-only".to_owned())
     }
 
-    /// The namespaces, each once; none stands for all. A kind that is, or makes, something beyond namespaces
-    /// cannot be kept to some.
+    /// Returns the watched namespaces; empty for all. Fails if a name is empty or repeated, or if namespaces are
+    /// given although a kind (`beyond`) is cluster-scoped or its operator creates cluster-scoped objects.
     pub(crate) fn namespaces(&self, beyond: Option<&str>) -> anyhow::Result<&[String]> {
         for (at, name) in self.watch_namespaces.iter().enumerate() {
-            ensure!(!name.is_empty(), "`--namespaces` has an empty name");
+            ensure!(!name.is_empty(), "`--namespaces` contains an empty name");
             if self.watch_namespaces[..at].contains(name) {
-                bail!("`--namespaces` has `{name}` twice");
+                bail!("`--namespaces` contains `{name}` twice");
             }
         }
         if let Some(kind) = beyond.filter(|_| !self.watch_namespaces.is_empty()) {
             bail!(
-                "`{kind}`, or what its operator makes, lives in no namespace: leave it out with `--kinds='*,-{kind}'`, or leave `--namespaces` out"
+                "`{kind}` is cluster-scoped or its operator creates cluster-scoped objects: exclude it with `--kinds='*,-{kind}'`, or omit `--namespaces`"
             );
         }
         Ok(&self.watch_namespaces)
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_is_named_once() {
+    fn repeated_names_and_cluster_scoped_kinds_are_rejected() {
         let given = |names: &[&str]| {
             let namespaces = names.iter().map(ToString::to_string).collect();
             let scope = InstallScopeArgs {
@@ -62,7 +63,7 @@ mod tests {
         assert_eq!(given(&["a", "b"]), Ok(2));
         assert_eq!(
             given(&["a", "a"]),
-            Err("`--namespaces` has `a` twice".to_owned())
+            Err("`--namespaces` contains `a` twice".to_owned())
         );
         let namespaces = vec!["a".to_owned()];
         let scope = InstallScopeArgs {
@@ -70,11 +71,11 @@ mod tests {
             webhook_only: false,
         };
         let error = scope.namespaces(Some("Wide")).map(drop);
-        let error = error.expect_err("it is beyond").to_string();
+        let error = error.expect_err("the kind is cluster-scoped").to_string();
         assert!(error.contains("--kinds='*,-Wide'"), "{error}");
         assert_eq!(
             given(&[""]),
-            Err("`--namespaces` has an empty name".to_owned())
+            Err("`--namespaces` contains an empty name".to_owned())
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What both servers share: the runtime and the signals that end it.
+//! The async runtime and the shutdown signals of all commands that serve.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use anyhow::{Context, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// How many threads may wait for another process. Each that does leaves its place to another, which answers
-/// meanwhile.
+/// Maximum number of threads that wait for another process. Each of them is replaced by another thread, which
+/// serves in the meantime.
 pub(crate) const MOST_WAITING_THREADS: usize = 128;
 
-/// How long threads that have something to end are waited for, once the server has ended.
+/// Time that the runtime waits for blocking threads after the server has ended.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Runs a server to its end.
+/// Runs a server until it ends.
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -23,12 +23,12 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
         .build()
         .context("cannot start the runtime")?;
     let ended = runtime.block_on(server);
-    // What waits for another process then does so for nobody.
+    // No result is needed from threads that still wait for another process.
     runtime.shutdown_timeout(SHUTDOWN_GRACE_PERIOD);
     ended
 }
 
-/// Tells when the process is asked to end, by SIGTERM or Ctrl-C. A second signal ends it at once.
+/// Returns a channel that turns true on SIGTERM or Ctrl-C. A second signal exits the process immediately.
 pub(crate) fn shutdown_signal() -> anyhow::Result<watch::Receiver<bool>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
@@ -44,23 +44,26 @@ pub(crate) fn shutdown_signal() -> anyhow::Result<watch::Receiver<bool>> {
         tracing::info!(signal = name, "stopping");
         tell.send_replace(true);
         let name = next().await;
-        tracing::warn!(signal = name, "a second signal: aborting");
+        tracing::warn!(
+            signal = name,
+            "received a second signal; exiting immediately"
+        );
         std::process::exit(1);
     });
     Ok(told)
 }
 
-/// Resolves once the process has been asked to end.
+/// Resolves when a shutdown signal has been received.
 pub(crate) async fn stopped(mut told: watch::Receiver<bool>) {
-    // An error means that nobody can tell any more: then there is nothing to wait for.
+    // An error means that the sender is gone: no signal can arrive any more.
     let _ = told.wait_for(|stop| *stop).await;
 }
 
-/// Reads a duration such as `30s`, `10m` or `1h 30m`.
+/// Parses a duration such as `30s`, `10m` or `1h 30m`.
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     let signed: jiff::SignedDuration = text
         .parse()
-        .map_err(|_| anyhow!("`{text}` is no duration; write, for example, 30s, 10m or 1h 30m"))?;
+        .map_err(|_| anyhow!("`{text}` is not a duration; examples: 30s, 10m, 1h 30m"))?;
     Duration::try_from(signed).map_err(|_| anyhow!("a duration must not be negative"))
 }
 
@@ -71,13 +74,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_another_process_keeps_no_server_from_its_end() {
+    fn a_thread_that_waits_for_another_process_does_not_delay_shutdown() {
         let (release, released) = channel();
         let ended = block_on(async {
             tokio::task::spawn_blocking(move || released.recv_timeout(Duration::from_mins(1)));
             Ok(())
         });
         assert!(ended.is_ok());
-        release.send(()).expect("it waits still");
+        release.send(()).expect("the thread still waits");
     }
 }

@@ -1,4 +1,4 @@
-//! `lockstep completions` and `lockstep man`: for the shell that it runs in.
+//! `lockstep completions` and `lockstep man`: shell completions and manual pages.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use crate::{Cli, stdout};
 
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell.
+    /// Shell to write the completion script for.
     shell: clap_complete::Shell,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct ManArgs {
-    /// The folder to write the pages to.
+    /// Output folder.
     #[arg(default_value = ".")]
     directory: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Traces of reviews, sent to a collector by OTLP over HTTP.
+//! OpenTelemetry traces of admission reviews, exported by OTLP over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,25 +20,26 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-/// How long a collector may take to answer.
+/// Timeout of a request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is told of, besides the gate's own spans.
+/// Target prefix of the spans that are exported: those of the webhook.
 pub(crate) const SPAN_TARGET: &str = "webhook";
 
 #[derive(clap::Args)]
-#[command(next_help_heading = "Traces")]
+#[command(next_help_heading = "Tracing")]
 pub(crate) struct TraceArgs {
-    /// Send traces by OTLP over HTTP to this collector, such as `http://localhost:4318`. Without one, none
-    /// are made.
+    /// Export traces by OTLP over HTTP to this collector, for example `http://localhost:4318`. Default: tracing is
+    /// disabled.
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
-    /// Which share of reviews to trace, from 0 to 1, where the API server has not decided that already.
+    /// Fraction of reviews to trace, from 0 to 1. It applies if the API server has not already decided whether to
+    /// trace.
     #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
     otlp_sampling_ratio: f64,
 }
 
-/// What makes and sends them.
+/// Provider and exporter of traces.
 pub(crate) struct Traces(SdkTracerProvider);
 
 impl TraceArgs {
@@ -48,7 +49,7 @@ impl TraceArgs {
         };
         ensure!(
             endpoint.starts_with("http://"),
-            "`--otlp-endpoint` is `{endpoint}`: only http:// is spoken; send to a collector beside the gate"
+            "`--otlp-endpoint` is `{endpoint}`: it must begin with http://; use a collector on the node or in the Pod"
         );
         ensure!(
             (0.0..=1.0).contains(&self.otlp_sampling_ratio),
@@ -65,7 +66,7 @@ impl TraceArgs {
             .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
             .with_timeout(TIMEOUT)
             .build()
-            .map_err(|error| anyhow!("cannot send traces to `{endpoint}`: {error}"))?;
+            .map_err(|error| anyhow!("cannot export traces to `{endpoint}`: {error}"))?;
         let sampler = Sampler::TraceIdRatioBased(self.otlp_sampling_ratio);
         let provider = SdkTracerProvider::builder()
             .with_sampler(Sampler::ParentBased(Box::new(sampler)))
@@ -81,7 +82,7 @@ impl TraceArgs {
 }
 
 impl Traces {
-    /// What listens for spans.
+    /// Returns the layer that collects the webhook's spans.
     pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span>,
@@ -95,7 +96,7 @@ impl Traces {
             }))
     }
 
-    /// The same routes, where each request belongs to the trace that its header names.
+    /// Returns the same routes, which continue the trace that the header of a request names.
     pub(crate) fn continued(routes: Router) -> Router {
         routes.layer(from_fn(async |request: Request, next: Next| {
             let headers = HeaderExtractor(request.headers());
@@ -104,16 +105,16 @@ impl Traces {
         }))
     }
 
-    /// Sends what is left.
+    /// Exports the remaining spans and shuts the exporter down.
     pub(crate) async fn end(self) {
         let ended = tokio::task::spawn_blocking(move || self.0.shutdown_with_timeout(TIMEOUT));
         if let Ok(Err(error)) = ended.await {
-            tracing::warn!(%error, "traces were not sent");
+            tracing::warn!(%error, "cannot export the remaining traces");
         }
     }
 }
 
-/// Sends from a thread that is none of the runtime's, as the exporter's is.
+/// HTTP client that sends on the async runtime, although the exporter calls it from a thread of its own.
 #[derive(Debug)]
 struct TokioHttpClient {
     runtime: Handle,

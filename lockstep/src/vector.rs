@@ -1,4 +1,4 @@
-//! `lockstep vector`: Vector's own configurations, without a cluster and without Vector.
+//! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
 mod configuration;
 mod lines;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// A configuration that Vector would not take: `EX_CONFIG`, as Vector has it.
+/// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
 const REFUSED: u8 = 78;
 
 #[derive(clap::Args)]
@@ -21,10 +21,10 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Judge configurations as `vector validate --no-environment` does. Exit code 0: it would start with them;
-    /// 78: it would not.
+    /// Validate configurations as `vector validate --no-environment` does. Exit codes: 0: Vector would start with
+    /// them; 78: it would not.
     Validate(validate::Args),
-    /// Compiles programs for another process.
+    /// Run a VRL worker, which compiles VRL programs for another process.
     #[command(hide = true)]
     VrlWorker,
 }

@@ -1,4 +1,4 @@
-//! `lockstep webhook`: the gate's process. It holds no cluster credentials.
+//! `lockstep webhook`: the process of the admission webhook. It has no cluster credentials.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,22 +18,22 @@ use crate::{admin, kinds, logging, policy, serving};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where admission reviews are taken, over HTTPS.
+    /// Bind address of the admission webhook (HTTPS).
     #[arg(long, default_value = "0.0.0.0:9443")]
     webhook_bind_address: SocketAddr,
-    /// Where /healthz, /readyz and /metrics are served, over HTTP.
+    /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
     #[arg(long, default_value = "0.0.0.0:8080")]
     health_probe_bind_address: SocketAddr,
-    /// The directory with tls.crt and tls.key; it may be filled later, and is read again on a change.
+    /// Directory with tls.crt and tls.key. The files may be created later and are reloaded when they change.
     #[arg(long, default_value = "/run/lockstep/tls")]
     cert_dir: PathBuf,
-    /// Serves only clients that show a certificate of a CA in this PEM file; it is read again on a
-    /// change.
+    /// PEM file with CA certificates. If set, clients must present a certificate signed by one of them. The file
+    /// is reloaded when it changes. Default: no client certificate is required.
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
     #[command(flatten)]
     limits: LimitArgs,
-    /// How long to serve on after SIGTERM, until nobody is sent here any more.
+    /// Time to keep serving after SIGTERM, so that the endpoint can be removed from the Service first.
     #[arg(long, default_value = "10s", value_parser = serving::duration)]
     shutdown_delay: Duration,
     #[command(flatten)]
@@ -89,8 +89,8 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let listener = TcpListener::bind(args.webhook_bind_address)
         .await
         .with_context(|| format!("cannot listen on {}", args.webhook_bind_address))?;
-    tracing::info!(address = %args.webhook_bind_address, "taking admission reviews");
-    // Readiness fails first; reviews are still sent here until every API server has heard of it.
+    tracing::info!(address = %args.webhook_bind_address, "serving admission reviews");
+    // Readiness fails first. API servers still send reviews until they have received the changed endpoints.
     let mut routes = gate.into_router();
     if traces.is_some() {
         routes = Traces::continued(routes);

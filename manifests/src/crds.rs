@@ -1,15 +1,15 @@
-//! `CustomResourceDefinition`s.
+//! `CustomResourceDefinition` manifests.
 
 use serde_json::{Value, json};
 use shared_validation::Validator;
 
 use crate::names;
 
-/// The CRD of a ruleset: the very schema that the ruleset judges by.
+/// Returns the CRD of a ruleset, with the same schema that the ruleset validates with.
 pub(crate) fn crd(ruleset: &dyn Validator) -> Value {
     let mut crd = with_labels(ruleset);
     if converts(ruleset) {
-        // Nobody is asked before another version is served.
+        // The API server calls the webhook only once another version is served.
         crd["spec"]["conversion"] = json!({
             "strategy": "Webhook",
             "webhook": {
@@ -26,7 +26,8 @@ pub(crate) fn crd(ruleset: &dyn Validator) -> Value {
     crd
 }
 
-/// The same for a cluster in which nobody converts: other versions cannot be served there.
+/// Returns the CRD for a cluster without conversion webhook. It contains only the storage version, because other
+/// versions cannot be served there.
 pub(crate) fn stored_version_only(ruleset: &dyn Validator) -> Value {
     let mut crd = with_labels(ruleset);
     if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
@@ -41,13 +42,13 @@ fn with_labels(ruleset: &dyn Validator) -> Value {
     crd
 }
 
-/// Whether the kind has a version beside the one that is judged.
+/// Returns true if the kind has another version than the one that is validated.
 pub(crate) fn converts(ruleset: &dyn Validator) -> bool {
     let versions = ruleset.crd()["spec"]["versions"].as_array();
     versions.is_some_and(|versions| versions.len() > 1)
 }
 
-/// The name of the CRD.
+/// Returns the name of the CRD.
 pub(crate) fn name(ruleset: &dyn Validator) -> &str {
     ruleset.crd()["metadata"]["name"]
         .as_str()

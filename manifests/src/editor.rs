@@ -1,11 +1,11 @@
-//! JSON Schemas for editors, out of the CRDs.
+//! JSON Schemas for editors, generated from the CRDs.
 
 use serde_json::{Map, Value, json};
 
-/// The JSON Schema of one kind, for `yaml-language-server` and its like.
+/// Returns the JSON Schema of one kind, for `yaml-language-server` and similar tools.
 ///
-/// Editors know JSON Schema and not what Kubernetes adds to it: closed objects are closed here too,
-/// and what a plain schema cannot say is left out.
+/// Editors support JSON Schema but not the extensions of Kubernetes. Objects without unknown fields get
+/// `additionalProperties: false`, and everything that plain JSON Schema cannot express is omitted.
 pub(crate) fn json_schema(crd: &Value, group: &str, version: &str, kind: &str) -> Value {
     let versions = crd["spec"]["versions"].as_array();
     let definition = versions
@@ -20,7 +20,7 @@ pub(crate) fn json_schema(crd: &Value, group: &str, version: &str, kind: &str) -
     properties["kind"] = json!({"const": kind});
     properties["metadata"] = json!({"type": "object"});
     if let Some(properties) = properties.as_object_mut() {
-        // The controller's to write.
+        // Only the controller writes the status.
         properties.remove("status");
     }
     schema["required"] = json!(["apiVersion", "kind", "metadata", "spec"]);

@@ -1,4 +1,4 @@
-//! The folder as a kustomize base.
+//! Kustomization that makes the directory a kustomize base.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(crate) fn kustomization(files: &[Manifest]) -> Value {
     json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        // As listed, also where things are deleted.
+        // Keep the order of the list, for deletion, too.
         "sortOptions": {"order": "fifo"},
         "resources": names,
     })

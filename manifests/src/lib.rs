@@ -1,4 +1,4 @@
-//! Every YAML file a user applies, written from the Rust types.
+//! Kubernetes manifests of an installation, generated from the Rust types.
 
 mod crds;
 mod editor;
@@ -13,38 +13,39 @@ mod workload;
 use serde_json::Value;
 use shared_validation::{Validator, ValidatorRegistry};
 
-/// A kind as the manifests see it.
+/// Options of an installation.
 pub struct InstallOptions<'a> {
-    /// The kinds to install.
+    /// Kinds to install.
     pub rulesets: &'a ValidatorRegistry,
-    /// RBAC rules that the operators need beyond their own kinds, as `PolicyRule`s.
+    /// RBAC rules that the operators need besides those for their own kinds, as `PolicyRule`s.
     pub rbac_rules: Vec<Value>,
-    /// More arguments of the controller.
+    /// Additional arguments of the controller.
     pub controller_args: Vec<String>,
-    /// The namespaces that it keeps to, of which it runs in the first; without any, the whole cluster.
+    /// Namespaces that the installation is limited to. It runs in the first one. If empty, it covers the whole
+    /// cluster.
     pub namespaces: Vec<String>,
-    /// Whether there is a gate and no loop: the kinds are another installation's, whose CRDs, objects and statuses
-    /// are left alone.
+    /// If true, only the webhook is installed. Another installation owns the CRDs, the objects and their statuses,
+    /// and this one does not modify them.
     pub webhook_only: bool,
 }
 
-/// One file.
+/// Generated file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// The name in the folder `manifests/`.
+    /// Path relative to the directory `manifests/`.
     pub name: String,
-    /// The content.
+    /// Content of the file.
     pub content: String,
 }
 
-/// Writes all files, in the order in which they are applied.
+/// Renders all files, in the order in which they are applied.
 #[must_use]
 pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     if let [home, ..] = install.namespaces.as_slice() {
         return namespaced::render(install, home);
     }
-    // Applied first, they are ignored until the gate has been seen to work; deleted first, no cluster is
-    // left with a webhook that nobody serves.
+    // The webhook configurations come first. On apply this is safe: their failure policy is `Ignore` until the
+    // webhook is known to work. On delete it avoids a configuration that refers to a webhook already deleted.
     let mut files = Vec::new();
     if !install.webhook_only {
         let mutating = webhooks::mutating(install.rulesets);
@@ -79,20 +80,20 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     files
 }
 
-/// The JSON Schemas of all kinds, for editors.
+/// Returns the JSON Schemas of all kinds, for editors.
 fn schemas(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
     let rulesets = install.rulesets.iter();
     rulesets.map(|ruleset| schema(ruleset.as_ref()))
 }
 
-/// The file of a kind's CRD.
+/// Returns the file with the CRD of a kind.
 fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
     let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
     let name = format!("crd-{}.yaml", plural.unwrap_or_default());
     manifest(&name, std::slice::from_ref(crd))
 }
 
-/// The JSON Schema of a kind.
+/// Returns the file with the JSON Schema of a kind.
 fn schema(ruleset: &dyn Validator) -> Manifest {
     let (group, version, kind) = (ruleset.group(), ruleset.version(), ruleset.kind());
     let schema = editor::json_schema(ruleset.crd(), group, version, kind);
@@ -102,11 +103,11 @@ fn schema(ruleset: &dyn Validator) -> Manifest {
     }
 }
 
-/// The JSON objects of a file.
+/// Returns a YAML file with these objects.
 fn manifest(name: &str, objects: &[Value]) -> Manifest {
     let documents: Vec<_> = objects
         .iter()
-        .map(|object| serde_saphyr::to_string(object).expect("a JSON object is YAML"))
+        .map(|object| serde_saphyr::to_string(object).expect("JSON is valid YAML"))
         .collect();
     let content = format!(
         "# Written by `lockstep manifests`; do not edit.\n{}",

@@ -1,24 +1,24 @@
-//! What things are called in a cluster.
+//! Names of the objects of an installation.
 
-/// The namespace of an installation.
+/// Namespace of the installation.
 pub const NAMESPACE: &str = "lockstep-system";
-/// The Deployment, and the label of everything.
+/// Name of the Deployment, and value of the label `app.kubernetes.io/name` of every object.
 pub const APP: &str = "lockstep";
-/// The Service in front of the gate.
+/// Name of the webhook's Service.
 pub const SERVICE: &str = "lockstep-webhook";
-/// The name of the Service's port.
+/// Name of the Service port.
 pub const SERVICE_PORT: &str = "https";
-/// The service account of the Pods.
+/// Name of the Pods' `ServiceAccount`.
 pub const SERVICE_ACCOUNT: &str = "lockstep";
-/// The Secret with the gate's keys.
+/// Name of the Secret with the webhook's CA and TLS key pair.
 pub const TLS_SECRET: &str = "lockstep-webhook-tls";
-/// Both webhook configurations.
+/// Name of both webhook configurations.
 pub const WEBHOOK_CONFIGURATION: &str = "lockstep";
-/// The webhook that judges.
+/// Name of the validating webhook.
 pub const VALIDATING_WEBHOOK: &str = "validate.lockstep.dev";
-/// The webhook that fills defaults.
+/// Name of the mutating webhook, which sets defaults.
 pub const MUTATING_WEBHOOK: &str = "mutate.lockstep.dev";
-/// The Lease that controllers elect their leader by.
+/// Name of the Lease for leader election of the controllers.
 pub const LEASE: &str = "lockstep-controller";
-/// The `ConfigMap` with the policy, if any: its key `policy.yaml`.
+/// Name of the optional `ConfigMap` with the policy, in its key `policy.yaml`.
 pub const POLICY: &str = "lockstep-policy";

@@ -1,5 +1,5 @@
-//! The loop in some namespaces, for who has no right beyond them. There is no gate: its configuration is the
-//! cluster's.
+//! Installation of the controller for some namespaces only, for users without rights beyond them. It has no
+//! webhook, because webhook configurations are cluster-scoped.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use crate::{
     InstallOptions, Manifest, crd_file, crds, kustomization, manifest, rbac, schemas, workload,
 };
 
-/// Everything in the namespaces; apart from it what is the cluster's, for whoever may apply that.
+/// Renders the objects in the namespaces, and in the directory `cluster/` the cluster-scoped objects, which need a
+/// cluster administrator.
 pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> {
     let roles: Vec<Value> = install
         .namespaces

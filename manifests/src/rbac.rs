@@ -1,4 +1,4 @@
-//! What the controller may do, and what users get.
+//! RBAC roles of the controller and of users.
 
 use serde_json::{Value, json};
 use shared_validation::Validator;
@@ -30,8 +30,8 @@ fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     ]
 }
 
-/// What those get who administer, edit and view a namespace. Nobody can give a loop a right that he does not have
-/// himself: an administrator of a namespace therefore has all of those that a loop needs in it.
+/// Returns the `ClusterRole`s that extend the built-in roles `admin`, `edit` and `view`. RBAC lets users grant only
+/// rights that they have themselves, so `admin` gets all rights that the controller needs in a namespace.
 pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules = object_rules(install);
     rules.push(json!({
@@ -48,7 +48,8 @@ pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     all
 }
 
-/// What a loop needs that keeps to some namespaces, in one of them. It runs in the one that is its home.
+/// Returns the role and binding, in one namespace, of a controller that is limited to some namespaces. It runs in
+/// the namespace `home`.
 pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) -> Vec<Value> {
     let mut rules = object_rules(install);
     if namespace == home {
@@ -70,24 +71,24 @@ pub(crate) fn service_account(namespace: &str) -> Value {
     })
 }
 
-/// What the loop does with the objects of every kind, and what operators do for them.
+/// Returns the rights of the controller on the objects of every kind, and the additional rights of the operators.
 fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for (group, plural) in kinds(install) {
         rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
         rules.push(json!({"apiGroups": [group], "resources": [subresource(plural, "status")], "verbs": ["patch"]}));
-        // Where owners may only be named by who may delete them (OwnerReferencesPermissionEnforcement).
+        // Owner references need this with the admission plugin OwnerReferencesPermissionEnforcement.
         rules.push(json!({"apiGroups": [group], "resources": [subresource(plural, "finalizers")], "verbs": ["update"]}));
     }
     rules.push(
-        // What goes on is counted in the same Event.
+        // `patch`: a repeated Event increments the counter of the existing one.
         json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}),
     );
     rules.extend(install.rbac_rules.iter().cloned());
     rules
 }
 
-/// The election of a leader.
+/// Returns the rights for leader election.
 fn lease_rules() -> [Value; 2] {
     let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]});
     let (mut make, mut keep) = (leases.clone(), leases);
@@ -118,7 +119,7 @@ fn controller_cluster_role(install: &InstallOptions<'_>) -> Value {
             "verbs": verbs,
         })
     };
-    // Whether the cluster judges by the same CRD.
+    // To check whether the CRDs of the cluster match the compiled ones.
     rules.push(on_crds(
         validators(install).map(crds::name).collect(),
         &["get", "list", "watch"],
@@ -143,15 +144,15 @@ fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
     })
 }
 
-/// In its own namespace: the gate's keys, the Lease, and canaries.
+/// Returns the role in the own namespace: for the webhook's certificates, the Lease, and admission probes.
 fn controller_role(install: &InstallOptions<'_>) -> Value {
     let mut rules = vec![
         // RBAC cannot bind `create` to a name.
         json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}),
         json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "list", "update", "watch"]}),
-        // Whether any replica is wanted.
+        // To read the desired number of replicas.
         json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names::APP], "verbs": ["get"]}),
-        // The replicas of the gate, to see which certificate each of them shows.
+        // To find the replicas of the webhook and check which certificate each of them serves.
         json!({"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]}),
     ];
     if !install.webhook_only {
@@ -161,8 +162,8 @@ fn controller_role(install: &InstallOptions<'_>) -> Value {
     role("Role", Some(names::NAMESPACE), &rules)
 }
 
-/// A dry run, refused or not, is asked for like any other creation: in the own namespace, or for kinds that
-/// are in none, in the cluster.
+/// Returns the rights for admission probes. A dry run needs the same right as a real creation: in the own
+/// namespace, or for cluster-scoped kinds in the cluster.
 fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<Value> {
     let judges = validators(install)
         .filter(|ruleset| (ruleset.crd()["spec"]["scope"] != "Cluster") == namespaced);
@@ -174,7 +175,7 @@ fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<
         .collect()
 }
 
-/// What the cluster's own `edit` and `view` gain. Neither may write a status.
+/// Returns a `ClusterRole` that extends the built-in role `edit` or `view`. Neither may write a status.
 fn user_role(install: &InstallOptions<'_>, role: &str, verbs: &[&str]) -> Value {
     let rules: Vec<_> = kinds(install)
         .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
@@ -192,7 +193,7 @@ fn user_role(install: &InstallOptions<'_>, role: &str, verbs: &[&str]) -> Value 
     })
 }
 
-/// Gives the role of the same kind to the controllers that run in a namespace.
+/// Returns the binding of the role to the controllers that run in the namespace `home`.
 fn binding(kind: &str, namespace: Option<&str>, home: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",

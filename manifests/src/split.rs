@@ -1,13 +1,14 @@
-//! The gate and the controller in Pods of their own, for those who want neither to touch the other's.
+//! Kustomize component that runs the webhook and the controller in separate Pods, to isolate them from each other.
 
 use serde_json::{Value, json};
 
 use crate::{InstallOptions, names, workload};
 
-/// The controller's own Deployment, and its label.
+/// Name of the controller's own Deployment, and value of its label.
 const CONTROLLER: &str = "lockstep-controller";
 
-/// A component, since no overlay may lie within its base. What differs from the base: the gate's Pods lose the controller, and find their pair in the Secret.
+/// Returns a kustomize component, because an overlay must not lie within its base. It changes the webhook Pods of the
+/// base: they have no controller container, and mount the TLS key pair from the Secret.
 pub(crate) fn kustomization() -> Value {
     let patch = json!([
         {"op": "test", "path": "/spec/template/spec/containers/1/name", "value": "controller"},
@@ -28,8 +29,8 @@ pub(crate) fn kustomization() -> Value {
     })
 }
 
-/// The pair alone: never the CA's key, which is in the same Secret. The kubelet brings a change within a
-/// minute or two, well within the time that a new CA is carried beforehand.
+/// Returns a volume with the TLS key pair, but without the CA's private key, which is in the same Secret. The
+/// kubelet updates the volume within a minute or two, well within the propagation delay of a new CA.
 fn serving_cert_volume() -> Value {
     json!({"name": "tls", "secret": {
         "secretName": names::TLS_SECRET,

@@ -1,23 +1,23 @@
-//! Both webhook configurations. Only registered kinds match, so nothing needs to be excluded.
+//! Webhook configurations. They match registered kinds only, so they need no exclusions.
 
 use serde_json::{Value, json};
 use shared_validation::ValidatorRegistry;
 
 use crate::names;
 
-/// The API server asks the gate nothing about a change that only finalizes an object: such a change is
-/// never judged, and must go through when the gate is down.
+/// Match condition that excludes updates that only finalize an object. They are never validated, and must succeed
+/// while the webhook is down.
 const NOT_ONLY_FINALIZING: &str = "!(request.operation == 'UPDATE' && has(object.metadata.deletionTimestamp) \
      && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec))";
 
 pub(crate) fn validating(rulesets: &ValidatorRegistry) -> Value {
-    // Until the controller has seen the gate refuse: then it becomes `Fail`.
+    // The controller sets it to `Fail` once the webhook has denied an admission probe.
     let webhook = webhook(names::VALIDATING_WEBHOOK, "/validate", "Ignore", rulesets);
     configuration("ValidatingWebhookConfiguration", &webhook)
 }
 
 pub(crate) fn mutating(rulesets: &ValidatorRegistry) -> Value {
-    // Whatever it would have added, the loop adds, and the final state is judged anyway.
+    // `Ignore` is enough: the controller sets the same defaults, and the final object is validated anyway.
     let mut webhook = webhook(names::MUTATING_WEBHOOK, "/mutate", "Ignore", rulesets);
     webhook["reinvocationPolicy"] = json!("Never");
     configuration("MutatingWebhookConfiguration", &webhook)

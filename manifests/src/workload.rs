@@ -1,15 +1,15 @@
-//! The Pods: the gate, and beside it the controller, which alone holds cluster credentials.
+//! Pods of the webhook and the controller. Only the controller container holds cluster credentials.
 
 use serde_json::{Value, json};
 
 use crate::{InstallOptions, crds, names};
 
-/// Where the controller leaves the serving pair for the gate, and what it has seen of the CRDs.
+/// Directory in which the controller stores the TLS key pair and the CRD status for the webhook.
 const KEYS: &str = "/run/lockstep/tls";
-/// Where both containers find the policy.
+/// Directory from which both containers read the policy.
 const POLICY: &str = "/etc/lockstep/policy";
 
-/// Where cluster credentials are projected to; the place that clients look at.
+/// Directory of the projected cluster credentials, where Kubernetes clients expect them.
 const CREDENTIALS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 const WEBHOOK_PORT: u16 = 9443;
@@ -61,7 +61,7 @@ pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
                 "spec": {
                     "serviceAccountName": names::SERVICE_ACCOUNT,
                     "automountServiceAccountToken": false,
-                    // The delay before the listener closes, and 30 s for answers under way.
+                    // At least the shutdown delay, and 30 s for requests in flight.
                     "terminationGracePeriodSeconds": 60,
                     "securityContext": pod_security(),
                     "topologySpreadConstraints": [{
@@ -97,7 +97,7 @@ fn webhook_container() -> Value {
         ],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
-        // Twice what all bodies may take at once (`--bodies-limit-bytes`), and what compiles programs of Vector.
+        // Twice the memory limit of all bodies (`--bodies-limit-bytes`), and memory for compiling VRL programs.
         "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "768Mi"}},
         "securityContext": container_security(),
         "volumeMounts": [
@@ -107,7 +107,7 @@ fn webhook_container() -> Value {
     })
 }
 
-/// The loop, where there is no gate.
+/// Returns the Deployment of a controller without webhook.
 pub(crate) fn standalone_controller(install: &InstallOptions<'_>, namespace: &str) -> Value {
     let args = [format!("--namespaces={}", install.namespaces.join(","))];
     let mut container = container(install, args.into());
@@ -116,7 +116,7 @@ pub(crate) fn standalone_controller(install: &InstallOptions<'_>, namespace: &st
     controllers(names::APP, namespace, &container)
 }
 
-/// Two Pods with a controller and nothing else.
+/// Returns a Deployment of two Pods with a controller container only.
 pub(crate) fn controllers(name: &str, namespace: &str, container: &Value) -> Value {
     let labels = json!({"app.kubernetes.io/name": name});
     json!({
@@ -140,7 +140,8 @@ pub(crate) fn controllers(name: &str, namespace: &str, container: &Value) -> Val
     })
 }
 
-/// No readiness probe: the sidecar must not take the gate down with it.
+/// Returns the controller container. It has no readiness probe: as a sidecar, it must not make the webhook's Pod
+/// unready.
 pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
     let mut args = vec![
         format!("--tls-directory={KEYS}"),
@@ -159,7 +160,7 @@ pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
     container(install, args)
 }
 
-/// A controller with these arguments besides those that every one has.
+/// Returns a controller container with additional arguments.
 fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
     let mut args = vec![
         "controller".to_owned(),
@@ -177,7 +178,7 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
         ],
-        // Region, role or endpoint, as AWS tools read them.
+        // AWS region, role or endpoint, in the environment variables of the AWS tools.
         "envFrom": [{"configMapRef": {"name": "lockstep-aws", "optional": true}}],
         "ports": [{"name": "metrics", "containerPort": CONTROLLER_HEALTH_PORT}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "periodSeconds": 10},
@@ -191,7 +192,7 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
     })
 }
 
-/// Of two gates one goes on while nodes are drained.
+/// Returns the `PodDisruptionBudget`: one of the two webhook replicas remains available while nodes are drained.
 pub(crate) fn disruption_budget() -> Value {
     json!({
         "apiVersion": "policy/v1",
@@ -225,7 +226,7 @@ fn container_security() -> Value {
 fn volumes() -> Value {
     json!([
         {"name": "tls", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
-        // Without one, every rule does what it says itself.
+        // Without a policy, every rule applies with its own severity.
         {"name": "policy", "configMap": {"name": names::POLICY, "optional": true}},
         {"name": "cluster-credentials", "projected": {"defaultMode": 0o440, "sources": [
             {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},

@@ -1,4 +1,5 @@
-//! What the loop remembers of the last object that stood, so that transitions hold without the gate.
+//! Last validated values, stored by the controller. With them, transition rules hold even if the webhook was
+//! down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
@@ -10,33 +11,32 @@ use crate::go;
 use crate::pointer;
 use crate::verdict::Violation;
 
-/// The last accepted value of every field that a transition rule reads: `status.accepted`.
+/// Last validated values of all transition fields, stored in `status.accepted`.
 ///
 /// # Guarantees
 ///
-/// Bounded: one scalar for each field of the ruleset's transition fields. Never a secret: a kind
-/// names no secret field.
+/// The size is bounded: one scalar for each transition field of the ruleset. No secrets are stored, because
+/// kinds never declare a secret as transition field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LastValidated {
-    /// The `metadata.generation` that was accepted.
+    /// Validated `metadata.generation`.
     pub generation: i64,
-    /// The values by dotted field name; a field that was absent is absent here.
+    /// Values by dotted field path. A field that was absent has no entry.
     #[serde(default)]
     pub values: BTreeMap<String, Value>,
-    /// The errors in spite of which it was accepted: a stricter rule came later.
+    /// Ratcheted errors: errors that a stricter rule reported for this generation as warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ratcheted: Vec<RatchetedViolation>,
 }
 
-/// An error that an object had when it was accepted. It stays a warning as long as nothing that it
-/// depends on changes.
+/// Identity of a ratcheted error. The error stays a warning as long as no value that it depends on changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RatchetedViolation {
-    /// The rule's id.
+    /// Id of the rule.
     pub rule: String,
-    /// Where it is broken.
+    /// Path of the field.
     pub at: String,
-    /// A fingerprint of what the error depends on.
+    /// Fingerprint of the values that the error depends on.
     pub inputs: String,
 }
 
@@ -50,10 +50,10 @@ impl RatchetedViolation {
     }
 }
 
-/// How many inherited errors are remembered of one object.
+/// Maximum number of ratcheted errors that are stored for one object.
 const MAX_INHERITED: usize = 16;
 
-/// A fingerprint of values. It is stored, so it must never change.
+/// Computes a fingerprint of values. It is stored in the cluster, so the algorithm must never change.
 pub(crate) fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
     let mut hasher = fnv::FnvHasher::default();
     for value in values {
@@ -64,7 +64,7 @@ pub(crate) fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u6
 }
 
 impl LastValidated {
-    /// What is to be remembered of an object that has just been found valid.
+    /// Returns the values to store for an object that has just been found valid.
     #[must_use]
     pub fn from_object(object: &Value, fields: &BTreeSet<String>) -> Self {
         let generation = object
@@ -82,7 +82,7 @@ impl LastValidated {
         }
     }
 
-    /// The same, in spite of errors that were there before.
+    /// Adds ratcheted errors.
     #[must_use]
     pub fn with_ratcheted(self, inherited: &[RatchetedViolation]) -> Self {
         let inherited = inherited.iter().take(MAX_INHERITED).cloned().collect();
@@ -92,17 +92,17 @@ impl LastValidated {
         }
     }
 
-    /// What an object's status remembers.
+    /// Reads the last validated values from the status of an object.
     ///
-    /// An object that the loop has found invalid without ever having accepted it has nothing to be
-    /// compared with: what comes back is empty, and its correction is judged as new. Nothing comes
-    /// back where the loop has said nothing yet.
+    /// If the controller found the object invalid before it ever validated it successfully, there are no values
+    /// to compare with. The result is then empty, and a corrected object is validated as if it were new.
+    /// Returns `None` if the controller has not validated the object yet.
     #[must_use]
     pub fn from_status_of(object: &Value) -> Option<Self> {
         Self::from_status(object.get("status")?)
     }
 
-    /// The same, of the status alone.
+    /// Reads the last validated values from a status.
     pub(crate) fn from_status(status: &Value) -> Option<Self> {
         let remembered = status
             .get("accepted")
@@ -110,19 +110,20 @@ impl LastValidated {
         remembered.or_else(|| is_found_invalid(status).then(Self::default))
     }
 
-    /// The accepted value of a field.
+    /// Returns the last validated value of a field.
     #[must_use]
     pub fn get(&self, field: &str) -> Option<&Value> {
         self.values.get(field)
     }
 
-    /// Whether every transition field of an object is as it was accepted.
+    /// Returns true if all transition fields of an object have their last validated values.
     pub(crate) fn agrees(&self, object: &Value, fields: &BTreeSet<String>) -> bool {
         let mut fields = fields.iter();
         fields.all(|name| pointer::get(object, name) == self.values.get(name))
     }
 
-    /// `object` with every transition field as it was accepted: what transitions are judged against.
+    /// Returns `object` with the last validated values of all transition fields. Transition rules compare with
+    /// it.
     pub(crate) fn overlay(&self, object: &Value, fields: &BTreeSet<String>) -> Value {
         let mut old = object.clone();
         for name in fields {
@@ -152,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_overlay_restores_what_was_accepted_and_removes_what_was_absent() {
+    fn the_overlay_restores_last_validated_values_and_removes_fields_that_were_absent() {
         let fields = ["spec.engine", "spec.storage.sizeGib", "spec.name"]
             .map(String::from)
             .into();

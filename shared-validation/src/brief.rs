@@ -1,34 +1,34 @@
-//! How much of an object its CRD speaks of when it is written: the rest need not be looked at.
+//! Projection of an object to the parts that its CRD validates. The fast path copies only these parts.
 
 use serde_json::{Map, Value};
 
 use crate::schema::{ListType, Schema};
 use crate::written::Tree;
 
-/// Tells which parts of an object are to be looked at, compiled once.
+/// Projection of objects, compiled once.
 pub(crate) struct Projection {
     closed: Vec<Closed>,
 }
 
-/// A field of an object of which little or nothing is judged.
+/// Field of an object that is validated only in part or not at all.
 struct Closed {
     name: &'static str,
-    /// What is, within it.
+    /// Names of the fields within it that are validated.
     open: Vec<String>,
-    /// Whether nulls within it may be dropped.
+    /// If true, defaulting may remove nulls within it.
     drops_nulls: bool,
 }
 
 impl Projection {
-    /// For the object that is written.
+    /// Builds the projection for the object that is written.
     pub(crate) fn of_object(schema: &Schema, has_own_status: bool) -> Self {
         Self::new(schema, has_own_status, |node| {
-            // Lists whose items have identities, and embedded objects, are judged wherever they stand.
+            // Lists with item identities and embedded objects are validated everywhere, even in the status.
             node.has_identities || node.has_embedded
         })
     }
 
-    /// For the object that it replaces, of which still less is judged.
+    /// Builds the projection for the object that is replaced. Less of it is validated.
     pub(crate) fn of_replaced(schema: &Schema, has_own_status: bool) -> Self {
         Self::new(schema, has_own_status, |_| false)
     }
@@ -69,7 +69,8 @@ impl Projection {
         Self { closed }
     }
 
-    /// A copy of an object without what is left out. None where a null may have to be dropped from that.
+    /// Returns a copy of an object without the parts that are not validated, or `None` if such a part contains
+    /// a null that defaulting may have to remove.
     pub(crate) fn copy(&self, object: &Tree<'_>) -> Option<Value> {
         let Tree::Object(fields) = object else {
             return Some(object.to_value());
@@ -111,7 +112,7 @@ mod tests {
     use crate::written::RawObject;
 
     #[test]
-    fn of_what_is_closed_only_what_is_open_is_copied() {
+    fn only_the_validated_parts_of_a_field_are_copied() {
         let closed = ["spec", "more"].map(|name| Closed {
             name,
             open: vec!["b".to_owned()],

@@ -1,4 +1,5 @@
-//! The object that is refused whatever else it says: whoever sends it learns whether anybody judges.
+//! Admission probe: an object that is always denied. A client that sends one learns whether the webhook is
+//! called.
 
 use serde_json::{Value, json};
 
@@ -9,19 +10,19 @@ use crate::rule::{Layer, Severity};
 use crate::ruleset::Report;
 use crate::verdict::Violation;
 
-/// The rule that refuses it. No policy changes what it does.
+/// Id of the rule that denies admission probes. A policy cannot change its action.
 pub const RULE: &str = "canary";
 
-/// The annotation that makes an object one.
+/// Annotation that marks an object as an admission probe.
 pub const ANNOTATION: &str = "lockstep.dev/canary";
 
-/// The field that a refusal of it names.
+/// Returns the path of the field in the error of a denied admission probe.
 #[must_use]
 pub fn field() -> String {
     path().to_string()
 }
 
-/// Makes a canary of an object that nothing else is wrong with.
+/// Turns an otherwise valid object into an admission probe.
 pub(crate) fn probe_object(mut object: Value, name: &str, namespace: Option<&str>) -> Value {
     object["metadata"] = json!({"name": name, "annotations": {ANNOTATION: "refused"}});
     if let Some(namespace) = namespace {
@@ -36,15 +37,15 @@ pub(crate) fn rule_info() -> RuleInfo {
         layer: Layer::Rust,
         severity: Severity::Error,
         description: format!(
-            "The annotation `{ANNOTATION}` is not there: it marks what is sent only to see it refused."
+            "The annotation `{ANNOTATION}` must not be set: it marks admission probes, which are always denied."
         ),
-        reference: "Lockstep's own: how the gate is seen to work before it is relied on".to_owned(),
+        reference: "Lockstep: the admission probe that verifies the webhook before failurePolicy is set to Fail".to_owned(),
         fields: vec!["metadata.annotations".to_owned()],
         expression: None,
     }
 }
 
-/// Refuses a canary, also one that has come to be stored.
+/// Adds an error if the object is an admission probe, even if it is already stored.
 pub(crate) fn validate(object: &Value, report: &mut Report<'_>) {
     if object["metadata"]["annotations"].get(ANNOTATION).is_none() {
         return;

@@ -1,4 +1,4 @@
-//! What is judged.
+//! Validation request.
 
 use serde_json::Value;
 
@@ -7,50 +7,50 @@ use crate::field_path::FieldPath;
 use crate::policy::Policy;
 use crate::sighting::CrdMatch;
 
-/// What is being done to the object.
+/// Operation on the object, as in an `AdmissionRequest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The object is new.
+    /// The object is created.
     Create,
-    /// The object replaces another.
+    /// The object replaces an existing object.
     Update,
 }
 
-/// What an unknown field is.
+/// Treatment of unknown fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownFields {
-    /// Nothing: the API server has pruned the object.
+    /// Unknown fields are ignored. Use this if the API server has already pruned the object.
     Ignore,
-    /// An error, as under `fieldValidation=Strict`.
+    /// Unknown fields are errors, as with `fieldValidation=Strict`.
     Deny,
 }
 
-/// What is judged: an object, what it was, and what is being done to it.
+/// Validation request: an object, the object it replaces, and the context of the operation.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidationRequest<'a> {
-    /// What is being done.
+    /// Operation on the object.
     pub operation: Operation,
-    /// The object as written.
+    /// The object as received, before defaults are filled.
     pub object: &'a Value,
-    /// The object that it replaces.
+    /// The stored object that is replaced; `None` for a new object.
     pub old: Option<&'a Value>,
-    /// The last values known to be accepted; transitions are judged against them rather than
-    /// against `old`, so that an unguarded bad edit can be repaired.
+    /// Last validated values of the transition fields. If set, transition rules compare with them instead of
+    /// `old`, so that an invalid change that was stored while the webhook was down can be reverted.
     pub last_validated: Option<&'a LastValidated>,
-    /// What an unknown field is.
+    /// Treatment of unknown fields.
     pub unknown_fields: UnknownFields,
-    /// Fields that stand more than once in the text that the object was read from.
+    /// Duplicate fields in the text from which the object was parsed.
     pub duplicate_keys: &'a [FieldPath],
-    /// What violations of Rust rules do; without one, what the rules say themselves.
+    /// Policy that sets the actions of Rust rules. Without a policy, the severity of each rule applies.
     pub policy: Option<&'a Policy>,
-    /// What rules may know of other objects; without it, they judge the object by itself.
+    /// Related objects that rules may read. Without them, rules validate the object alone.
     pub related: Option<&'a Value>,
-    /// What the API server judges by.
+    /// CRD status: how the CRD in the cluster compares with the compiled one.
     pub crd_match: CrdMatch,
 }
 
 impl<'a> ValidationRequest<'a> {
-    /// A new object.
+    /// Creates a request for a new object.
     #[must_use]
     pub fn create(object: &'a Value) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// An object that replaces `old`.
+    /// Creates a request for an object that replaces `old`.
     #[must_use]
     pub fn update(object: &'a Value, old: &'a Value) -> Self {
         Self {
@@ -76,8 +76,8 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// An object that replaces `old`, if there is one, judged for transitions against what was last
-    /// accepted of it.
+    /// Creates an update request if `old` is set and a create request otherwise. Transition rules of an update
+    /// compare with the last validated values if there are any.
     #[must_use]
     pub fn for_update(
         object: &'a Value,
@@ -90,7 +90,7 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// The same, judged for transitions against what was last accepted.
+    /// Sets the last validated values, with which transition rules compare.
     #[must_use]
     pub fn with_last_validated(self, accepted: Option<&'a LastValidated>) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// The same, with unknown fields refused.
+    /// Makes unknown fields an error.
     #[must_use]
     pub fn deny_unknown_fields(self) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// The same, under a policy.
+    /// Sets the policy.
     #[must_use]
     pub fn with_policy(self, policy: &'a Policy) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// The same, among others of which rules may know this. Null tells nothing.
+    /// Sets the related objects that rules may read. `null` is ignored.
     #[must_use]
     pub fn with_related(self, others: &'a Value) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// The same, where the cluster has this CRD.
+    /// Sets the CRD status.
     #[must_use]
     pub fn with_crd_match(self, crd: CrdMatch) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// The same, with fields that stand more than once refused.
+    /// Sets the duplicate fields, which are reported as errors.
     #[must_use]
     pub fn with_duplicate_keys(self, duplicates: &'a [FieldPath]) -> Self {
         Self {
@@ -144,11 +144,11 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 
-    /// Whether this only changes the metadata of an object that is being deleted. Such a change is
-    /// never judged: a finalizer can always be removed.
+    /// Returns true if the request changes only the metadata of an object that is being deleted. Such a request
+    /// is never validated, so that a finalizer can always be removed.
     pub(crate) fn only_finalizes(&self) -> bool {
         let Some(old) = self.old else { return false };
-        // Of the old object: only the API server sets it, whatever an author writes.
+        // The timestamp is read from the old object: only the API server can set it there.
         let deleted = old
             .pointer("/metadata/deletionTimestamp")
             .is_some_and(|t| !t.is_null());

@@ -1,4 +1,4 @@
-//! Every rule of a kind, whatever its layer, as one list.
+//! List of all rules of a kind, from all layers.
 
 use serde_json::Value;
 
@@ -7,30 +7,30 @@ use crate::rule::{Layer, Severity};
 use crate::schema::{Additional, ListType, NumberFormat, Schema};
 use crate::structural::Scale;
 
-/// One rule, explained.
+/// Description of one rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleInfo {
-    /// Stable; what errors, metrics and policies name.
+    /// Stable id, used in errors, metrics and policies.
     pub id: String,
-    /// The layer that it is written in.
+    /// Layer in which the rule is written.
     pub layer: Layer,
-    /// What a violation does, unless a policy says otherwise.
+    /// Severity of a violation, unless a policy sets another action.
     pub severity: Severity,
-    /// What it demands, in one sentence.
+    /// Description of the rule: one sentence.
     pub description: String,
-    /// Where it comes from.
+    /// Source of the rule, usually a URL.
     pub reference: String,
-    /// The fields that it is about, as `spec.sinks[].inputs`.
+    /// Fields to which the rule applies, such as `spec.sinks[].inputs`.
     pub fields: Vec<String>,
-    /// What is written, for a rule in CEL.
+    /// CEL expression; `None` for other layers.
     pub expression: Option<String>,
 }
 
-/// Where the rules of a CRD come from, by the id of a rule or the beginning of a field's path. The
-/// longest that fits counts.
+/// Sources of the rules of a CRD, by rule id or by prefix of the field path. The longest match takes
+/// precedence.
 pub(crate) type Sources = &'static [(&'static str, &'static str)];
 
-/// The rules that stand in one version of a CRD.
+/// Returns the rules of one version of a CRD.
 pub(crate) fn of_version(
     schema: &Schema,
     scale: Option<&Scale>,
@@ -41,16 +41,16 @@ pub(crate) fn of_version(
         entries: Vec::new(),
     };
     for (name, child) in &schema.properties {
-        // Neither is the author's to break.
+        // Users do not write `status`, and the API server itself validates the other three fields.
         if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
             collector.node(child, name);
         }
     }
     for name in &schema.required {
-        collector.schema_rule(name, "required", format!("`{name}` is there."));
+        collector.schema_rule(name, "required", format!("`{name}` is required."));
     }
     for (field, demand) in scale.iter().flat_map(|scale| scale.demands()) {
-        collector.schema_rule(field, "scale", format!("`{field}` is {demand}."));
+        collector.schema_rule(field, "scale", format!("`{field}` must be {demand}."));
     }
     collector
         .entries
@@ -106,7 +106,7 @@ impl Collector {
                 id: rule.id.clone(),
                 layer: Layer::Cel,
                 severity: Severity::Error,
-                description: format!("`{field}` {sentence}."),
+                description: format!("`{field}`: {sentence}."),
                 fields: vec![field],
                 expression: Some(rule.source.clone()),
             });
@@ -116,7 +116,7 @@ impl Collector {
         }
         for name in &schema.required {
             let field = format!("{at}.{name}");
-            self.schema_rule(&field, "required", format!("`{field}` is there."));
+            self.schema_rule(&field, "required", format!("`{field}` is required."));
         }
         if let Some(child) = &schema.items {
             self.node(child, &format!("{at}[]"));
@@ -126,7 +126,7 @@ impl Collector {
         }
     }
 
-    /// What a node demands of its value.
+    /// Adds the rules for the value of a schema node.
     fn value(&mut self, schema: &Schema, at: &str) {
         self.type_and_options(schema, at);
         self.bounds(schema, at);
@@ -138,7 +138,11 @@ impl Collector {
 
     fn type_and_options(&mut self, schema: &Schema, at: &str) {
         if schema.int_or_string {
-            self.schema_rule(at, "type", format!("`{at}` is an integer or a string."));
+            self.schema_rule(
+                at,
+                "type",
+                format!("`{at}` must be an integer or a string."),
+            );
         } else if let Some(json_type) = schema.json_type {
             let name = json_type.as_str();
             let article = if name.starts_with(['a', 'i', 'o']) {
@@ -146,7 +150,7 @@ impl Collector {
             } else {
                 "a"
             };
-            self.schema_rule(at, "type", format!("`{at}` is {article} {name}."));
+            self.schema_rule(at, "type", format!("`{at}` must be {article} {name}."));
         }
         if !schema.options.is_empty() {
             let text = |option: &Value| {
@@ -162,28 +166,33 @@ impl Collector {
             self.schema_rule(
                 at,
                 "enum",
-                format!("`{at}` is one of {}.", options.join(", ")),
+                format!("`{at}` must be one of {}.", options.join(", ")),
             );
         }
     }
 
     fn bounds(&mut self, schema: &Schema, at: &str) {
         let bounds = [
-            ("minimum", schema.minimum.as_ref(), "above", "at least"),
-            ("maximum", schema.maximum.as_ref(), "below", "at most"),
+            (
+                "minimum",
+                schema.minimum.as_ref(),
+                "greater than",
+                "at least",
+            ),
+            ("maximum", schema.maximum.as_ref(), "less than", "at most"),
         ];
         for (keyword, bound, strictly, inclusive) in bounds {
             if let Some(bound) = bound {
                 let relation = if bound.exclusive { strictly } else { inclusive };
                 let limit = go::plain_number(&bound.value);
-                self.schema_rule(at, keyword, format!("`{at}` is {relation} {limit}."));
+                self.schema_rule(at, keyword, format!("`{at}` must be {relation} {limit}."));
             }
         }
         if let Some(factor) = schema.multiple_of {
             self.schema_rule(
                 at,
                 "multipleOf",
-                format!("`{at}` is a multiple of {factor}."),
+                format!("`{at}` must be a multiple of {factor}."),
             );
         }
     }
@@ -207,7 +216,7 @@ impl Collector {
                 self.schema_rule(
                     at,
                     keyword,
-                    format!("`{at}` has {relation} {limit} {unit}."),
+                    format!("`{at}` must have {relation} {limit} {unit}."),
                 );
             }
         }
@@ -218,7 +227,7 @@ impl Collector {
             self.schema_rule(
                 at,
                 "pattern",
-                format!("`{at}` matches `{}`.", pattern.source),
+                format!("`{at}` must match `{}`.", pattern.source),
             );
         }
         if schema.format.is_some()
@@ -230,14 +239,18 @@ impl Collector {
             self.schema_rule(
                 at,
                 "format",
-                format!("`{at}` has the format `{}`.", schema.format_name),
+                format!("`{at}` must have the format `{}`.", schema.format_name),
             );
         }
     }
 
     fn items(&mut self, schema: &Schema, at: &str) {
         if schema.unique_items {
-            self.schema_rule(at, "uniqueItems", format!("`{at}` repeats no item."));
+            self.schema_rule(
+                at,
+                "uniqueItems",
+                format!("`{at}` must not contain duplicate items."),
+            );
         }
         match &schema.list_type {
             ListType::Atomic => {}
@@ -245,12 +258,12 @@ impl Collector {
                 self.schema_rule(
                     &format!("{at}[]"),
                     "x-kubernetes-list-type",
-                    format!("`{at}` repeats no item."),
+                    format!("`{at}` must not contain duplicate items."),
                 );
             }
             ListType::Map(keys) => {
                 let keys = keys.join("`, `");
-                let sentence = format!("No two items of `{at}` have the same `{keys}`.");
+                let sentence = format!("No two items of `{at}` may have the same `{keys}`.");
                 self.schema_rule(&format!("{at}[]"), "x-kubernetes-list-type", sentence);
             }
         }
@@ -268,7 +281,7 @@ impl Collector {
                 self.schema_rule(
                     at,
                     keyword,
-                    format!("`{at}` fits {how_many} of its `{keyword}` schemas."),
+                    format!("`{at}` must match {how_many} of its `{keyword}` schemas."),
                 );
             }
         }

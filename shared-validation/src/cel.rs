@@ -1,4 +1,4 @@
-//! Layer 2: the `x-kubernetes-validations` of the CRD, evaluated as the API server evaluates them.
+//! CEL layer: evaluates the `x-kubernetes-validations` of the CRD as the API server does.
 
 mod ast;
 mod budget;
@@ -47,7 +47,7 @@ pub(crate) use name::identifier;
 pub(crate) use reach::Reach;
 pub(crate) use rule::CelRule;
 
-/// Judges by the CEL rules that the schema carries.
+/// Validator for the CEL rules of the schema.
 pub(crate) struct Cel;
 
 impl ValidationLayer for Cel {
@@ -78,19 +78,19 @@ struct Walk<'a, 'r, 'k> {
     exhausted: bool,
 }
 
-/// A value with its schema and its past.
+/// Value with its schema and its old value.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     schema: &'a Schema,
     value: &'a Value,
-    /// What `oldSelf` is.
+    /// Value of `oldSelf`.
     before: Option<&'a Value>,
     ratchet: Ratchet<'a>,
 }
 
 impl<'a> Walk<'a, '_, '_> {
     fn node(&mut self, place: Place<'a>, at: Cursor<'_>) {
-        // A rule judges values that are there; whether a nullable one is null is its parent's matter.
+        // Rules apply only to values that exist. A rule about null belongs to the parent.
         if place.value.is_null() || !place.schema.has_rules || self.exhausted {
             return;
         }

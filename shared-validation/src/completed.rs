@@ -1,14 +1,14 @@
-//! What every kind's CRD has, whatever its author writes.
+//! Parts that the CRDs of all kinds have in common.
 
 use serde_json::{Map, Value, json};
 
-/// A CRD as generated from Rust types, made what the API server and the loop need: optional fields that are
-/// left out rather than null, no formats but Kubernetes' own, the status fields that the loop writes, and for
-/// `kubectl get`, where no columns are named, whether an object is ready.
+/// Adapts a CRD that was generated from Rust types to what the API server and the controller need. Optional
+/// fields are no longer `nullable`, the standard status fields that the controller writes are added, and
+/// printer columns for `kubectl get` are added if the version has none.
 ///
 /// # Expected flow
 ///
-/// A kind's [`crd`](crate::Kind::crd) returns what its generator gives, completed.
+/// The [`crd`](crate::Kind::crd) function of a kind passes the generated CRD through this function.
 #[must_use]
 pub fn with_standard_fields(mut crd: Value) -> Value {
     tidy(&mut crd);
@@ -25,8 +25,8 @@ pub fn with_standard_fields(mut crd: Value) -> Value {
     crd
 }
 
-/// An optional field is left out, not null: `nullable` would make `has()` true for a null, and the
-/// API conventions advise against it.
+/// Removes `nullable`. An optional field is omitted, not null: with `nullable`, `has()` would be true for a
+/// null, and the API conventions advise against it.
 fn tidy(node: &mut Value) {
     match node {
         Value::Object(fields) => {
@@ -42,11 +42,11 @@ fn tidy(node: &mut Value) {
 
 fn add_to_status(status: &mut Value) {
     if !status.is_object() {
-        *status = json!({"description": "What the controller last observed."});
+        *status = json!({"description": "Most recently observed status of the object."});
     }
     status["type"] = json!("object");
-    // It comes into being part by part: the loop tells that an object is invalid before its author's step has
-    // told anything.
+    // No status field may be required, because the status is written in steps: the controller reports that an
+    // object is invalid before the kind's own reconciler has written anything.
     if let Some(status) = status.as_object_mut() {
         status.remove("required");
     }
@@ -75,7 +75,7 @@ fn add_columns(columns: &mut Value) {
 
 fn observed_generation() -> Value {
     json!({
-        "description": "The generation that this status speaks of.",
+        "description": "The `metadata.generation` for which this status was written.",
         "type": "integer", "format": "int64", "minimum": 0,
     })
 }
@@ -84,10 +84,10 @@ fn text(description: &str, longest: u32) -> Value {
     json!({"description": description, "type": "string", "maxLength": longest})
 }
 
-/// By the API conventions; the bounds are those of `metav1.Condition`.
+/// Conditions as defined by the API conventions. The limits are those of `metav1.Condition`.
 fn conditions() -> Value {
     json!({
-        "description": "`Valid`: the object keeps its rules. `Ready`: what it stands for can be used; if not, `Reconciling` or `Stalled` tells whether that will come by itself.",
+        "description": "`Valid`: the object complies with all rules. `Ready`: the resources that it describes can be used. If not, `Reconciling` means that the controller is still working on it, `Stalled` that it cannot make progress without intervention.",
         "type": "array",
         "maxItems": 16,
         "x-kubernetes-list-type": "map",
@@ -96,13 +96,13 @@ fn conditions() -> Value {
             "type": "object",
             "required": ["lastTransitionTime", "message", "reason", "status", "type"],
             "properties": {
-                "type": text("What is told.", 316),
-                "status": {"description": "Whether it holds.", "type": "string", "enum": ["True", "False", "Unknown"]},
-                "reason": text("Why, in one CamelCase word for programs.", 1024),
-                "message": text("Why, in a sentence for people.", 32768),
-                "lastTransitionTime": {"description": "Since when it is as it is.", "type": "string", "format": "date-time"},
+                "type": text("Type of the condition.", 316),
+                "status": {"description": "Status of the condition.", "type": "string", "enum": ["True", "False", "Unknown"]},
+                "reason": text("Machine-readable reason for the status, one word in CamelCase.", 1024),
+                "message": text("Human-readable explanation of the status.", 32768),
+                "lastTransitionTime": {"description": "Time at which the status last changed.", "type": "string", "format": "date-time"},
                 "observedGeneration": {
-                    "description": "The generation that this condition speaks of.",
+                    "description": "The `metadata.generation` for which this condition was set.",
                     "type": "integer", "format": "int64", "minimum": 0,
                 },
             },
@@ -110,36 +110,36 @@ fn conditions() -> Value {
     })
 }
 
-/// As [`Accepted`](crate::Accepted) reads and writes it.
+/// Schema of the field that [`Accepted`](crate::Accepted) reads and writes.
 fn accepted() -> Value {
     json!({
-        "description": "The last accepted values of the fields whose changes are restricted.",
+        "description": "Last validated values of the fields whose changes are restricted.",
         "type": "object",
         "required": ["generation"],
         "properties": {
             "generation": {
-                "description": "The generation that was accepted.",
+                "description": "The validated `metadata.generation`.",
                 "type": "integer", "format": "int64", "minimum": 0,
             },
             "values": {
-                "description": "The values by dotted field name.",
+                "description": "Values by dotted field path.",
                 "type": "object",
                 "default": {},
                 "maxProperties": 16,
                 "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true},
             },
             "inherited": {
-                "description": "Errors in spite of which the generation was accepted: a stricter rule came later.",
+                "description": "Errors of this generation that are only warnings, because a stricter rule was introduced after the object was stored.",
                 "type": "array",
                 "maxItems": 16,
                 "items": {
-                    "description": "An error that stays a warning as long as nothing that it depends on changes.",
+                    "description": "An error that stays a warning as long as no value that it depends on changes.",
                     "type": "object",
                     "required": ["at", "inputs", "rule"],
                     "properties": {
-                        "at": text("Where it is broken.", 512),
-                        "inputs": text("A fingerprint of what the error depends on.", 16),
-                        "rule": text("The rule that is broken.", 512),
+                        "at": text("Path of the field that violates the rule.", 512),
+                        "inputs": text("Fingerprint of the values that the error depends on.", 16),
+                        "rule": text("Id of the violated rule.", 512),
                     },
                 },
             },
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_completed_where_it_is_a_subresource() {
+    fn standard_status_fields_are_added_if_status_is_a_subresource() {
         let version = |subresources: Value, status: Value| {
             let schema = json!({"properties": {"status": status}});
             json!({"subresources": subresources, "schema": {"openAPIV3Schema": schema}})

@@ -1,7 +1,7 @@
-//! Other versions of a kind: the same fields under other names.
+//! Conversion between the versions of a kind: the same fields under other names.
 //!
-//! One version is judged; the others are what clients may speak besides. What one of them cannot say of an
-//! object is kept in an annotation, so that there and back is where one has begun.
+//! One version is validated; clients can also use the others. Fields that the target version does not have are
+//! stored in an annotation, so that a round trip returns the original object.
 
 mod schema;
 
@@ -9,46 +9,46 @@ use serde_json::{Map, Value};
 
 use crate::pointer;
 
-/// A version of a kind beside the one that is judged.
+/// Version of a kind other than the validated one.
 #[derive(Clone, Copy, Debug)]
 pub struct VersionMapping {
     /// The version, such as `v1beta1`.
     pub name: &'static str,
-    /// Where fields of the judged version stand in this one, as dotted names.
+    /// Pairs of dotted field paths: the path in the validated version and the path in this version.
     pub moves: &'static [(&'static str, &'static str)],
-    /// What the judged version has and this one has not, once fields have moved.
+    /// Fields that exist only in the validated version, after fields have moved.
     pub only_in_storage: &'static [&'static str],
-    /// What this version has and the judged one has not, with what it is.
+    /// Fields that exist only in this version, with their descriptions.
     pub only_in_version: &'static [(&'static str, &'static str)],
 }
 
-/// Why an object cannot be had in a version.
+/// Reason why an object cannot be converted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConversionError {
-    /// The object is of a version that nobody knows here.
-    #[error("`apiVersion` is `{given}`: {kind} has the versions {known}")]
+    /// The object has an unknown version.
+    #[error("unknown `apiVersion` `{given}`; the versions of {kind} are {known}")]
     From {
-        /// What the object says.
+        /// The `apiVersion` of the object.
         given: String,
         /// The kind.
         kind: String,
-        /// What there is.
+        /// The known versions.
         known: String,
     },
-    /// A version is asked for that nobody knows here.
-    #[error("`desiredAPIVersion` is `{given}`: {kind} has the versions {known}")]
+    /// The requested version is unknown.
+    #[error("unknown `desiredAPIVersion` `{given}`; the versions of {kind} are {known}")]
     To {
-        /// What is asked for.
+        /// The requested version.
         given: String,
         /// The kind.
         kind: String,
-        /// What there is.
+        /// The known versions.
         known: String,
     },
 }
 
 impl VersionMapping {
-    /// An object of the judged version as one of this version.
+    /// Converts an object of the validated version to this version.
     fn from_storage(&self, object: &Value, judged: &str) -> Value {
         let there = restored(
             self.moved_there(object),
@@ -59,7 +59,7 @@ impl VersionMapping {
         remembering(there, object, judged, |there| self.moved_back(there))
     }
 
-    /// An object of this version as one of the judged version.
+    /// Converts an object of this version to the validated version.
     fn to_storage(&self, object: &Value, judged: &str) -> Value {
         let back = restored(
             self.moved_back(object),
@@ -92,20 +92,20 @@ impl VersionMapping {
         object
     }
 
-    /// Adds this version to a CRD that has the judged one alone. It is not served: a webhook that converts
-    /// has no failure policy, and whoever lists through it waits for the gate.
+    /// Adds this version to a CRD that has only the validated version. The version is not served, because a
+    /// conversion webhook has no failure policy: a client that lists objects in it depends on the webhook.
     pub fn add_to(&self, crd: &mut Value) {
         schema::add(self, crd);
     }
 }
 
-/// One of the versions of a kind.
+/// Version of a kind.
 enum Version<'a> {
     Storage,
     Other(&'a VersionMapping),
 }
 
-/// The versions of one kind.
+/// Versions of one kind.
 pub(crate) struct Versions<'a> {
     pub(crate) group: &'a str,
     pub(crate) kind: &'a str,
@@ -114,7 +114,7 @@ pub(crate) struct Versions<'a> {
 }
 
 impl Versions<'_> {
-    /// An object in another version, named as in `apiVersion`.
+    /// Converts an object to another version, given as in `apiVersion`.
     pub(crate) fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
         let from = object["apiVersion"].as_str().unwrap_or_default();
         let source = self.find(from).ok_or_else(|| ConversionError::From {
@@ -164,12 +164,12 @@ impl Versions<'_> {
     }
 }
 
-/// Where an object of one version keeps what it was in another.
+/// Returns the name of the annotation that stores the spec in another version.
 fn annotation(version: &str) -> String {
     format!("conversion.lockstep.dev/{version}")
 }
 
-/// Moves a field, unless something that is no object stands in the way.
+/// Moves a field. Does nothing if a parent of the target exists and is not an object.
 fn relocate(object: &mut Value, from: &str, to: &str) {
     let (parent, field) = from.rsplit_once('.').unwrap_or(("", from));
     let mut parent = parent.split('.').filter(|name| !name.is_empty());
@@ -182,7 +182,7 @@ fn relocate(object: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// As [`pointer::set`], which takes a null on the way for nothing.
+/// Sets a value like [`pointer::set`], but does not replace a null parent.
 fn place_at(object: &mut Value, name: &str, value: Value) {
     let (parent, field) = name.rsplit_once('.').unwrap_or(("", name));
     let mut place = object;
@@ -199,7 +199,7 @@ fn place_at(object: &mut Value, name: &str, value: Value) {
     }
 }
 
-/// The object with the spec that it had in this version, if its present one still says the same.
+/// Restores the stored spec of this version, if it still converts to the current spec of the source.
 fn restored(
     mut object: Value,
     version: &str,
@@ -221,7 +221,7 @@ fn restored(
     }
 }
 
-/// The object, with what its source was if that could not be told from the object alone.
+/// Stores the spec of the source in an annotation if it cannot be derived from the converted object.
 fn remembering(
     mut object: Value,
     source: &Value,
@@ -266,7 +266,7 @@ mod tests {
             ("spec.login.keys.user", "spec.login.ref.userKey"),
         ],
         only_in_storage: &["spec.login.keys"],
-        only_in_version: &[("spec.login.ref", "Where the password is.")],
+        only_in_version: &[("spec.login.ref", "The Secret that contains the password.")],
     };
 
     fn versions() -> Versions<'static> {
@@ -280,16 +280,16 @@ mod tests {
 
     fn there(object: &Value) -> Value {
         let there = versions().convert(object, "example.com/v1beta1");
-        there.expect("it is known")
+        there.expect("the version is known")
     }
 
     fn back(object: &Value) -> Value {
         let back = versions().convert(object, "example.com/v1");
-        back.expect("it is known")
+        back.expect("the version is known")
     }
 
     #[test]
-    fn fields_move_and_nothing_is_annotated_that_can_be_told() {
+    fn fields_move_and_no_annotation_is_set_if_the_source_can_be_derived() {
         let judged = json!({
             "apiVersion": "example.com/v1",
             "metadata": {"name": "a"},
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_cannot_say_is_kept_until_somebody_changes_the_object() {
+    fn fields_that_a_version_lacks_are_stored_until_the_object_is_changed() {
         let judged = json!({
             "apiVersion": "example.com/v1",
             "metadata": {"name": "a"},
@@ -323,19 +323,25 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_nobody_knows_is_named() {
+    fn an_unknown_version_is_reported_by_name() {
         let object = json!({"apiVersion": "example.com/v2", "metadata": {}});
         let error = versions().convert(&object, "example.com/v1");
-        let known = "Database has the versions `example.com/v1`, `example.com/v1beta1`";
+        let known = "the versions of Database are `example.com/v1`, `example.com/v1beta1`";
         let said = error.expect_err("unknown").to_string();
-        assert_eq!(said, format!("`apiVersion` is `example.com/v2`: {known}"));
+        assert_eq!(
+            said,
+            format!("unknown `apiVersion` `example.com/v2`; {known}")
+        );
         let object = json!({"apiVersion": "example.com/v1", "metadata": {}});
         let error = versions().convert(&object, "v1beta1");
         let said = error.expect_err("unknown").to_string();
-        assert_eq!(said, format!("`desiredAPIVersion` is `v1beta1`: {known}"));
+        assert_eq!(
+            said,
+            format!("unknown `desiredAPIVersion` `v1beta1`; {known}")
+        );
     }
 
-    /// Any JSON, often under the names that move.
+    /// Generates arbitrary JSON, often with the field names that move.
     fn any_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -358,7 +364,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_and_back_is_where_one_has_begun(spec in any_value(), noted in any::<bool>()) {
+        fn a_round_trip_returns_the_original_object(spec in any_value(), noted in any::<bool>()) {
             let mut metadata = json!({"name": "a"});
             if noted {
                 metadata["annotations"] = json!({"team": "shop"});

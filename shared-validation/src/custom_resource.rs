@@ -1,4 +1,4 @@
-//! A kind as its CRD describes it, and the judgement itself.
+//! Validation of one version of a CRD, and the order of all validation steps.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,9 +22,9 @@ use crate::unknown_fields;
 use crate::verdict::ValidationResult;
 use crate::written::Tree;
 
-/// One version of a kind, judged by what its CRD alone says: the structural schema and the CEL rules.
+/// Validator for one version of a kind, based only on its CRD: the structural schema and the CEL rules.
 ///
-/// Kinds with Rust rules are a [`Ruleset`](crate::Ruleset); any other CRD is this.
+/// Kinds with Rust rules use [`Ruleset`](crate::Ruleset); all other CRDs use this type.
 pub struct CrdValidator {
     crd: Value,
     group: String,
@@ -34,14 +34,14 @@ pub struct CrdValidator {
     has_status_subresource: bool,
     pub(crate) scale: Option<Scale>,
     no_fields: BTreeSet<String>,
-    /// How much of an object is judged by what the CRD says.
+    /// Projection of an object to the parts that the CRD validates.
     brief: Projection,
-    /// The same for the object that it replaces.
+    /// Projection of the object that is replaced.
     brief_before: Projection,
     pub(crate) schema: Schema,
 }
 
-/// What a kind may have beyond its CRD.
+/// Additions of a kind to its CRD.
 pub(crate) struct ExtraLayers<'a> {
     pub(crate) dynamic_defaults: &'a [DynamicDefault],
     pub(crate) transition_fields: &'a BTreeSet<String>,
@@ -49,12 +49,11 @@ pub(crate) struct ExtraLayers<'a> {
 }
 
 impl CrdValidator {
-    /// Compiles one version out of a CRD.
+    /// Compiles one version of a CRD.
     ///
     /// # Errors
     ///
-    /// When the CRD has no such version, or uses something that would be judged differently here than
-    /// by the API server.
+    /// If the CRD has no such version, or uses something that the API server would evaluate differently.
     pub fn compile(crd: &Value, version: &str) -> Result<Self, CompileError> {
         let schema = Schema::of_crd(crd, version)?;
         let text = |pointer: &str| {
@@ -86,11 +85,11 @@ impl CrdValidator {
         })
     }
 
-    /// Compiles every version that a CRD serves.
+    /// Compiles all served versions of a CRD.
     ///
     /// # Errors
     ///
-    /// As [`compile`](Self::compile), and when it serves none.
+    /// The errors of [`compile`](Self::compile); also if no version is served.
     pub fn compile_served(crd: &Value) -> Result<Vec<Self>, CompileError> {
         let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
         let served = versions
@@ -111,12 +110,13 @@ impl CrdValidator {
             .collect()
     }
 
-    /// Whether its objects are in namespaces.
+    /// Returns true if the objects are namespaced.
     pub(crate) fn is_namespaced(&self) -> bool {
         self.is_namespaced
     }
 
-    /// An object as the API server has it once it has read it from its store.
+    /// Returns an object as the API server has it after reading it from storage: pruned and with defaults
+    /// filled.
     fn with_defaults(&self, object: &Value, beyond: &ExtraLayers<'_>) -> Value {
         let mut filled = object.clone();
         unknown_fields::prune(&mut filled, &self.schema);
@@ -126,7 +126,7 @@ impl CrdValidator {
         filled
     }
 
-    /// As much of an object as the CRD speaks of, if it has every default that stands there.
+    /// Returns the parts of an object that the CRD validates, or `None` if a static default is missing.
     fn unchanged_by_defaults(&self, object: &Tree<'_>, brief: &Projection) -> Option<Value> {
         let mut object = brief.copy(object)?;
         let operations =
@@ -134,13 +134,13 @@ impl CrdValidator {
         operations.is_empty().then_some(object)
     }
 
-    /// Whether an object has every default that stands in the CRD.
+    /// Returns true if an object has all defaults that the CRD declares.
     pub(crate) fn has_all_defaults(&self, object: &Tree<'_>) -> bool {
         self.unchanged_by_defaults(object, &self.brief).is_some()
     }
 
-    /// Whether the CRD has nothing to say of an object that replaces another one, and nothing would be
-    /// added to either. `false` says only that this is for [`judge`](Self::judge) to tell.
+    /// Returns true if the CRD reports no error for an object and the one it replaces, and neither lacks a
+    /// default. `false` does not mean that the object is invalid; only [`judge`](Self::judge) can decide that.
     pub(crate) fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
         let Some(object) = self.unchanged_by_defaults(object, &self.brief) else {
             return false;
@@ -165,7 +165,7 @@ impl CrdValidator {
             has_status_subresource: self.has_status_subresource,
             scale: self.scale.as_ref(),
             object: &object,
-            // What is wrong is not for here to tell, nor whether it was there before.
+            // This path does not report errors, so ratcheting is not needed.
             old: old.filter(|_| self.scale.is_some()),
             before: old,
             policy: None,
@@ -180,7 +180,7 @@ impl CrdValidator {
         report.is_empty()
     }
 
-    /// What [`judge`](Self::judge) would add to the object, without a judgement.
+    /// Returns the default patch that [`judge`](Self::judge) would return, without validating the object.
     pub(crate) fn default_patch(
         &self,
         candidate: &ValidationRequest<'_>,
@@ -205,7 +205,7 @@ impl CrdValidator {
         Patch(operations)
     }
 
-    /// Judges a candidate by every layer that the kind has.
+    /// Validates a request with all layers of the kind.
     pub(crate) fn validate_with(
         &self,
         candidate: &ValidationRequest<'_>,
@@ -253,7 +253,7 @@ impl CrdValidator {
         for path in candidate.duplicate_keys {
             let error = FieldError {
                 bad_value: BadValue::Omitted,
-                detail: "the field stands more than once; keep one".to_owned(),
+                detail: "the field is set more than once; keep only one".to_owned(),
                 ..FieldError::duplicate(path.clone(), Value::Null)
             };
             metadata::report(
@@ -266,7 +266,7 @@ impl CrdValidator {
         if candidate.unknown_fields == UnknownFields::Deny {
             self.validate_raw(candidate, &mut report);
         }
-        // What has only now been filled, nobody has judged.
+        // The API server has not validated defaults that were filled only now.
         if fills || !must_be_validated(candidate, old.as_ref(), beyond) {
             Structural.validate(&case, &mut report);
             if !report.blocks_cel() {
@@ -282,8 +282,8 @@ impl CrdValidator {
         report.into_result(object, operations)
     }
 
-    /// Judges what the API server looks at before it asks the schema: what an author writes and no
-    /// controller ever sees.
+    /// Validates what the API server checks before it evaluates the schema. Users can get these errors; the
+    /// webhook and the controller never receive such objects.
     fn validate_raw(&self, candidate: &ValidationRequest<'_>, report: &mut Report<'_>) {
         let object = candidate.object;
         unknown_fields::report(object, &self.schema, report);
@@ -312,7 +312,8 @@ impl CrdValidator {
     }
 }
 
-/// Whether the API server has just judged all that the CRD says, transitions against the same as here.
+/// Returns true if the API server has just evaluated the schema and the CEL rules, with the same old values for
+/// transition rules as here.
 fn must_be_validated(
     candidate: &ValidationRequest<'_>,
     old: Option<&Value>,
@@ -324,7 +325,7 @@ fn must_be_validated(
     candidate.crd_match == CrdMatch::Same && is_as_accepted
 }
 
-/// What transitions are judged against, for an object and the one that it replaces, both filled.
+/// Returns the object with which transition rules compare. All objects have their defaults filled.
 fn old_object<'a>(
     candidate: &ValidationRequest<'_>,
     object: &Value,
@@ -332,7 +333,7 @@ fn old_object<'a>(
     beyond: &ExtraLayers<'_>,
 ) -> Option<Cow<'a, Value>> {
     match candidate.last_validated {
-        // Most often it is what is stored.
+        // Usually the last validated values equal the stored ones.
         Some(accepted) if old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields)) => {
             old.map(Cow::Borrowed)
         }

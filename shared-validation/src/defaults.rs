@@ -1,4 +1,4 @@
-//! Defaults only add: they fill what the author left out and never change what he wrote.
+//! Defaulting. It fills only fields that the user omitted and never changes values that the user wrote.
 
 use json_patch::jsonptr::{Assign, PointerBuf};
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
@@ -8,22 +8,22 @@ use crate::go;
 use crate::pointer;
 use crate::schema::Schema;
 
-/// A default that depends on other fields, and so cannot stand in the CRD.
+/// Default that depends on other fields and so cannot be declared in the CRD.
 pub struct DynamicDefault {
-    /// The field, as a dotted name; filled only where its parent is there.
+    /// Dotted path of the field. It is filled only if its parent exists.
     pub field: &'static str,
-    /// The value for an object whose static defaults are filled.
+    /// Computes the value from an object whose static defaults are filled.
     pub value: fn(&Value) -> Option<Value>,
 }
 
-/// Fills the defaults that stand in the schema and returns what was done, as operations on the object
-/// as it was. Nulls that the schema does not allow count as left out: they are removed, or replaced by
-/// the default, as the API server does before anyone else sees the object.
+/// Fills the defaults of the schema and returns the changes as operations on the original object. Nulls that
+/// the schema does not allow count as omitted: they are removed, or replaced by the default, as the API server
+/// does before any webhook or controller receives the object.
 ///
 /// # Guarantees
 ///
-/// Idempotent: filling twice adds nothing. Lossless: fields that the schema does not know stay.
-/// Applying the operations to the object as it was gives the object as it is.
+/// Idempotent: a second call adds nothing. Lossless: unknown fields are kept. Applying the operations to the
+/// original object produces the defaulted object.
 pub(crate) fn fill_static(
     object: &mut Value,
     schema: &Schema,
@@ -31,7 +31,7 @@ pub(crate) fn fill_static(
 ) -> Vec<PatchOperation> {
     let mut filling = Defaulting {
         operations: Vec::new(),
-        // The API server defaults neither metadata nor a status that is not the author's.
+        // The API server fills defaults neither in metadata nor in a status that is a subresource.
         left_out: if has_status_subresource {
             &["metadata", "status"]
         } else {
@@ -45,16 +45,16 @@ pub(crate) fn fill_static(
     filling.operations
 }
 
-/// Whether a default that depends on other fields may have something to fill.
+/// Returns true if any field with a dynamic default is missing.
 pub(crate) fn lacks_dynamic(object: &Value, defaults: &[DynamicDefault]) -> bool {
     let mut fields = defaults.iter().map(|default| default.field);
     fields.any(|field| pointer::get(object, field).is_none())
 }
 
-/// Fills the defaults that depend on other fields, once the static ones are there.
+/// Fills the defaults that depend on other fields. Call this after the static defaults are filled.
 ///
-/// A field that an update leaves out keeps the value it had before: a default must not change what
-/// runs. Returns whether anything was filled.
+/// A field that an update omits keeps its previous value, because a default must not change a running system.
+/// Returns true if any field was filled.
 pub(crate) fn fill_dynamic(
     object: &mut Value,
     before: Option<&Value>,
@@ -92,7 +92,7 @@ fn has_nulls(value: &Value) -> bool {
     }
 }
 
-/// Whether a number is written as a float anywhere.
+/// Returns true if the value contains a number written as a float.
 pub(crate) fn has_floats(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),
@@ -102,8 +102,8 @@ pub(crate) fn has_floats(value: &Value) -> bool {
     }
 }
 
-/// The object as the API server has it once a webhook has filled something: it writes and reads it
-/// again, and what was `100.0` is then `100`.
+/// Returns the object as the API server has it after a webhook filled defaults: it serializes and parses the
+/// object again, which turns `100.0` into `100`.
 pub(crate) fn reread(object: &Value) -> Value {
     match object {
         Value::Number(number) => match go::json_number(number).parse::<i64>() {
@@ -119,8 +119,8 @@ pub(crate) fn reread(object: &Value) -> Value {
     }
 }
 
-/// Adds at a place of the object, either as a new operation or inside an earlier one that adds an
-/// ancestor of the place.
+/// Sets a value in the object and records it, either as a new operation or within an earlier operation that
+/// added an ancestor.
 fn record(object: &mut Value, at: &PointerBuf, value: Value, additions: &mut Vec<PatchOperation>) {
     let within = additions.iter_mut().find_map(|operation| match operation {
         PatchOperation::Add(add) => at
@@ -129,14 +129,14 @@ fn record(object: &mut Value, at: &PointerBuf, value: Value, additions: &mut Vec
         _ => None,
     });
     match within {
-        // Cannot fail: the parent is an object, as the caller has seen.
+        // This cannot fail: the caller has checked that the parent is an object.
         Some((rest, added)) => drop(added.assign(rest, value.clone())),
         None => additions.push(add(at.clone(), value.clone())),
     }
     drop(object.assign(at, value));
 }
 
-/// A place in an object. It becomes a pointer only where something is done there.
+/// Location in an object during a walk. It becomes a JSON pointer only if an operation is recorded.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Root,
@@ -168,7 +168,7 @@ struct Defaulting {
 }
 
 impl Defaulting {
-    /// Drops the nulls that the schema does not allow and has no default for.
+    /// Removes nulls that the schema does not allow and for which it has no default.
     fn drop_nulls(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>) {
         match value {
             Value::Object(fields) => {
@@ -201,8 +201,8 @@ impl Defaulting {
         }
     }
 
-    /// Fills what lies below a value. What lies within a default that was just added is part of that
-    /// addition and not `recorded` again.
+    /// Fills the defaults below a value. Defaults within a newly added default are part of that operation, so
+    /// they are not `recorded` separately.
     fn below(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>, recorded: bool) {
         match value {
             Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! One thing wrong with one field, printed exactly as apimachinery's `field.Error`.
+//! Error of one field. It prints exactly as `field.Error` of apimachinery.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,37 +9,37 @@ use serde_json::Value;
 use crate::field_path::FieldPath;
 use crate::go;
 
-/// Why a field is wrong; the values of `causes[].reason` in an API server's answer.
+/// Type of a field error, as in `causes[].reason` of an API server response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorType {
     /// A requested value does not exist.
     NotFound,
-    /// A value that must be there is not.
+    /// A required value is missing.
     Required,
     /// Two values that must differ are equal.
     Duplicate,
-    /// A malformed or out-of-range value.
+    /// A value is malformed or out of range.
     Invalid,
-    /// A value outside an enumeration.
+    /// A value is not in the enumeration.
     NotSupported,
-    /// A well-formed value that is not permitted here.
+    /// A well-formed value is not permitted here.
     Forbidden,
-    /// A text longer than allowed.
+    /// A string is longer than allowed.
     TooLong,
-    /// A text shorter than allowed.
+    /// A string is shorter than allowed.
     TooShort,
-    /// More items than allowed.
+    /// A list or map has more items than allowed.
     TooMany,
-    /// Fewer items than allowed.
+    /// A list or map has fewer items than allowed.
     TooFew,
-    /// Something failed that the user did not cause.
+    /// An internal error that the user did not cause.
     Internal,
-    /// A value of the wrong JSON type.
+    /// A value has the wrong JSON type.
     TypeInvalid,
 }
 
 impl ErrorType {
-    /// The machine-readable name, as in `details.causes[].reason`.
+    /// Returns the machine-readable name, as in `details.causes[].reason`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl ErrorType {
         }
     }
 
-    /// Whether messages of this type carry the offending value.
+    /// Returns true if messages of this type contain the offending value.
     fn prints_value(self) -> bool {
         !matches!(
             self,
@@ -83,28 +83,29 @@ impl ErrorType {
     }
 }
 
-/// The value that an error complains about.
+/// Value that caused an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BadValue {
-    /// Not shown: a whole object or list, or a secret.
+    /// The value is not printed: it is a whole object or list, or a secret.
     Omitted,
-    /// Shown as it is.
+    /// The value is printed.
     Value(Value),
 }
 
-/// One thing wrong with one field.
+/// Error of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
-    /// Why it is wrong.
+    /// Type of the error.
     pub error_type: ErrorType,
-    /// Where it is.
+    /// Path of the field.
     pub path: FieldPath,
-    /// What stands there.
+    /// Value of the field.
     pub bad_value: BadValue,
-    /// What is allowed and what to do.
+    /// Detail: what is allowed and what to do.
     pub detail: String,
-    /// Which bytes of the value it is about, where that is a text of several parts: a program. Where it is in the
-    /// program, the detail tells; this is for who shows the text.
+    /// Byte range of the value to which the error applies, if the value is a text with several parts, such as a
+    /// program. The detail already contains the position in the program; this range is for tools that display
+    /// the text.
     pub span: Option<Range<usize>>,
 }
 
@@ -124,7 +125,7 @@ impl FieldError {
         }
     }
 
-    /// The same, about some bytes of the value only.
+    /// Restricts the error to a byte range of the value.
     #[must_use]
     pub fn with_span(self, bytes: Option<Range<usize>>) -> Self {
         Self {
@@ -133,7 +134,7 @@ impl FieldError {
         }
     }
 
-    /// A malformed or out-of-range value.
+    /// Creates an error for a malformed or out-of-range value.
     pub fn invalid(path: FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(
             ErrorType::Invalid,
@@ -143,12 +144,13 @@ impl FieldError {
         )
     }
 
-    /// A malformed value that must not be shown: a secret, or too large to help.
+    /// Creates an error for a malformed value that must not be printed: a secret, or a value too large to be
+    /// useful.
     pub fn invalid_hidden(path: FieldPath, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::Invalid, path, BadValue::Omitted, detail)
     }
 
-    /// A value of the wrong JSON type.
+    /// Creates an error for a value of the wrong JSON type.
     pub fn type_invalid(
         path: FieldPath,
         value: impl Into<Value>,
@@ -162,23 +164,23 @@ impl FieldError {
         )
     }
 
-    /// A value that must be there is not.
+    /// Creates an error for a required value that is missing.
     pub fn required(path: FieldPath, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::Required, path, BadValue::Omitted, detail)
     }
 
-    /// A well-formed value that is not permitted here.
+    /// Creates an error for a well-formed value that is not permitted here.
     pub fn forbidden(path: FieldPath, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::Forbidden, path, BadValue::Omitted, detail)
     }
 
-    /// A requested value does not exist.
+    /// Creates an error for a requested value that does not exist.
     pub fn not_found(path: FieldPath, value: impl Into<Value>) -> Self {
         let value = BadValue::Value(value.into());
         Self::new(ErrorType::NotFound, path, value, "")
     }
 
-    /// Two values that must differ are equal.
+    /// Creates an error for two values that must differ and are equal.
     pub fn duplicate(path: FieldPath, value: impl Into<Value>) -> Self {
         Self::new(
             ErrorType::Duplicate,
@@ -188,7 +190,7 @@ impl FieldError {
         )
     }
 
-    /// A value outside an enumeration.
+    /// Creates an error for a value that is not in the enumeration.
     pub fn not_supported(path: FieldPath, value: impl Into<Value>, supported: &[String]) -> Self {
         let detail = if supported.is_empty() {
             String::new()
@@ -204,7 +206,7 @@ impl FieldError {
         )
     }
 
-    /// A text of more than `max` bytes.
+    /// Creates an error for a string of more than `max` bytes.
     pub fn too_long(path: FieldPath, max: u64) -> Self {
         let unit = if max == 1 { "byte" } else { "bytes" };
         Self::new(
@@ -215,18 +217,18 @@ impl FieldError {
         )
     }
 
-    /// A text shorter than allowed.
+    /// Creates an error for a string that is shorter than allowed.
     pub fn too_short(path: FieldPath, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::TooShort, path, BadValue::Omitted, detail)
     }
 
-    /// A list or map of `actual` items, fewer than allowed.
+    /// Creates an error for a list or map of `actual` items, fewer than allowed.
     pub fn too_few(path: FieldPath, actual: usize, detail: impl Into<String>) -> Self {
         let actual = BadValue::Value(actual.into());
         Self::new(ErrorType::TooFew, path, actual, detail)
     }
 
-    /// A list or map of `actual` items where at most `max` are allowed.
+    /// Creates an error for a list or map of `actual` items, if at most `max` are allowed.
     pub fn too_many(path: FieldPath, actual: usize, max: u64) -> Self {
         let unit = if max == 1 { "item" } else { "items" };
         Self::new(
@@ -237,12 +239,12 @@ impl FieldError {
         )
     }
 
-    /// Something failed that the user did not cause.
+    /// Creates an error for a failure that the user did not cause.
     pub fn internal(path: FieldPath, detail: impl Into<String>) -> Self {
         Self::new(ErrorType::Internal, path, BadValue::Omitted, detail)
     }
 
-    /// The message without the path, as in `details.causes[].message`.
+    /// Returns the message without the path, as in `details.causes[].message`.
     #[must_use]
     pub fn body(&self) -> String {
         let label = self.error_type.label();
@@ -271,8 +273,8 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Several errors as one message, as apimachinery's aggregate prints them: one stands alone, more
-/// stand in brackets, and a repeated message stands once.
+/// Joins errors to one message, as the aggregate of apimachinery prints them: a single error without brackets,
+/// several errors in brackets, and repeated messages only once.
 #[must_use]
 pub fn aggregate(errors: impl IntoIterator<Item = impl fmt::Display>) -> String {
     let all: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();

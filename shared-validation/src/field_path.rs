@@ -1,49 +1,50 @@
-//! Where in an object something is: `spec.sinks[2].inputs`, `spec.tags[team]`.
+//! Path of a field in an object: `spec.sinks[2].inputs`, `spec.tags[team]`.
 
 use std::fmt;
 
-/// A path as apimachinery's `field.Path` prints it.
+/// Field path. It prints as `field.Path` of apimachinery.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(String);
 
 impl FieldPath {
-    /// The object itself. Prints as `<nil>`, as apimachinery does.
+    /// Returns the path of the object itself. It prints as `<nil>`, as in apimachinery.
     #[must_use]
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// A path from text already in printed form, such as `spec.storage.sizeGib`.
+    /// Creates a path from text in printed form, such as `spec.storage.sizeGib`.
     #[must_use]
     pub fn new(printed: impl Into<String>) -> Self {
         Self(printed.into())
     }
 
-    /// The path of a named field below this one.
+    /// Returns the path of a field of this value.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         Cursor::Printed(&self.0).child(name).to_path()
     }
 
-    /// The path of a list item below this one.
+    /// Returns the path of an item of this list.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         Cursor::Printed(&self.0).index(index).to_path()
     }
 
-    /// The path of a map entry below this one.
+    /// Returns the path of an entry of this map.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         Cursor::Printed(&self.0).key(key).to_path()
     }
 
-    /// The printed path; empty for the root.
+    /// Returns the printed path; empty for the root.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this path is `ancestor` or lies below it; all lie below the root, the empty one.
+    /// Returns true if this path equals `ancestor` or is below it. All paths are below the root, the empty
+    /// path.
     #[must_use]
     pub fn is_descendant_of(&self, ancestor: &str) -> bool {
         self.0.strip_prefix(ancestor).is_some_and(|rest| {
@@ -58,8 +59,8 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// A path under construction: it borrows its way down the object and becomes text only when
-/// something is wrong there.
+/// Field path during a walk through an object. It borrows from its parents and becomes text only if an error is
+/// reported.
 #[derive(Clone, Copy)]
 pub(crate) enum Cursor<'a> {
     Root,
@@ -67,7 +68,7 @@ pub(crate) enum Cursor<'a> {
     Child(&'a Cursor<'a>, &'a str),
     Index(&'a Cursor<'a>, usize),
     Key(&'a Cursor<'a>, &'a str),
-    /// A map entry where the API server prints it like a field: in structural errors.
+    /// Map entry that prints like a field, as the API server does in structural errors.
     Entry(&'a Cursor<'a>, &'a str),
 }
 
@@ -94,7 +95,7 @@ impl<'a> Cursor<'a> {
         FieldPath(out)
     }
 
-    /// The schema node that this place belongs to: `spec.sinks[].labels[*]`.
+    /// Returns the path of the schema node for this value: `spec.sinks[].labels[*]`.
     pub(crate) fn to_pattern(self) -> String {
         match self {
             Cursor::Root => String::new(),
@@ -114,7 +115,7 @@ impl<'a> Cursor<'a> {
         match self {
             Cursor::Root => {}
             Cursor::Printed(text) => out.push_str(text),
-            // A name that is empty is a subscript to apimachinery.
+            // apimachinery prints an empty name as a subscript.
             Cursor::Child(parent, "") => {
                 parent.print(out);
                 out.push_str("[]");

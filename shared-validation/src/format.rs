@@ -1,4 +1,4 @@
-//! String formats, as the API server's validator understands them:
+//! String formats, as implemented by the API server's validator:
 //! <https://pkg.go.dev/k8s.io/kube-openapi/pkg/validation/strfmt>.
 
 pub(crate) mod mail;
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A format that a schema may demand of a string.
+/// Format that a schema can require for a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     BsonObjectId,
@@ -44,8 +44,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format of this name. Names that the API server does not know demand nothing; neither does
-    /// it tell `date-time` from `datetime`.
+    /// Returns the format with this name. Names that the API server does not know have no effect. Like the API
+    /// server, this ignores hyphens: `date-time` equals `datetime`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name.replace('-', "").as_str() {
             "bsonobjectid" => Self::BsonObjectId,
@@ -78,7 +78,7 @@ impl Format {
         })
     }
 
-    /// Whether the text has the format.
+    /// Returns true if the text has the format.
     pub(crate) fn holds(self, text: &str) -> bool {
         match self {
             Self::BsonObjectId => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
@@ -111,11 +111,11 @@ impl Format {
     }
 }
 
-/// A literal expression, compiled once.
+/// Defines regular expressions that are compiled once.
 macro_rules! expression {
     ($($name:ident = $pattern:literal;)*) => {
         $(static $name: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new($pattern).expect("a literal expression that a test compiles"));)*
+            LazyLock::new(|| Regex::new($pattern).expect("the literal expression is valid, as a test verifies"));)*
     };
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_hold_where_the_api_server_says_so() {
+    fn formats_accept_the_same_strings_as_the_api_server() {
         for (format, good, bad) in [
             ("bsonobjectid", "507f1f77bcf86cd799439011", "507f"),
             ("byte", "YWJj", "YW-j"),

@@ -1,4 +1,4 @@
-//! Printing as Go prints it: error texts are compared byte for byte with the API server's.
+//! Go formatting of values, because error messages must equal those of the API server byte for byte.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Number, Value};
 
-/// `strconv.Quote`: double quotes, with everything that Go does not consider printable escaped.
+/// Quotes a string as `strconv.Quote`: in double quotes, with all characters escaped that Go does not consider
+/// printable.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -31,17 +32,17 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
+/// Implements `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
 fn is_printable(c: char) -> bool {
     static PRINTABLE: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"^[[\p{L}\p{M}\p{N}\p{P}\p{S}]&&\p{age:15.0}]$")
-            .expect("a literal expression that a test compiles")
+            .expect("the literal expression is valid, as a test verifies")
     });
     let ascii = c == ' ' || c.is_ascii_graphic();
     ascii || (!c.is_ascii() && PRINTABLE.is_match(c.encode_utf8(&mut [0; 4])))
 }
 
-/// `encoding/json.Marshal`: sorted keys, `<`, `>`, `&` and the line separators escaped.
+/// Formats a value as `encoding/json.Marshal`: keys sorted; `<`, `>`, `&` and the line separators escaped.
 pub(crate) fn json(value: &Value) -> String {
     let mut out = String::new();
     write_json(value, &mut out);
@@ -93,12 +94,12 @@ fn json_string(text: &str) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// A number as `encoding/json` writes it: the shortest form, an exponent below 1e-6 and from 1e21.
+/// Formats a number as `encoding/json`: the shortest form, with an exponent below 1e-6 and from 1e21.
 pub(crate) fn json_number(number: &Number) -> String {
     number_text(number, 1e-6, 1e21)
 }
 
-/// A number as `%v` prints it: the shortest form, an exponent of two digits below 1e-4 and from 1e6.
+/// Formats a number as `%v`: the shortest form, with an exponent of two digits below 1e-4 and from 1e6.
 pub(crate) fn plain_number(number: &Number) -> String {
     let text = number_text(number, 1e-4, 1e6);
     match text.split_once('e') {
@@ -110,7 +111,7 @@ pub(crate) fn plain_number(number: &Number) -> String {
     }
 }
 
-/// A value as `%v` prints it.
+/// Formats a value as `%v`.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -132,7 +133,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// The type of a value as `%T` prints it.
+/// Returns the type of a value as `%T`.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -1,4 +1,4 @@
-//! JSON as the API server reads it: a field that stands twice is noticed, not dropped in silence.
+//! JSON parser that reports duplicate fields, as the API server does, instead of dropping them silently.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,21 +8,21 @@ use serde_json::{Map, Number, Value};
 
 use crate::field_path::{Cursor, FieldPath};
 
-/// A JSON text, read.
+/// Parsed JSON text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedJson {
-    /// What it says; of a field that stands more than once, the last one.
+    /// The value. Of a duplicate field, it contains the last occurrence.
     pub value: Value,
-    /// The fields that stand more than once.
+    /// Paths of the duplicate fields.
     pub duplicate_keys: Vec<FieldPath>,
 }
 
 impl ParsedJson {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     ///
-    /// When it is not JSON, or nested deeper than the reader goes.
+    /// If the text is not valid JSON, or is nested deeper than the parser allows.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let duplicates = RefCell::default();
         let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -122,7 +122,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn fields_that_stand_twice_are_named() {
+    fn duplicate_fields_are_reported_by_path() {
         let read = ParsedJson::parse(r#"{"a": {"b": [1, {"c": 1, "c": 2}]}, "a": null, "f": 1.0}"#);
         let read = read.expect("valid JSON");
         assert_eq!(read.value, json!({"a": null, "f": 1.0}));

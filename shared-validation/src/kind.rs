@@ -1,4 +1,4 @@
-//! The one trait that a kind implements.
+//! Trait that each custom resource type implements.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -8,56 +8,57 @@ use crate::defaults::DynamicDefault;
 use crate::rule::Rule;
 use crate::settings::Settings;
 
-/// A custom resource type and everything demanded of it.
+/// Custom resource type together with its rules.
 ///
 /// # Expected flow
 ///
-/// The CRD carries what a schema or CEL can say, [`rules`](Kind::rules) what neither can.
-/// [`Ruleset::compile`](crate::Ruleset::compile) makes one judge of both.
+/// The CRD contains the rules that the schema or CEL can express. [`rules`](Kind::rules) returns all others.
+/// [`Ruleset::compile`](crate::Ruleset::compile) builds one validator from both.
 pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
-    /// The API group, such as `database.example.com`.
+    /// API group, such as `database.example.com`.
     const GROUP: &'static str;
-    /// The API version that is judged, such as `v1alpha1`.
+    /// API version that is validated, such as `v1alpha1`.
     const VERSION: &'static str;
-    /// The kind, such as `CloudDatabase`.
+    /// Kind, such as `CloudDatabase`.
     const KIND: &'static str;
 
-    /// The `CustomResourceDefinition`: the one source of the schema.
+    /// Returns the `CustomResourceDefinition`, the only source of the schema.
     fn crd() -> Value;
 
-    /// A valid object of the kind, without metadata. Canaries are made of it.
+    /// Returns a valid object of the kind, without metadata. Admission probes are built from it.
     fn example() -> Value;
 
-    /// The rules of the Rust layer: what neither the schema nor CEL can say.
+    /// Returns the rules of the Rust layer, for conditions that neither the schema nor CEL can express.
     fn rules() -> Vec<Rule<Self>> {
         Vec::new()
     }
 
-    /// What a policy may tell the rules of the kind, beside what a violation does.
+    /// Returns the section of the policy settings that the rules of the kind read, if any.
     fn settings() -> Option<Settings> {
         None
     }
 
-    /// Defaults that depend on other fields.
+    /// Returns the defaults that depend on other fields.
     fn dynamic_defaults() -> Vec<DynamicDefault> {
         Vec::new()
     }
 
-    /// The versions beside the one that is judged. The CRD has them too.
+    /// Returns the versions other than the validated one. The CRD must list them, too.
     fn served_versions() -> Vec<VersionMapping> {
         Vec::new()
     }
 
-    /// Where the rules of the CRD come from: a page by the id of a CEL rule, or by the beginning of a
-    /// field's path, of which the longest that fits counts. Rust rules name their own.
+    /// Returns the sources of the rules in the CRD: pairs of a key and a URL. The key is the id of a CEL rule
+    /// or a prefix of a field path. A matching id takes precedence, then the longest matching prefix. Rust
+    /// rules have their own `source`.
     fn rule_references() -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Fields to remember when an object is accepted, besides those that a CEL rule compares with
-    /// `oldSelf` (a scalar that has the rule, or one that the rule of its object points to with `fieldPath`):
-    /// what Rust rules about transitions read, and what decides over destruction. Dotted names of scalars; never a
-    /// secret.
+    /// Returns additional transition fields, whose last validated values are stored. Fields that a CEL rule
+    /// compares with `oldSelf` are included automatically: a scalar that has the rule, or a scalar to which the
+    /// rule of its object points with `fieldPath`. Add the fields that Rust transition rules read and the
+    /// fields that decide about deletion. Each entry is the dotted path of a scalar. It must never be a secret.
     fn transition_fields() -> &'static [&'static str] {
         &[]
     }

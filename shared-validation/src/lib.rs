@@ -1,10 +1,34 @@
-//! The rules engine: judges a custom resource against everything its kind demands.
+//! Validation of custom resources, shared by the admission webhook, the controller and the `lockstep check`
+//! command.
 //!
-//! One [`Ruleset`] holds the three layers of a kind, compiled once: the structural schema and the
-//! CEL rules of its CRD, and its Rust rules. [`Ruleset::check`] turns a [`Candidate`] into a
-//! [`Verdict`], the same at the desk, at the gate and in the loop.
+//! All three call the same code, so an object gets the same result everywhere. The crate is pure by
+//! construction: no I/O, no async, no clock and no Kubernetes client in the dependency tree (`tests/pure.rs`
+//! checks this).
 //!
-//! Pure by construction: no I/O, no async, no clock and no Kubernetes client in the dependency tree.
+//! The concepts, in reading order:
+//!
+//! 1. [`Kind`]: the trait that a custom resource type implements. It provides the CRD, an example and the
+//!    rules.
+//! 2. Layers ([`Layer`]): the three places where a rule is written. These are the CRD's structural schema, its
+//!    CEL rules (`x-kubernetes-validations`), and Rust for everything that neither of the two can express.
+//! 3. [`Rule`]: one rule of the Rust layer, with a stable id, one descriptive sentence, a severity and a
+//!    source. Its check function reads a [`Subject`] and reports [`FieldError`]s to [`Findings`].
+//! 4. [`Ruleset`]: everything compiled for one kind: schema, CEL rules, Rust rules and defaults.
+//!    [`CustomResource`] is the counterpart for a CRD without Rust rules. Both implement [`Judge`];
+//!    [`Rulesets`] is the registry of all kinds.
+//! 5. [`Candidate`]: the validation request. It contains the object, the operation, the old object and the
+//!    context.
+//! 6. [`Verdict`]: the validation result, returned by [`Judge::check`]. It contains the defaulted object, the
+//!    default patch, and the errors and warnings as [`Violation`]s.
+//! 7. Ratcheting: an error that an update did not introduce is reported as a warning, so a new, stricter rule
+//!    does not block unrelated changes to stored objects. [`Inherited`] identifies such an error across
+//!    updates.
+//! 8. [`Accepted`]: the last validated values, which the controller stores in `status`. Transition rules
+//!    compare with them, so they also hold if the webhook was down.
+//! 9. [`Policy`]: the settings of one installation: deny, warn or audit for each Rust rule, and the
+//!    [`Settings`] sections that rules read.
+//! 10. [`ClusterCrd`]: the CRD status. It states whether the CRD in the cluster equals the compiled one, and so
+//!     whether the API server has already run the first two layers.
 
 mod accepted;
 mod brief;

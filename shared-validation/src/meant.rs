@@ -1,19 +1,20 @@
-//! What an author may have meant.
+//! Suggestions for misspelled names.
 
-/// The end of a sentence to an author who has named what there is not: a question, if one of the known names was
-/// probably meant, and else nothing.
+/// Returns the end of an error message about an unknown name: a question with the most similar known name, or
+/// an empty string if none is similar.
 pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let meant = nearest(name, known);
     meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"))
 }
 
-/// Nothing that long is a slip of the pen, and comparing it would take time.
+/// Maximum length of a name for which suggestions are computed. Longer names are not typing errors, and the
+/// comparison takes time.
 const LONGEST_NAME: usize = 64;
 
-/// With how many names one is compared.
+/// Maximum number of known names that are compared.
 const MOST_COMPARED: usize = 1000;
 
-/// The known name that is the same in other case, or a slip or two away.
+/// Returns the known name that differs only in case or by a few typing errors.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > LONGEST_NAME {
         return None;
@@ -21,7 +22,7 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     let lower = name.to_lowercase();
     let length = name.chars().count();
     let allowed = (1 + length / 5).min(3);
-    // What is much longer or shorter is not compared: that takes time for each of its letters.
+    // Names with a very different length are skipped, because the time of a comparison grows with the length.
     let close = known.filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed);
     let close = close.take(MOST_COMPARED);
     let compared = close.map(|candidate| {
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_told_from_another_name() {
+    fn a_misspelled_name_is_distinguished_from_another_name() {
         let known = ["storage", "engine", "size"];
         assert_eq!(nearest("Storage", known.into_iter()), Some("storage"));
         assert_eq!(nearest("sotrage", known.into_iter()), Some("storage"));

@@ -1,4 +1,4 @@
-//! `metadata`, which the API server judges by rules of its own and not by the CRD's schema.
+//! Validation of `metadata`. The API server validates it with built-in rules, not with the CRD's schema.
 
 use std::sync::LazyLock;
 
@@ -14,25 +14,25 @@ use crate::structural::{as_integer, type_name};
 use crate::unknown_fields;
 use crate::verdict::Violation;
 
-/// What all annotations together may take: 256 KiB.
+/// Maximum total size of all annotations: 256 KiB.
 const ANNOTATIONS_MAX_BYTES: usize = 256 << 10;
 
-/// What a name may be.
+/// Allowed names of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// Lower-case labels with dots: the name of a custom resource.
+    /// DNS subdomains: names of custom resources.
     Subdomains,
-    /// Anything that fits between two slashes: the name of an embedded resource of any kind.
+    /// Any path segment: names of embedded resources of any kind.
     Segments,
 }
 
-/// Judges what decoding would refuse: fields of the wrong type, and fields that are none.
+/// Reports errors that the API server's decoder would report: fields of the wrong type and unknown fields.
 pub(crate) fn judge_shape(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     types(&SHAPE, metadata, at, report);
     unknown_fields::below(&SHAPE, metadata, at, report);
 }
 
-/// Judges what the fields say.
+/// Reports errors in the values of the fields.
 pub(crate) fn judge_content(
     metadata: &Value,
     at: Cursor<'_>,
@@ -100,7 +100,7 @@ fn invalid(report: &mut Report<'_>, at: Cursor<'_>, value: &str, detail: &str) {
 
 fn finalizers(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     let below = at.child("finalizers");
-    // Decoding takes null for the empty text.
+    // The decoder reads null as the empty string.
     let written = items(metadata, "finalizers").filter_map(|item| match item {
         Value::Null => Some(""),
         item => item.as_str(),
@@ -151,7 +151,7 @@ fn owners(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Judges the metadata of a custom resource as its author wrote it.
+/// Validates the metadata of a custom resource as the user wrote it.
 pub(crate) fn judge(object: &Value, is_namespaced: bool, report: &mut Report<'_>) {
     let at = Cursor::Root.child("metadata");
     let empty = json!({});
@@ -175,13 +175,14 @@ pub(crate) fn judge(object: &Value, is_namespaced: bool, report: &mut Report<'_>
     }
 }
 
-/// Judges what changes in the metadata of a custom resource: some of it is the API server's own.
+/// Validates changes of the metadata of a custom resource: the API server sets some fields itself.
 pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>) {
     let at = Cursor::Root.child("metadata");
     let (metadata, old) = (&object["metadata"], &old["metadata"]);
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let (new, old) = (&metadata[field], &old[field]);
-        // What is left out stays as it is, and so does the time of a deletion that has begun.
+        // An omitted field keeps its value, and so do the deletion timestamp and grace period of an object
+        // that is already being deleted.
         let is_free = if field == "uid" {
             old.is_null()
         } else {
@@ -206,7 +207,7 @@ pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>)
         if !before.contains(&finalizer) {
             let below = at.child("finalizers");
             let detail =
-                format!("no finalizer may be added while the object is deleted: {finalizer}");
+                format!("no finalizer may be added while the object is being deleted: {finalizer}");
             self::report(
                 report,
                 "added",
@@ -259,7 +260,7 @@ fn misnamed(value: &str, prefix: bool, names: Names) -> Option<String> {
     }
 }
 
-/// Types alone; decoding takes null for anything.
+/// Reports values of the wrong type. The decoder accepts null for all types.
 fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     let expected = schema
         .json_type
@@ -337,7 +338,7 @@ static SHAPE: LazyLock<Schema> = LazyLock::new(|| {
             }}},
         },
     });
-    Schema::compile(&shape, "metadata").expect("a literal schema that a test compiles")
+    Schema::compile(&shape, "metadata").expect("the literal schema is valid, as a test verifies")
 });
 
 #[cfg(test)]
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_judged_as_decoding_and_validation_do() {
+    fn metadata_is_validated_as_the_decoder_and_validation_of_the_api_server_do() {
         assert_eq!(
             problems(&json!({"name": "a.b", "labels": {"x/y": "Z"}, "creationTimestamp": null})),
             [""; 0]

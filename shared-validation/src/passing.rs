@@ -1,4 +1,4 @@
-//! What passes with nothing to say: what has to be looked at besides the rules.
+//! Fast path: conditions besides the rules under which an object is valid without defaults or warnings.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,15 @@ use crate::canary;
 use crate::defaults::DynamicDefault;
 use crate::written::Tree;
 
-/// Whether an object is no canary and lacks no default that the API server cannot fill.
+/// Returns true if an object is not an admission probe and no dynamic default is missing.
 pub(crate) fn is_complete(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
     let mark = ["metadata", "annotations", canary::ANNOTATION];
     !object.has(mark) && has_all(object, defaults)
 }
 
-/// Whether an object has every default, and is what was last accepted of it as far as transitions are
-/// concerned: then the API server has judged them against the same as would be done here.
+/// Returns true if an object has all dynamic defaults and its transition fields have their last validated
+/// values. Then the API server has evaluated the transition rules against the same values that this crate would
+/// use.
 pub(crate) fn is_as_accepted(
     old: &Tree<'_>,
     defaults: &[DynamicDefault],
@@ -38,7 +39,7 @@ pub(crate) fn is_as_accepted(
                     accepted.values.get(name) == value.as_ref()
                 })
         }
-        // What cannot be read here may be read otherwise.
+        // `Accepted::read` may parse what fails to deserialize here.
         Some(Err(_)) => false,
         None => {
             let conditions = old.get(["status", "conditions"]).map(Tree::to_value);
@@ -58,7 +59,7 @@ mod tests {
     use crate::written::RawObject;
 
     #[test]
-    fn only_what_was_accepted_as_it_stands_is_taken_for_it() {
+    fn an_old_object_is_used_for_transitions_only_if_it_has_the_last_validated_values() {
         let fields = ["spec.size".to_owned()].into();
         let stands = |status: &str| {
             let text = format!(r#"{{"spec": {{"size": 100}}, "status": {status}}}"#);
@@ -83,7 +84,7 @@ mod tests {
                 false,
             ),
             (r#"{"accepted": {"generation": 1}}"#, false),
-            // Unreadable, or read otherwise than here: for the judgement to tell.
+            // Unreadable, or read differently by the full validation, which must decide.
             (r#"{"accepted": {"values": {"spec.size": 100}}}"#, false),
             (
                 r#"{"accepted": {"generation": 1, "generation": 1, "values": {"spec.size": 50}}}"#,

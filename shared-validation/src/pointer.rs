@@ -1,8 +1,8 @@
-//! Dotted field names (`spec.storage.sizeGib`) as places in a JSON object.
+//! Access to JSON objects by dotted field path (`spec.storage.sizeGib`).
 
 use serde_json::{Map, Value};
 
-/// The value at a dotted name; null counts as absent.
+/// Returns the value at a dotted path; null counts as absent.
 pub(crate) fn get<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     let found = name
         .split('.')
@@ -10,9 +10,9 @@ pub(crate) fn get<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     (!found.is_null()).then_some(found)
 }
 
-/// Sets the value at a dotted name, making the objects on the way.
+/// Sets the value at a dotted path and creates missing parent objects.
 ///
-/// Does nothing when something that is not an object stands on the way.
+/// Does nothing if a parent exists and is not an object.
 pub(crate) fn set(object: &mut Value, name: &str, value: Value) {
     let mut place = object;
     for field in name.split('.') {
@@ -27,7 +27,7 @@ pub(crate) fn set(object: &mut Value, name: &str, value: Value) {
     *place = value;
 }
 
-/// Removes the value at a dotted name.
+/// Removes the value at a dotted path.
 pub(crate) fn remove(object: &mut Value, name: &str) {
     let (parent, field) = match name.rsplit_once('.') {
         Some((parent, field)) => {

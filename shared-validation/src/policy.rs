@@ -1,4 +1,4 @@
-//! What a violation of a Rust rule does, as the users of an installation decide.
+//! Policy: the action that a violation of a Rust rule has in one installation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
@@ -10,20 +10,20 @@ use crate::canary;
 use crate::registry::ValidatorRegistry;
 use crate::rule::Layer;
 
-/// What a violation does.
+/// Action on a violation, as the `validationActions` of a `ValidatingAdmissionPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// The object is refused, or frozen.
+    /// The object is invalid: the webhook denies it, the controller suspends its reconciliation.
     Deny,
-    /// The author is told; the object stands.
+    /// The user gets a warning; the object is valid.
     Warn,
-    /// Nobody is told, but it is counted: metrics, audit annotations and `lockstep audit` show it.
+    /// The violation is only recorded: in metrics, audit annotations and the output of `lockstep audit`.
     Audit,
 }
 
 impl Action {
-    /// The name in a policy.
+    /// Returns the name used in a policy file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,68 +34,71 @@ impl Action {
     }
 }
 
-/// The actions of Rust rules, by kind and rule. A rule that is not named does what it says itself.
+/// Actions of Rust rules by kind and rule id, and settings for rules. A rule that is not listed keeps its own
+/// severity.
 ///
-/// Rules of the schema and CEL rules are the API server's to enforce; a policy cannot name them.
+/// The API server enforces the schema and the CEL rules, so a policy cannot contain them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     rules: BTreeMap<String, BTreeMap<String, Action>>,
-    /// What rules may need to know, by section.
+    /// Settings for rules, by section.
     settings: BTreeMap<String, Value>,
 }
 
-/// Why a policy is not taken. The one before it stays.
+/// Reason why a policy was rejected. The previous policy stays in force.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// The file has another shape.
+    /// The file does not have the structure of a policy.
     #[error(
-        "{0}; a policy is `rules:`, under it kinds, and under each the ids of rules with `deny`, `warn` or `audit`; and `settings:`, under it sections"
+        "{0}; a policy contains `rules:` (kind, then rule id, then `deny`, `warn` or `audit`) and `settings:` (one entry for each section)"
     )]
     Shape(String),
-    /// There is no such kind.
-    #[error("rules.{kind}: no such kind; the kinds are {known}")]
+    /// The kind is not registered.
+    #[error("rules.{kind}: unknown kind; the registered kinds are {known}")]
     Kind {
         /// The kind in the file.
         kind: String,
-        /// The kinds that there are.
+        /// The registered kinds.
         known: String,
     },
-    /// A section of the settings is unknown or cannot be read.
+    /// A section of the settings is unknown or invalid.
     #[error("settings.{section}: {problem}")]
     Settings {
         /// The section.
         section: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// There is no such rule.
-    #[error("rules.{kind}.{id}: no such rule; `lockstep rules --kind {kind}` lists them")]
+    /// The rule does not exist.
+    #[error(
+        "rules.{kind}.{id}: unknown rule; run `lockstep rules --kind {kind}` to list the rules"
+    )]
     Rule {
         /// The kind.
         kind: String,
-        /// The rule in the file.
+        /// The rule id in the file.
         id: String,
     },
-    /// The rule is how the gate is seen to work.
+    /// The rule is the one that denies admission probes.
     #[error(
-        "rules.{kind}.{id}: always refuses; by it the gate is seen to work, and no policy sets it"
+        "rules.{kind}.{id}: this rule cannot be set in a policy, because it must always deny: Lockstep verifies the webhook with it"
     )]
     AdmissionProbe {
         /// The kind.
         kind: String,
-        /// The rule.
+        /// The rule id.
         id: String,
     },
-    /// The rule is enforced by the API server, whatever is said here.
+    /// The rule is part of the CRD, so the API server enforces it independently of any policy.
     #[error(
-        "rules.{kind}.{id}: a {layer} rule stands in the CRD and is the API server's to enforce; a policy sets Rust rules only"
+        "rules.{kind}.{id}: a {layer} rule is part of the CRD and is enforced by the API server; only Rust rules can be set in a policy"
     )]
     Layer {
         /// The kind.
         kind: String,
-        /// The rule.
+        /// The rule id.
         id: String,
-        /// Its layer.
+        /// Layer of the rule.
         layer: &'static str,
     },
 }
@@ -110,29 +113,29 @@ struct File {
 }
 
 impl Policy {
-    /// How many rules it sets.
+    /// Returns the number of rules that the policy sets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rules.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether it sets none.
+    /// Returns true if the policy sets no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads a policy and checks every name in it. Null is the empty policy.
+    /// Parses a policy and checks every name in it. `null` is the empty policy.
     ///
     /// # Errors
     ///
-    /// When the shape is another one, or a kind, rule or action is unknown.
+    /// If the structure is wrong, or a kind, rule, action or settings section is unknown or invalid.
     pub fn read(file: &Value, rulesets: &ValidatorRegistry) -> Result<Self, PolicyError> {
         if file.is_null() {
             return Ok(Self::default());
         }
         if !file.is_object() {
-            return Err(PolicyError::Shape("not a mapping".to_owned()));
+            return Err(PolicyError::Shape("the policy is not a mapping".to_owned()));
         }
         let file =
             File::deserialize(file).map_err(|error| PolicyError::Shape(error.to_string()))?;
@@ -171,10 +174,10 @@ impl Policy {
             let Some(settings) = all().find(|settings| settings.section == section) else {
                 let known: BTreeSet<_> = all().map(|settings| settings.section).collect();
                 let known: Vec<_> = known.into_iter().collect();
-                let problem = format!("no such section; the sections are {}", known.join(", "));
+                let problem = format!("unknown section; the sections are {}", known.join(", "));
                 return Err(PolicyError::Settings { section, problem });
             };
-            // A heading with nothing under it.
+            // The section has a name but no content.
             if value.is_null() {
                 continue;
             }
@@ -186,32 +189,33 @@ impl Policy {
         Ok(policy)
     }
 
-    /// What the policy tells in a section.
+    /// Returns a section of the settings.
     #[must_use]
     pub fn settings(&self, section: &str) -> Option<&Value> {
         self.settings.get(section)
     }
 
-    /// All that it says of a kind, whose rules read a section: another text says something else.
+    /// Returns a text that changes whenever the actions or the settings for this kind change. `section` is the
+    /// section that the rules of the kind read.
     #[must_use]
     pub fn settings_fingerprint(&self, kind: &str, section: Option<&str>) -> String {
         let settings = section.and_then(|section| self.settings.get(section));
         format!("{:?} {settings:?}", self.rules.get(kind))
     }
 
-    /// What a violation of a rule does, if the policy says.
+    /// Returns the action that the policy sets for a rule, if any.
     #[must_use]
     pub fn action(&self, kind: &str, id: &str) -> Option<Action> {
         self.rules.get(kind)?.get(id).copied()
     }
 }
 
-/// The policy that is in force, shared by all who judge and replaced while they do.
+/// Handle to the current policy. All validators share it, and it can be replaced at runtime.
 #[derive(Clone, Default)]
 pub struct PolicyHandle(Arc<RwLock<Arc<Policy>>>);
 
 impl PolicyHandle {
-    /// The policy as it is now.
+    /// Returns the current policy.
     #[must_use]
     pub fn get(&self) -> Arc<Policy> {
         let policy = self
@@ -221,7 +225,7 @@ impl PolicyHandle {
         Arc::clone(&policy)
     }
 
-    /// Puts another policy in force.
+    /// Replaces the current policy.
     pub fn set(&self, policy: Policy) {
         let mut current = self
             .0

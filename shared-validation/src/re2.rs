@@ -1,18 +1,18 @@
-//! Regular expressions with RE2's meaning, on Rust's `regex`.
+//! Regular expressions with the syntax and semantics of RE2, based on Rust's `regex`.
 //!
-//! The API server runs Go's engine. Where the two dialects differ (classes such as `\d` are ASCII
-//! in RE2 and Unicode here, `\Q…\E` is unknown here, a class is plainer there) an expression is
-//! translated: <https://github.com/google/re2/wiki/Syntax>.
+//! The API server uses Go's regular expressions. The two dialects differ: classes such as `\d` are ASCII in RE2
+//! and Unicode in `regex`, `regex` does not have `\Q…\E`, and RE2 has no nested classes or set operations.
+//! Expressions are therefore translated: <https://github.com/google/re2/wiki/Syntax>.
 
 use regex::{Regex, RegexBuilder};
 
-/// Go refuses a repetition above this: <https://pkg.go.dev/regexp/syntax>.
+/// Maximum repeat count in Go: <https://pkg.go.dev/regexp/syntax>.
 const MAX_REPEAT: u32 = 1000;
 
-/// What a compiled expression may take, so that a hostile one is refused rather than compiled.
+/// Maximum size of a compiled expression, as protection against malicious expressions.
 const MAX_COMPILED_BYTES: usize = 4 << 20;
 
-/// Compiles an expression written for RE2.
+/// Compiles an expression in RE2 syntax.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let translated = Translation::of(pattern)?;
     RegexBuilder::new(&translated)
@@ -25,7 +25,7 @@ fn last_line(error: &str) -> &str {
     error.lines().last().unwrap_or(error)
 }
 
-/// The version of Unicode in the tables of the Go that the API server is built with.
+/// Unicode version of the tables in the Go release with which the API server is built.
 const UNICODE_AGE: &str = "15.0";
 
 struct Translation<'a> {
@@ -97,7 +97,7 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
-    /// `\pL`, `\p{Greek}`, `\P{^Greek}`: only characters that Go's Unicode tables have.
+    /// Translates `\pL`, `\p{Greek}`, `\P{^Greek}`, restricted to the characters in Go's Unicode tables.
     fn property(&mut self, sign: char) -> Result<(), String> {
         let name = match self.rest.strip_prefix('{') {
             Some(rest) => {
@@ -123,7 +123,7 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
-    /// `\0`, `\012`; a lone `\1` would be a backreference, which RE2 does not have.
+    /// Translates `\0` and `\012`. A lone `\1` would be a backreference, which RE2 does not have.
     fn octal(&mut self, first: char) -> Result<(), String> {
         let more = self
             .rest
@@ -140,7 +140,8 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
-    /// A class. Here, unlike there, `[`, `&&`, `--` and `~~` mean something inside one.
+    /// Translates a class. In `regex`, unlike in RE2, `[`, `&&`, `--` and `~~` have a special meaning in a
+    /// class.
     fn class(&mut self) -> Result<(), String> {
         self.out.push('[');
         if let Some(rest) = self.rest.strip_prefix('^') {
@@ -172,7 +173,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// A repetition, or a brace that stands for itself where it is none.
+    /// Translates a repetition. A brace that does not start a valid repetition is a literal.
     fn repetition(&mut self) -> Result<(), String> {
         let Some((inside, rest)) = self.rest.split_once('}') else {
             self.out.push_str("\\{");
@@ -195,7 +196,7 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
-    /// A group with flags or a name; Rust has flags that RE2 has not.
+    /// Translates a group with flags or a name. `regex` has flags that RE2 does not have; these are errors.
     fn group(&mut self) -> Result<(), String> {
         let head: &str = self.rest.split([':', ')', '<']).next().unwrap_or_default();
         if head.chars().any(|c| matches!(c, 'x' | 'u' | 'R')) {
@@ -241,12 +242,12 @@ mod tests {
         assert!(matches(r"^[^\S]$", " "));
         assert!(matches(r"\bé\b", "aéa"));
         assert!(matches(r"^\PL\pL[\p{Greek}\P{^L}]$", "1éα"));
-        // A letter of Unicode 16.
+        // A letter that was added in Unicode 16.
         assert!(!matches(r"^\pL$", "\u{10d60}"));
     }
 
     #[test]
-    fn what_only_one_of_them_understands_is_translated() {
+    fn syntax_that_only_one_dialect_has_is_translated() {
         assert!(matches(r"^\Qa.b\E$", "a.b"));
         assert!(!matches(r"^\Qa.b\E$", "axb"));
         assert!(matches(r"^[[:alpha:]]+$", "ab"));
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn expressions_that_go_rejects_are_rejected() {
         for pattern in [
             r"a\", r"\1", r"\Z", r"[a", r"a{1001}", r"(?x)a", r"(?=a)", r"a\y",
         ] {

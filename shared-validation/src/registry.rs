@@ -1,18 +1,18 @@
-//! Every kind that is judged here, by group and kind.
+//! Registry of validators, by API group and kind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ruleset::Validator;
 
-/// The rulesets of all registered kinds.
+/// Registry of the rulesets of all kinds.
 #[derive(Clone, Default)]
 pub struct ValidatorRegistry {
     by_kind: BTreeMap<(String, String), Arc<dyn Validator>>,
 }
 
 impl ValidatorRegistry {
-    /// Adds a kind. The last one registered for a group and kind stands.
+    /// Registers a kind. A later registration for the same group and kind replaces an earlier one.
     #[must_use]
     pub fn register(mut self, ruleset: Arc<dyn Validator>) -> Self {
         self.by_kind.insert(
@@ -22,13 +22,13 @@ impl ValidatorRegistry {
         self
     }
 
-    /// The ruleset of a group and kind.
+    /// Returns the ruleset of a group and kind.
     #[must_use]
     pub fn get(&self, group: &str, kind: &str) -> Option<&Arc<dyn Validator>> {
         self.by_kind.get(&(group.to_owned(), kind.to_owned()))
     }
 
-    /// All rulesets, by group and kind.
+    /// Returns all rulesets, sorted by group and kind.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Validator>> {
         self.by_kind.values()
     }

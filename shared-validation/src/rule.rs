@@ -1,4 +1,4 @@
-//! One named thing that can be wrong.
+//! Rules of the Rust layer, and what they read and report.
 
 use std::any::Any;
 use std::cell::{Cell, OnceCell};
@@ -9,19 +9,19 @@ use crate::candidate::Operation;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 
-/// Where a rule is written. The order is the order in which a cluster asks them.
+/// Layer in which a rule is written. The variants are in the order in which a cluster evaluates them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// The CRD's `OpenAPI` schema.
+    /// `OpenAPI` schema of the CRD.
     Schema,
-    /// `x-kubernetes-validations` in the CRD.
+    /// CEL rules: `x-kubernetes-validations` in the CRD.
     Cel,
-    /// Rust, for what neither can say.
+    /// Rust rules, for conditions that neither the schema nor CEL can express.
     Rust,
 }
 
 impl Layer {
-    /// The name, as the desk prints it.
+    /// Returns the name, as printed by the CLI.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,44 +32,45 @@ impl Layer {
     }
 }
 
-/// What a violation does.
+/// Severity of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The object is refused, or frozen.
+    /// A violation is an error: the webhook denies the object, the controller suspends its reconciliation.
     Error,
-    /// Advice; the object stands.
+    /// A violation is a warning: the object is valid.
     Warning,
 }
 
-/// A rule of the Rust layer.
+/// One rule of the Rust layer.
 pub struct Rule<K> {
-    /// Stable and kebab-case; ends every message of the rule in brackets.
+    /// Stable id in kebab-case. Every message of the rule ends with it, in brackets.
     pub id: &'static str,
-    /// What the rule demands, in one sentence.
+    /// Description of the rule: one complete sentence.
     pub description: &'static str,
-    /// What a violation does.
+    /// Severity of a violation, unless a policy sets another action.
     pub severity: Severity,
-    /// The page that the rule comes from.
+    /// URL of the page from which the rule comes.
     pub reference: &'static str,
-    /// The fields that the check reads, as printed paths. An error stays a warning on an update
-    /// that leaves all of them as they were.
+    /// Paths of the fields that the check reads, in printed form. An update that changes none of them cannot
+    /// introduce an error, so an error that the old object had too becomes a warning (ratcheting).
     pub fields: &'static [&'static str],
-    /// The check itself.
+    /// Check function: reports violations to the findings.
     pub validate: fn(&RuleContext<'_, K>, &mut Diagnostics),
 }
 
-/// What a Rust rule judges.
+/// Input of a Rust rule.
 pub struct RuleContext<'a, K> {
-    /// What is being done to the object.
+    /// Operation on the object.
     pub operation: Operation,
-    /// The object, defaults filled.
+    /// The object, with defaults filled.
     pub object: &'a K,
-    /// What the object was, for rules about transitions; absent when it is new.
+    /// The object with which transition rules compare: the old object, or the one with the last validated
+    /// values. `None` for a new object.
     pub old: Option<&'a K>,
-    /// The section of the policy that is for the kind, if there is one.
+    /// Section of the policy settings for the kind, if set.
     pub settings: Option<&'a Value>,
     others: Option<&'a Value>,
-    /// Whether anybody has asked for others since that was last looked at.
+    /// If true, a rule has called `others` since this flag was last reset.
     is_asked_for_others: Cell<bool>,
     prepared: OnceCell<Box<dyn Any>>,
 }
@@ -92,54 +93,54 @@ impl<'a, K> RuleContext<'a, K> {
         }
     }
 
-    /// The same, among others.
+    /// Sets the related objects.
     pub(crate) fn with_related(self, others: Option<&'a Value>) -> Self {
         Self { others, ..self }
     }
 
-    /// What is known of other objects, in the form that the kind's operator tells it. Only the loop knows of them:
-    /// a rule that asks finds nothing at the gate and at the desk.
+    /// Returns the related objects, in the format of the kind's operator. Only the controller provides them: in
+    /// the webhook and in the CLI this is `None`.
     pub fn related(&self) -> Option<&'a Value> {
         self.is_asked_for_others.set(true);
         self.others
     }
 
-    /// Whether anybody has been told of others since this was last asked.
+    /// Returns true if related objects were read since the last call of this function, and resets the flag.
     pub(crate) fn has_read_related(&self) -> bool {
         self.is_asked_for_others.take() && self.others.is_some()
     }
 
-    /// What several rules need of the subject, made by the first that asks. All rules of a kind share one.
+    /// Returns a value that several rules of a kind share. The first rule that calls this computes it.
     ///
     /// # Panics
     ///
-    /// When another rule of the kind has prepared something of another type.
+    /// If another rule of the kind has cached a value of another type.
     pub fn get_or_compute<T: 'static>(&self, make: impl FnOnce() -> T) -> &T {
         let prepared = self.prepared.get_or_init(|| Box::new(make()));
         prepared
             .downcast_ref()
-            .expect("the rules of a kind prepare the same")
+            .expect("all rules of a kind must cache a value of the same type")
     }
 }
 
-/// How much of what one rule finds is told. Nobody reads more, and everybody would have to carry it.
+/// Maximum number of errors that one rule reports. Users do not read more, and every response would carry them.
 const MOST_TOLD: usize = 200;
 
-/// What a Rust rule found.
+/// Errors that a Rust rule found.
 #[derive(Default)]
 pub struct Diagnostics {
     errors: Vec<FieldError>,
-    /// How much more there was than is told.
+    /// Number of errors beyond the maximum.
     left_out: usize,
 }
 
 impl Diagnostics {
-    /// Reports a malformed or out-of-range value, at a dotted path.
+    /// Reports a malformed or out-of-range value at a dotted path.
     pub fn invalid(&mut self, path: &str, value: impl Into<Value>, detail: impl Into<String>) {
         self.push(FieldError::invalid(FieldPath::new(path), value, detail));
     }
 
-    /// Reports one violation.
+    /// Reports an error.
     pub fn push(&mut self, error: FieldError) {
         if self.errors.len() < MOST_TOLD {
             self.errors.push(error);
@@ -150,7 +151,7 @@ impl Diagnostics {
 
     pub(crate) fn into_errors(mut self) -> Vec<FieldError> {
         if let Some(last) = self.errors.last().filter(|_| self.left_out > 0) {
-            let detail = format!("and {} more, which are not told", self.left_out);
+            let detail = format!("{} more errors are not shown", self.left_out);
             self.errors
                 .push(FieldError::invalid_hidden(last.path.clone(), detail));
         }

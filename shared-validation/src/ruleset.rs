@@ -1,4 +1,4 @@
-//! Everything compiled for one kind, and the judgement itself.
+//! Compiled ruleset of one kind, and the traits of validators.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -26,71 +26,71 @@ use crate::typed::RustRules;
 use crate::verdict::{ValidationResult, Violation};
 use crate::written::RawObject;
 
-/// Why a ruleset does not compile. It stops the start, never a request.
+/// Compile error of a ruleset. It can occur only at startup, never during a request.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// The CRD has no schema for the version that is judged.
+    /// The CRD has no schema for the requested version.
     #[error("the CRD has no schema for version `{version}`; add it to `spec.versions`")]
     NoSchema {
-        /// The version.
+        /// The requested version.
         version: String,
     },
-    /// The schema says something that this judge cannot judge as the API server does.
+    /// The schema uses a keyword or value that this crate does not evaluate exactly as the API server does.
     #[error("schema at {at}: {problem}")]
     Schema {
-        /// The dotted name of the schema node.
+        /// Dotted path of the schema node.
         at: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// A CEL rule does not parse or uses what this judge does not have.
+    /// A CEL rule cannot be parsed or uses a function that this crate does not implement.
     #[error("CEL rule at {at}: {problem}: {rule}")]
     Cel {
-        /// The dotted name of the schema node.
+        /// Dotted path of the schema node.
         at: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
-        /// The rule's source.
+        /// The CEL expression.
         rule: String,
     },
 }
 
-/// One layer of the judgement.
+/// Validator of one layer.
 pub(crate) trait ValidationLayer: Send + Sync {
-    /// Adds what is wrong with the object to the report.
+    /// Adds all errors of the object to the report.
     fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>);
 }
 
-/// What a layer sees of a candidate.
+/// Input of a layer.
 pub(crate) struct LayerContext<'a> {
     pub(crate) operation: Operation,
     pub(crate) schema: &'a Schema,
-    /// Whether the status is changed through a subresource of its own, and not with the object.
+    /// If true, the status is a subresource: it is updated separately from the object.
     pub(crate) has_status_subresource: bool,
-    /// What the scale subresource stands on, for a kind that has one.
+    /// Values on which the scale subresource depends, if the kind has one.
     pub(crate) scale: Option<&'a Scale>,
-    /// The object, defaults filled.
+    /// The object, with defaults filled.
     pub(crate) object: &'a Value,
-    /// The object it replaces, defaults filled: errors that it has too are inherited.
+    /// The object that is replaced, with defaults filled. Errors that it has too are ratcheted.
     pub(crate) old: Option<&'a Value>,
-    /// What transitions are judged against.
+    /// The object with which transition rules compare.
     pub(crate) before: Option<&'a Value>,
-    /// What violations of Rust rules do.
+    /// Policy that sets the actions of Rust rules.
     pub(crate) policy: Option<&'a Policy>,
-    /// What rules may know of other objects.
+    /// Related objects that rules may read.
     pub(crate) related: Option<&'a Value>,
-    /// Whether it is enough to know that something is wrong.
+    /// If true, the caller needs to know only whether there is any error, not which.
     pub(crate) is_enough_to_know: bool,
 }
 
-/// What the layers found.
+/// Collected violations of all layers.
 #[derive(Default)]
 pub(crate) struct Report<'a> {
     errors: Vec<Violation>,
     warnings: Vec<Violation>,
     audited: Vec<Violation>,
     inherited: Vec<RatchetedViolation>,
-    /// Errors in spite of which the object was accepted before.
+    /// Identities of errors that were ratcheted in an earlier validation of the object.
     known: &'a [RatchetedViolation],
 }
 
@@ -102,7 +102,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds an error; one that was there before is only a warning.
+    /// Adds an error. If the old object had it too, it becomes a warning.
     pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
         let known = !self.known.is_empty()
             && RatchetedViolation::of(&violation)
@@ -115,7 +115,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Notes that the object is accepted in spite of an error.
+    /// Records the identity of a ratcheted error.
     pub(crate) fn record_ratcheted(&mut self, violation: &Violation) {
         self.inherited.extend(RatchetedViolation::of(violation));
     }
@@ -124,7 +124,7 @@ impl<'a> Report<'a> {
         self.warnings.push(violation);
     }
 
-    /// Turns every error so far into advice: another CRD than this one is what the API server judges by.
+    /// Turns all errors so far into warnings, because the CRD in the cluster differs from the compiled one.
     pub(crate) fn downgrade_errors_to_warnings(&mut self) {
         self.warnings.append(&mut self.errors);
     }
@@ -133,7 +133,7 @@ impl<'a> Report<'a> {
         self.audited.push(violation);
     }
 
-    /// Whether nothing at all was found.
+    /// Returns true if no violation of any severity was found.
     pub(crate) fn is_empty(&self) -> bool {
         let found = [&self.errors, &self.warnings, &self.audited];
         found.into_iter().all(Vec::is_empty)
@@ -143,7 +143,7 @@ impl<'a> Report<'a> {
         !self.errors.is_empty()
     }
 
-    /// The verdict, for an object that is as it is now and came to be so by these operations.
+    /// Builds the validation result from the defaulted object and the operations that filled its defaults.
     pub(crate) fn into_result(
         mut self,
         object: Value,
@@ -164,7 +164,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether the API server would not evaluate CEL rules on this object any more.
+    /// Returns true if the API server would skip CEL rules because of the errors so far.
     pub(crate) fn blocks_cel(&self) -> bool {
         self.errors.iter().any(|violation| {
             matches!(
@@ -184,34 +184,34 @@ fn order(a: &Violation, b: &Violation) -> Ordering {
     by_place.then_with(|| a.error.body().cmp(&b.error.body()))
 }
 
-/// What can judge objects of one kind, whatever its Rust type.
+/// Validator for the objects of one kind, independent of its Rust type.
 pub trait Validator: Send + Sync {
-    /// The API group.
+    /// Returns the API group.
     fn group(&self) -> &str;
-    /// The API version that is judged.
+    /// Returns the API version that is validated.
     fn version(&self) -> &str;
-    /// The kind.
+    /// Returns the kind.
     fn kind(&self) -> &str;
-    /// The `CustomResourceDefinition`.
+    /// Returns the `CustomResourceDefinition`.
     fn crd(&self) -> &Value;
-    /// Every rule, sorted by layer and id.
+    /// Returns all rules, sorted by layer and id.
     fn rules(&self) -> Vec<RuleInfo>;
-    /// What a policy may tell its rules.
+    /// Returns the policy settings section that the rules read, if any.
     fn settings(&self) -> Option<Settings> {
         None
     }
-    /// The fields to remember of an accepted object.
+    /// Returns the transition fields: the fields whose last validated values the controller stores.
     fn transition_fields(&self) -> &BTreeSet<String>;
-    /// Judges a candidate.
+    /// Validates an object.
     fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult;
-    /// What is added to a candidate before it is judged.
+    /// Returns the default patch for an object.
     fn default_patch(&self, candidate: &ValidationRequest<'_>) -> Patch {
         self.validate(candidate).defaults
     }
-    /// Whether an object passes with nothing to add to it and nothing to say: by every layer, or by the
-    /// Rust rules alone where the API server has just judged the rest by this very CRD.
+    /// Fast path: returns true if the object is valid, needs no defaults and causes no warnings. This covers
+    /// all layers, or only the Rust rules if the API server has already validated the object with the same CRD.
     ///
-    /// `false` says only that it is not that simple: a judgement tells what.
+    /// `false` does not mean that the object is invalid. Call [`check`](Self::check) to find out.
     fn is_trivially_valid(
         &self,
         _object: &RawObject<'_>,
@@ -220,16 +220,16 @@ pub trait Validator: Send + Sync {
     ) -> bool {
         false
     }
-    /// Whether there is nothing to add to an object; where the API server goes by this very CRD, it has
-    /// filled what it can.
+    /// Fast path: returns true if no defaults are missing. If the cluster has the same CRD, the API server has
+    /// already filled the static defaults.
     fn has_all_defaults(&self, _object: &RawObject<'_>, _crd: CrdMatch) -> bool {
         false
     }
-    /// An object of this kind in another version, named as in `apiVersion`.
+    /// Converts an object of this kind to another version, given as in `apiVersion`.
     ///
     /// # Errors
     ///
-    /// When the kind has no such version.
+    /// If the kind has no such version.
     fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
         let only = Versions {
             group: self.group(),
@@ -239,14 +239,14 @@ pub trait Validator: Send + Sync {
         };
         only.convert(object, to)
     }
-    /// An object that nothing is wrong with but that it is a [canary](crate::canary), if the kind can
-    /// make one.
+    /// Returns an object for an [admission probe](crate::canary): it is valid except for the probe annotation.
+    /// `None` if the kind has no example.
     fn probe_object(&self, _name: &str, _namespace: &str) -> Option<Value> {
         None
     }
 }
 
-/// Everything compiled for one kind: structural schema, CEL rules, Rust rules, defaults.
+/// Everything compiled for one kind: structural schema, CEL rules, Rust rules and defaults.
 pub struct Ruleset<K: ValidatedResource> {
     resource: CrdValidator,
     dynamic_defaults: Vec<DynamicDefault>,
@@ -256,28 +256,28 @@ pub struct Ruleset<K: ValidatedResource> {
 }
 
 impl<K: ValidatedResource> Ruleset<K> {
-    /// Compiles the ruleset of a kind, once, at start.
+    /// Compiles the ruleset of a kind. Call this once, at startup.
     ///
     /// # Errors
     ///
-    /// When the schema or a CEL rule uses something that would be judged differently here than by
-    /// the API server.
+    /// If the schema or a CEL rule uses something that the API server would evaluate differently.
     pub fn compile() -> Result<Self, CompileError> {
         let resource = CrdValidator::compile(&K::crd(), K::VERSION)?;
         if !resource.schema.rules.is_empty() {
-            // A metadata change alone would bring such a rule back to life and block the removal of
-            // a finalizer.
+            // Ratcheting applies only while the value of a node is unchanged. A metadata change changes the
+            // root, so an old error of a root rule would block the removal of a finalizer.
             return Err(CompileError::Schema {
                 at: "the root".to_owned(),
-                problem: "a CEL rule must not sit at the root of an object".to_owned(),
+                problem: "a CEL rule at the root of an object is not allowed; attach it to a field"
+                    .to_owned(),
             });
         }
         let mut transition_fields: BTreeSet<String> = K::transition_fields()
             .iter()
             .map(|s| (*s).to_owned())
             .collect();
-        // A default that depends on other fields must not change what runs; nor may a transition go
-        // unseen.
+        // A field with a dynamic default is a transition field: an update that omits it must keep its
+        // value, and transition rules must notice each change of it.
         let dynamic_defaults = K::dynamic_defaults();
         transition_fields.extend(
             dynamic_defaults
@@ -291,7 +291,7 @@ impl<K: ValidatedResource> Ruleset<K> {
                 } else if let Some(field) = &rule.field_path
                     && node.properties.get(field).is_some_and(Schema::is_scalar)
                 {
-                    // A rule of an object compares the field that it points to.
+                    // The rule is attached to an object, and `fieldPath` names the field that it compares.
                     transition_fields.insert(join(name, field));
                 }
             }

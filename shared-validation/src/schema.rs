@@ -1,4 +1,4 @@
-//! A CRD's structural schema, compiled: patterns built, numbers read, rules parsed.
+//! Compiled structural schema of a CRD.
 
 mod compile;
 
@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 use crate::cel::{CelRule, Reach};
 use crate::format::Format;
 
-/// A JSON type that a schema node may demand.
+/// JSON type that a schema node can require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JsonType {
     Array,
@@ -46,7 +46,7 @@ impl JsonType {
     }
 }
 
-/// How an update correlates the items of a list with those of the list it replaces.
+/// List type: how an update correlates the items of a list with those of the old list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
     #[default]
@@ -55,7 +55,7 @@ pub(crate) enum ListType {
     Map(Vec<String>),
 }
 
-/// A format that bounds a number.
+/// Format that limits the range of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberFormat {
     Int32,
@@ -64,34 +64,34 @@ pub(crate) enum NumberFormat {
     Double,
 }
 
-/// What fields beside the named ones an object may have.
+/// Schema of fields that are not listed in `properties`.
 #[derive(Default)]
 pub(crate) enum Additional {
-    /// The schema does not say: they are unknown.
+    /// Not specified: such fields are unknown.
     #[default]
     Unstated,
-    /// Any value, of which nothing below is known.
+    /// Any value is allowed. Fields below it are unknown.
     Any,
-    /// None.
+    /// No such fields are allowed.
     Forbidden,
-    /// Values of this schema.
+    /// Values of this schema are allowed.
     Of(Box<Schema>),
 }
 
-/// One node of the schema.
+/// Schema node.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a keyword of the schema language"
 )]
 #[derive(Default)]
 pub(crate) struct Schema {
-    /// What expressions call the field that it describes, if it is one that they can name.
+    /// Name of the field in CEL expressions; `None` if expressions cannot refer to it.
     pub(crate) identifier: Option<String>,
     pub(crate) json_type: Option<JsonType>,
     pub(crate) int_or_string: bool,
     pub(crate) nullable: bool,
     pub(crate) format: Option<Format>,
-    /// The format as written, where it means anything.
+    /// Format as written; empty if it has no effect.
     pub(crate) format_name: String,
     pub(crate) number_format: Option<NumberFormat>,
     pub(crate) options: Vec<Value>,
@@ -109,7 +109,7 @@ pub(crate) struct Schema {
     pub(crate) properties: BTreeMap<String, Schema>,
     pub(crate) additional: Additional,
     pub(crate) preserves_unknown: bool,
-    /// An object of Kubernetes' own shape: apiVersion, kind and metadata.
+    /// If true, the value is a Kubernetes object with apiVersion, kind and metadata.
     pub(crate) embedded: bool,
     pub(crate) required: Vec<String>,
     pub(crate) min_properties: Option<u64>,
@@ -120,30 +120,30 @@ pub(crate) struct Schema {
     pub(crate) not: Option<Box<Schema>>,
     pub(crate) default: Option<Value>,
     pub(crate) rules: Vec<CelRule>,
-    /// What the rules of this node look at.
+    /// Fields that the rules of this node read.
     pub(crate) reach: Reach,
-    /// Whether this node or one below carries a rule.
+    /// If true, this node or a node below it has a rule.
     pub(crate) has_rules: bool,
-    /// Whether it, or one below, is a list whose items have identities.
+    /// If true, this node or a node below it is a list of type `set` or `map`.
     pub(crate) has_identities: bool,
-    /// Whether it, or one below, is an object of Kubernetes' own shape.
+    /// If true, this node or a node below it is an embedded resource.
     pub(crate) has_embedded: bool,
 }
 
-/// A numeric bound, inclusive or not.
+/// Numeric bound, inclusive or exclusive.
 pub(crate) struct Bound {
     pub(crate) value: Number,
     pub(crate) exclusive: bool,
 }
 
-/// An expression that a text must match, and what was written.
+/// Regular expression that a string must match, and its source.
 pub(crate) struct Pattern {
     pub(crate) source: String,
     pub(crate) expression: Regex,
 }
 
 impl Schema {
-    /// The schema of additional fields, where it is known.
+    /// Returns the schema of additional fields, if it is specified.
     pub(crate) fn additional(&self) -> Option<&Self> {
         match &self.additional {
             Additional::Of(schema) => Some(schema),
@@ -151,18 +151,18 @@ impl Schema {
         }
     }
 
-    /// The schema of a field, by its own name or as one of the additional ones.
+    /// Returns the schema of a field, from `properties` or `additionalProperties`.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or_else(|| self.additional())
     }
 
-    /// Whether it goes by `allOf`, `anyOf`, `oneOf` or `not`.
+    /// Returns true if the node uses `allOf`, `anyOf`, `oneOf` or `not`.
     pub(crate) fn has_alternatives(&self) -> bool {
         let several = [&self.all_of, &self.any_of, &self.one_of];
         self.not.is_some() || several.into_iter().any(|schemas| !schemas.is_empty())
     }
 
-    /// Whether it says something of the fields of an object, and nothing of the object as a whole.
+    /// Returns true if the node restricts only the fields of an object and not the object as a whole.
     pub(crate) fn speaks_of_fields_only(&self) -> bool {
         let counts = self.min_properties.is_some() || self.max_properties.is_some();
         !counts
@@ -173,18 +173,18 @@ impl Schema {
             && matches!(self.additional, Additional::Unstated)
     }
 
-    /// Whether it says of an object that it is one, and nothing else.
+    /// Returns true if the node requires an object and nothing else.
     pub(crate) fn speaks_of_nothing(&self) -> bool {
         self.speaks_of_fields_only() && self.properties.is_empty() && self.required.is_empty()
     }
 
-    /// Whether nothing lies below this node.
+    /// Returns true if there are no nodes below this one.
     pub(crate) fn is_scalar(&self) -> bool {
         self.properties.is_empty() && self.additional().is_none() && self.items.is_none()
     }
 
-    /// Visits every node below and including this one with its dotted name; list items and map
-    /// values, which have no name of their own, are left out.
+    /// Visits this node and all nodes below it with their dotted paths. List items and map values have no path
+    /// of their own and are skipped.
     pub(crate) fn visit_named<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&str, &'a Self)) {
         visit(name, self);
         for (field, schema) in &self.properties {
@@ -193,7 +193,7 @@ impl Schema {
     }
 }
 
-/// The dotted name of a field of an object that has a dotted name itself.
+/// Joins the dotted path of an object and the name of its field.
 pub(crate) fn join(at: &str, name: &str) -> String {
     if at.is_empty() {
         name.to_owned()

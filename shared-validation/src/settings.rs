@@ -1,12 +1,12 @@
-//! What rules may need to know beyond the object: told by a policy, so that they stay pure.
+//! Policy settings: values that rules need besides the object. The policy provides them, so rules stay pure.
 
 use serde_json::Value;
 
-/// A section of a policy that rules read.
+/// Section of the policy settings that rules read.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Its name below `settings`. Kinds may share one.
+    /// Name below `settings`. Several kinds may share a section.
     pub section: &'static str,
-    /// Whether it can be read; what is wrong with it, if not.
+    /// Checks a section; returns a description of the problem if it is invalid.
     pub validate: fn(&Value) -> Result<(), String>,
 }

@@ -1,5 +1,5 @@
-//! How the CRD in the cluster compares with the one that is compiled here, as somebody has seen it who may
-//! look.
+//! CRD status: comparison of the CRD in the cluster with the compiled one. A process that may read the CRD from
+//! the cluster reports it.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -11,30 +11,30 @@ use serde_json::{Value, json};
 use crate::go;
 use crate::ruleset::Validator;
 
-/// What is known of the CRD that the API server judges by.
+/// CRD status, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CrdMatch {
-    /// Nothing: every layer judges, and refuses.
+    /// The CRD in the cluster is unknown. All layers are evaluated and deny.
     #[default]
     Unknown,
-    /// It is exactly the one that is compiled here, and every API server knows it: what it says has just
-    /// been judged.
+    /// The CRD equals the compiled one, and every API server uses it. The API server has just evaluated the
+    /// schema and the CEL rules, so they need not be evaluated again.
     Same,
-    /// It is another one, another release's: what the one compiled here says is advice.
+    /// The CRD is that of another release. Errors of the compiled schema and CEL rules are warnings.
     Different,
 }
 
-/// One CRD as it was seen.
+/// Observed state of one CRD.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrdStatus {
-    /// The fingerprint of what it judges by.
+    /// Fingerprint of the parts of the CRD that affect validation.
     pub crd: String,
-    /// Whether it has been like that for long enough that every API server knows.
+    /// If true, the CRD has not changed for the propagation delay, so every API server uses it.
     pub propagated: bool,
 }
 
 impl CrdStatus {
-    /// What a CRD is told by: all that a version of it judges by.
+    /// Computes the fingerprint of a CRD: all parts that affect the validation of one version.
     #[must_use]
     pub fn fingerprint(crd: &Value, version: &str) -> String {
         let versions = crd["spec"]["versions"].as_array();
@@ -55,26 +55,26 @@ impl CrdStatus {
     }
 }
 
-/// The CRDs of all kinds as they were seen, for as long as that is worth anything.
+/// Observed CRDs of all kinds, with an expiration time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrdStatusReport {
-    /// Until when, in seconds since 1970.
+    /// Expiration time, in seconds since 1970.
     pub until: u64,
-    /// Each by kind and group, such as `Widget.example.com`.
+    /// Observed CRDs by kind and group, such as `Widget.example.com`.
     pub kinds: BTreeMap<String, CrdStatus>,
 }
 
 impl CrdStatusReport {
-    /// The longest time for which anybody is believed.
+    /// Maximum validity of a report.
     pub const LIFE: Duration = Duration::from_secs(30);
 
-    /// What a kind is called in it.
+    /// Returns the key of a kind in `kinds`.
     #[must_use]
     pub fn name(ruleset: &dyn Validator) -> String {
         format!("{}.{}", ruleset.kind(), ruleset.group())
     }
 
-    /// How the CRD of that kind compares with ours, by its fingerprint.
+    /// Returns the CRD status of a kind, given the fingerprint of the compiled CRD.
     #[must_use]
     pub fn of(&self, name: &str, ours: &str) -> CrdMatch {
         match self.kinds.get(name) {

@@ -1,6 +1,6 @@
-//! Layer 1: the structural schema, judged as the API server judges it.
+//! Structural layer: validates an object by the schema as the API server does.
 //!
-//! The order of the checks, what stops what, and the wording are those of
+//! The order of the checks, the conditions under which checks are skipped, and the messages are those of
 //! <https://pkg.go.dev/k8s.io/kube-openapi/pkg/validation/validate>.
 
 mod embedded;
@@ -16,7 +16,7 @@ pub(crate) use scale::Scale;
 use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::transition::Correlation;
 
-/// Judges by the structural schema.
+/// Validator for the structural schema.
 pub(crate) struct Structural;
 
 impl ValidationLayer for Structural {
@@ -31,7 +31,7 @@ impl ValidationLayer for Structural {
     }
 }
 
-/// The number as an integer, if it is one; the API server takes `1.0` for one.
+/// Returns the number as an integer, if it is one. Like the API server, this accepts `1.0`.
 pub(crate) fn as_integer(number: &Number) -> Option<i128> {
     if let Some(n) = number.as_i64() {
         return Some(n.into());
@@ -40,7 +40,7 @@ pub(crate) fn as_integer(number: &Number) -> Option<i128> {
         return Some(n.into());
     }
     let float = number.as_f64()?;
-    // Integers beyond 2^53 are not distinguishable as floats; the API server refuses them.
+    // Integers beyond 2^53 cannot be distinguished as floats; the API server rejects them.
     #[expect(clippy::cast_possible_truncation, reason = "bounded by 2^53")]
     (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_991.0).then_some(float as i128)
 }

@@ -1,4 +1,4 @@
-//! Which part of the old object a part of the new one is compared with.
+//! Correlation of a value with the value that it replaces.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::schema::{ListType, Schema};
 
-/// A value beside the one that it replaces.
+/// Value together with the value that it replaces.
 ///
-/// Follows the API server step by step, because what it ratchets is decided here:
+/// This follows the API server step by step, because it decides which errors are ratcheted:
 /// <https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting>.
 #[derive(Clone, Copy)]
 pub(crate) struct Correlation<'a> {
@@ -22,7 +22,7 @@ impl<'a> Correlation<'a> {
         Self { new, old, schema }
     }
 
-    /// The field of that name, if both objects have it and the schema knows it.
+    /// Returns a field, if both objects have it and the schema describes it.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         let new = self.new.as_object()?.get(name)?;
         let old = self.old.as_object()?.get(name)?;
@@ -30,7 +30,7 @@ impl<'a> Correlation<'a> {
         Some(Self { new, old, schema })
     }
 
-    /// The items, to be asked for one by one.
+    /// Returns the items, for lookup by index.
     pub(crate) fn items(&self) -> Items<'a> {
         Items {
             new: self.new,
@@ -39,8 +39,8 @@ impl<'a> Correlation<'a> {
         }
     }
 
-    /// Whether the value is what it was. An object with a field that the schema does not know never
-    /// is.
+    /// Returns true if the value is unchanged. An object with a field that the schema does not describe always
+    /// counts as changed.
     pub(crate) fn is_unchanged(&self) -> bool {
         match (self.new, self.old) {
             (Value::Null, old) => old.is_null(),
@@ -66,7 +66,7 @@ impl<'a> Correlation<'a> {
     }
 }
 
-/// The items of a list beside those that they replace.
+/// Items of a list together with the items that they replace.
 pub(crate) struct Items<'a> {
     new: &'a Value,
     schema: Option<&'a Schema>,
@@ -74,7 +74,7 @@ pub(crate) struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// The item at that place, if it has a counterpart.
+    /// Returns the item at an index, if it has a counterpart in the old list.
     pub(crate) fn get(&self, index: usize) -> Option<Correlation<'a>> {
         let new = self.new.as_array()?.get(index)?;
         let old = self.counterparts.of(new)?;
@@ -83,10 +83,10 @@ impl<'a> Items<'a> {
     }
 }
 
-/// The items of an old list by their keys. Only the items of a map list have any.
+/// Items of an old list by their keys. Only lists of type `map` have keys.
 pub(crate) struct Counterparts<'a> {
     keys: &'a [String],
-    /// Of several items with the same keys, the first.
+    /// If several items have the same keys, this contains the first.
     by_keys: HashMap<String, &'a Value>,
 }
 
@@ -106,13 +106,13 @@ impl<'a> Counterparts<'a> {
         Self { keys, by_keys }
     }
 
-    /// The old item with the same keys.
+    /// Returns the old item with the same keys.
     pub(crate) fn of(&self, item: &Value) -> Option<&'a Value> {
         self.by_keys.get(&identity(self.keys, item)?).copied()
     }
 }
 
-/// The values of an item's keys; none where one is missing or no scalar.
+/// Returns the key values of an item as text, or `None` if a key is missing or not a scalar.
 fn identity(keys: &[String], item: &Value) -> Option<String> {
     if keys.is_empty() {
         return None;
@@ -128,11 +128,11 @@ fn identity(keys: &[String], item: &Value) -> Option<String> {
     Some(identity)
 }
 
-/// How the errors of a CEL rule are told to be inherited, walked down with the object.
+/// Ratcheting state of CEL rules, passed down along the object.
 #[derive(Clone, Copy)]
 pub(crate) struct Ratchet<'a> {
     current: Option<Correlation<'a>>,
-    /// The nearest ancestor that has a counterpart; it decides where the value itself has none.
+    /// The nearest ancestor that has a counterpart. It decides if the value itself has none.
     ancestor: Option<Correlation<'a>>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Ratchet<'a> {
         self.below(|current| current.field(name))
     }
 
-    /// The items of a list, to be asked for one by one.
+    /// Returns the items of a list, for lookup by index.
     pub(crate) fn items(&self) -> Option<Items<'a>> {
         self.current.map(|current| current.items())
     }

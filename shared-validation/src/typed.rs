@@ -1,4 +1,4 @@
-//! Layer 3: the Rust rules of a kind.
+//! Rust layer: evaluates the Rust rules of a kind.
 
 use std::cell::LazyCell;
 
@@ -18,14 +18,14 @@ use crate::structural;
 use crate::verdict::Violation;
 use crate::written::Tree;
 
-/// Judges by the Rust rules of a kind.
+/// Validator for the Rust rules of a kind.
 pub(crate) struct RustRules<K: ValidatedResource> {
     pub(crate) rules: Vec<Rule<K>>,
 }
 
 impl<K: ValidatedResource> RustRules<K> {
-    /// Whether no rule has anything to say of an object that replaces another one, and both can be read. Not where
-    /// a policy may tell the rules more than is known here.
+    /// Returns true if both objects deserialize and no rule reports a violation. Always false if the kind has
+    /// policy settings, because the policy is not available here.
     pub(crate) fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
         if K::settings().is_some() {
             return false;
@@ -50,12 +50,12 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
         canary::validate(case.object, report);
         let object = match decode::<K>(case.object) {
             Ok(object) => object,
-            // The structural layer has already said which field has the wrong type.
+            // The structural layer has already reported which field has the wrong type.
             Err(_) if report.has_errors() => return,
             Err(error) => {
                 let error = FieldError::invalid_hidden(
                     FieldPath::root(),
-                    format!("cannot be read: {error} [readable]"),
+                    format!("cannot be decoded: {error} [readable]"),
                 );
                 let violation = Violation {
                     rule: "readable".to_owned(),
@@ -65,15 +65,16 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                     inputs: None,
                     is_of_related: false,
                 };
-                // An update that is refused for what it did not change would freeze a stored object.
+                // A stored object that does not deserialize must remain editable: an unchanged error must not
+                // deny its updates.
                 let was_there = case.old.is_some_and(|old| decode::<K>(old).is_err());
                 return report.deny_or_ratchet(violation, was_there);
             }
         };
-        // What the object was may be unreadable; then there is nothing to compare with.
+        // If the old object does not deserialize, transition rules have nothing to compare with.
         let read = |value: Option<&Value>| value.and_then(|value| decode::<K>(value).ok());
         let old = read(case.old);
-        // What it was before is most often what is stored.
+        // Usually `before` is the stored object itself.
         let is_stored = match (case.before, case.old) {
             (Some(before), Some(old)) => std::ptr::eq(before, old),
             _ => false,
@@ -84,8 +85,8 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
         let settings = settings.and_then(|(policy, own)| policy.settings(own.section));
         let subject = RuleContext::new(case.operation, &object, before.as_ref(), settings);
         let subject = subject.with_related(case.related);
-        // The old object by itself: what it was before does not matter for what it had wrong, and what is wrong
-        // among others is so today.
+        // Input for the rules on the old object alone, to find its own errors. It needs neither the object
+        // before it nor related objects: conflicts with related objects are never ratcheted.
         let old = old.as_ref();
         let old = old.map(|old| RuleContext::new(case.operation, old, None, settings));
         let alone =
@@ -110,7 +111,8 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                 .iter()
                 .map(|field| pointer::get(case.object, field));
             let inputs = fingerprint(read.map(|value| value.unwrap_or(&Value::Null)));
-            // What is wrong only among others is so for as long as they are there, and is never inherited.
+            // A conflict with related objects lasts only as long as these objects exist, so it is never
+            // ratcheted.
             let found_alone = is_among_others.then(|| run(rule, &alone));
             for error in found {
                 let is_of_others = found_alone
@@ -141,7 +143,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                     .and_then(|policy| policy.action(K::KIND, rule.id));
                 let action = policy.unwrap_or(said);
                 if action != Action::Deny {
-                    // Once a policy denies it, the object has been accepted with this.
+                    // If a policy denies this later, the object was already stored with the violation.
                     report.record_ratcheted(&violation);
                 }
                 match action {
@@ -154,10 +156,11 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
     }
 }
 
-/// Reads an object as its kind.
+/// Deserializes an object as its kind.
 ///
-/// More forgiving than the kind's own decoding where the API server is: a status that cannot be read
-/// is left out, since it is the controller's and not the user's, and `5432.0` is an integer.
+/// This accepts more than the `Deserialize` implementation of the kind, as the API server does. A status that
+/// does not deserialize is ignored, because the controller writes it and not the user. A number such as
+/// `5432.0` is accepted as an integer.
 pub fn decode<K: ValidatedResource>(object: &Value) -> Result<K, serde_json::Error> {
     K::deserialize(object).or_else(|error| {
         let mut forgiving = object.clone();
@@ -204,7 +207,7 @@ mod tests {
     use crate::ruleset::{Ruleset, Validator};
 
     thread_local! {
-        /// How often each of the two rules has been asked.
+        /// Number of calls of each of the two rules.
         static ASKED: [Cell<u32>; 2] = const { [Cell::new(0), Cell::new(0)] };
     }
 
@@ -244,7 +247,7 @@ mod tests {
         fn rules() -> Vec<Rule<Self>> {
             let rule = |id, check| Rule {
                 id,
-                description: "Nothing is as it should be.",
+                description: "The object must not exist.",
                 severity: Severity::Error,
                 reference: "",
                 fields: &[],
@@ -266,8 +269,8 @@ mod tests {
     }
 
     #[test]
-    fn only_a_rule_that_was_told_of_others_is_asked_what_it_would_say_without_them() {
-        let rules = Ruleset::<Neighbour>::compile().expect("it compiles");
+    fn only_a_rule_that_read_related_objects_runs_a_second_time_without_them() {
+        let rules = Ruleset::<Neighbour>::compile().expect("the ruleset compiles");
         let metadata = json!({"name": "a", "namespace": "n"});
         let object =
             json!({"apiVersion": "example.com/v1", "kind": "Neighbour", "metadata": metadata});

@@ -1,4 +1,5 @@
-//! Fields that the schema does not know: refused where the API server decodes strictly.
+//! Unknown fields: fields that the schema does not describe. They are errors if the API server decodes
+//! strictly.
 
 use serde_json::Value;
 
@@ -9,21 +10,22 @@ use crate::metadata;
 use crate::ruleset::Report;
 use crate::schema::{Additional, Schema};
 
-/// Fields that are every object's own.
+/// Fields that every object has.
 const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// What a schema has to say of a field.
+/// Description of a field in the schema.
 enum Field<'a> {
     Described(&'a Schema),
-    /// It may be there, but nothing in it.
+    /// The field may be set, but fields within it are unknown.
     Bare,
-    /// It may be there with all that is in it.
+    /// The field may be set, with any content.
     Preserved,
     Unknown,
 }
 
 impl<'a> Field<'a> {
-    /// The field of this name. Where there is no schema any more, every field is unknown.
+    /// Returns the description of a field. Below an undescribed field, there is no schema and every field is
+    /// unknown.
     fn named(name: &str, schema: Option<&'a Schema>) -> Self {
         let Some(schema) = schema else {
             return Self::Unknown;
@@ -38,17 +40,17 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Reports every field that the API server would call unknown under `fieldValidation=Strict`.
+/// Reports all fields that the API server would report as unknown with `fieldValidation=Strict`.
 pub(crate) fn report(object: &Value, schema: &Schema, report: &mut Report<'_>) {
     walk(Some(schema), true, object, Cursor::Root, report);
 }
 
-/// The same for a part of an object.
+/// Reports the unknown fields of a part of an object.
 pub(crate) fn below(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     walk(Some(schema), false, value, at, report);
 }
 
-/// Walks as the API server prunes.
+/// Walks through an object as the pruning of the API server does.
 fn walk(
     schema: Option<&Schema>,
     resource: bool,
@@ -87,8 +89,8 @@ fn walk(
     }
 }
 
-/// Drops what the API server drops whenever it reads an object, be it from a request or from its store.
-/// Returns whether there was any.
+/// Removes the fields that the API server prunes whenever it reads an object, from a request or from storage.
+/// Returns true if any field was removed.
 pub(crate) fn prune(object: &mut Value, schema: &Schema) -> bool {
     prune_below(Some(schema), true, object)
 }
@@ -134,7 +136,7 @@ fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Rep
         .flat_map(|parent| parent.properties.keys());
     let question = did_you_mean(name, known.map(String::as_str));
     let detail = if question.is_empty() {
-        "unknown field; the API server would drop it".to_owned()
+        "unknown field; the API server would prune it".to_owned()
     } else {
         format!("unknown field{question}")
     };

@@ -1,4 +1,4 @@
-//! What the judgement says.
+//! Validation result.
 
 use serde_json::Value;
 
@@ -7,51 +7,52 @@ use crate::field_error::{ErrorType, FieldError, aggregate};
 use crate::field_path::FieldPath;
 use crate::rule::Layer;
 
-/// One rule broken at one place.
+/// Violation of one rule at one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
-    /// The rule's id.
+    /// Id of the rule.
     pub rule: String,
-    /// The layer that the rule is written in.
+    /// Layer in which the rule is written.
     pub layer: Layer,
-    /// Where it is. The same as the error's path, except where the API server names no field in
-    /// errors of this kind.
+    /// Path of the field. It equals the path of the error, except for error types for which the API server
+    /// names no field.
     pub at: FieldPath,
-    /// What is wrong.
+    /// The error.
     pub error: FieldError,
-    /// A fingerprint of all that the error depends on: while it stays the same, so does the error.
-    /// Absent where an error is never inherited.
+    /// Fingerprint of all values that the error depends on. The error stays the same while the fingerprint
+    /// does. `None` if the error is never ratcheted.
     pub inputs: Option<u64>,
-    /// Whether the object would stand by itself, and does not among others.
+    /// If true, the object is valid alone but conflicts with related objects.
     pub is_of_related: bool,
 }
 
-/// What [`Judge::check`](crate::Judge::check) returns.
+/// Validation result, returned by [`Judge::check`](crate::Judge::check).
 #[derive(Clone, Debug)]
 pub struct ValidationResult {
-    /// The object with its defaults filled.
+    /// The object with defaults filled.
     pub object: Value,
-    /// The defaults that were filled, as RFC 6902 `add` operations on the object as written.
+    /// Default patch: RFC 6902 operations that turn the object as received into `object`.
     pub defaults: json_patch::Patch,
-    /// Everything wrong, sorted by path; empty for a valid object.
+    /// All errors, sorted by path; empty if the object is valid.
     pub errors: Vec<Violation>,
-    /// Advice, and errors that an update inherited from the object it replaces.
+    /// Violations that do not make the object invalid: of rules with severity warning, and ratcheted errors,
+    /// which the replaced object had too.
     pub warnings: Vec<Violation>,
-    /// Violations that a policy only counts.
+    /// Violations of rules that the policy sets to `audit`.
     pub audit_violations: Vec<Violation>,
-    /// Which warnings are errors that were there before: what to remember of an object that is
-    /// accepted in spite of them.
+    /// Identities of the ratcheted errors. The controller stores them with the last validated values.
     pub ratcheted: Vec<RatchetedViolation>,
 }
 
 impl ValidationResult {
-    /// Whether the object stands.
+    /// Returns true if there are no errors.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// Whether all was judged that there is to judge: no error tells of a failure that is not the object's.
+    /// Returns true if validation was complete: no violation reports an internal error, which the object did
+    /// not cause.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let of_any_weight = [&self.errors, &self.warnings, &self.audit_violations];
@@ -59,7 +60,7 @@ impl ValidationResult {
         violations.all(|violation| violation.error.error_type != ErrorType::Internal)
     }
 
-    /// All errors as one message, as the API server would print it.
+    /// Returns all errors as one message, in the format of the API server.
     #[must_use]
     pub fn message(&self) -> String {
         aggregate(self.errors.iter().map(|violation| &violation.error))

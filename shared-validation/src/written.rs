@@ -1,4 +1,4 @@
-//! An object as it is written: read once, without copying its texts.
+//! Parsed object that borrows strings from its JSON text.
 
 mod decode;
 mod tree;
@@ -11,21 +11,21 @@ use tree::Reader;
 
 pub(crate) use tree::Tree;
 
-/// An object that has been read, for as long as its text is there.
+/// Parsed object that borrows from its text.
 #[derive(Debug)]
 pub struct RawObject<'a>(Tree<'a>);
 
 impl<'a> RawObject<'a> {
-    /// Reads all of it but who has written which of its fields.
+    /// Parses an object without `metadata.managedFields`.
     ///
     /// # Errors
     ///
-    /// When it is nested deeper than the reader goes, or has a number beyond any type.
+    /// If the text is nested deeper than the parser allows, or contains a number that no type can represent.
     pub fn parse(text: &'a RawValue) -> serde_json::Result<Self> {
         serde_json::from_str(text.get())
     }
 
-    /// The object itself.
+    /// Returns the object as a JSON value.
     #[must_use]
     pub fn to_value(&self) -> Value {
         self.0.to_value()
@@ -36,7 +36,7 @@ impl<'a> RawObject<'a> {
     }
 }
 
-/// In place of what was read.
+/// Converts to a JSON value.
 impl From<RawObject<'_>> for Value {
     fn from(written: RawObject<'_>) -> Self {
         written.to_value()
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_read_but_who_has_written_it() {
+    fn everything_except_managed_fields_is_parsed() {
         let text = r#"{"a": [1], "metadata": {"name": "b", "managedFields": [{"c": 1}], "labels": {"managedFields": "d"}},
             "managedFields": 2}"#;
         let expected = json!({
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_read_as_it_is() {
+    fn values_that_are_not_objects_are_parsed_unchanged() {
         for text in [
             "null",
             "[1]",
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_gives_what_stands_at_a_place() {
+    fn a_tree_returns_the_value_at_a_path() {
         let text = r#"{"spec": {"b": {"c": [1, {"d": -2.5}], "e": "}"}, "a": null}, "more": [[]],
             "metadata": {"annotations": {"x.y/z": "th\u0065re"}}, "spec": {"twice": 18446744073709551615}}"#;
         let raw: &RawValue = serde_json::from_str(text).expect("JSON");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_read_from_a_tree_as_from_its_text() {
+    fn a_type_deserializes_from_a_tree_as_from_its_text() {
         #[derive(Debug, PartialEq, Deserialize)]
         enum Choice {
             Plain,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_a_tree_as_well() {
+    fn values_that_are_not_objects_are_trees_as_well() {
         for text in ["null", "[1]", r#""a""#, "-0.5"] {
             let raw: &RawValue = serde_json::from_str(text).expect("JSON");
             let RawObject(tree) = RawObject::parse(raw).expect("JSON");

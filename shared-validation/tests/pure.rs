@@ -1,8 +1,8 @@
-//! The rules engine judges and does nothing else: what it depends on can neither wait nor reach out.
+//! Tests that the crate stays pure: none of its dependencies can wait, or access the network.
 
 use std::process::Command;
 
-/// Crates, and families of crates, that would make the engine impure.
+/// Crates and crate families that would make the crate impure.
 const IMPURE: &[&str] = &[
     "async-",
     "aws-",
@@ -27,7 +27,7 @@ const IMPURE: &[&str] = &[
 ];
 
 #[test]
-fn no_async_runtime_network_or_client_crate_is_depended_on() {
+fn no_dependency_is_an_async_runtime_network_or_client_crate() {
     for package in ["shared-validation", "cloud-database-rules"] {
         let output = Command::new(env!("CARGO"))
             .args([
@@ -42,7 +42,7 @@ fn no_async_runtime_network_or_client_crate_is_depended_on() {
             ])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
-            .expect("cargo runs");
+            .expect("cargo is available");
         let tree = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
             output.status.success(),
@@ -51,12 +51,12 @@ fn no_async_runtime_network_or_client_crate_is_depended_on() {
         );
         assert!(
             tree.contains("serde_json"),
-            "the tree is not what it should be: {tree}"
+            "the dependency tree lacks serde_json: {tree}"
         );
         let impure: Vec<_> = tree
             .lines()
             .map(|library| library.trim_end_matches(" (*)").replace('_', "-"))
-            // The types of the Kubernetes API, without its client, are what a kind is made of.
+            // The types of the Kubernetes API are allowed in kinds; the client is not.
             .filter(|name| {
                 package == "shared-validation"
                     || !matches!(

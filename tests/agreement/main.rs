@@ -1,6 +1,6 @@
-//! The verdicts of the real Vector on thousands of configurations, and ours beside them.
+//! Comparison with the real Vector: its recorded results for thousands of configurations, and those of Lockstep.
 //!
-//! `WRITE=1 cargo test -p lockstep --test agreement` writes the page that tells of the differences.
+//! `WRITE=1 cargo test -p lockstep --test agreement` writes the page that lists the differences.
 
 mod start;
 
@@ -14,13 +14,13 @@ use std::sync::{Mutex, PoisonError};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-/// What of all verdicts must be equal.
+/// Share of all results that must be equal.
 const LEAST: f64 = 0.995;
 
-/// One configuration with both verdicts.
+/// One configuration with both results.
 struct Compared {
     id: String,
-    /// What it is about.
+    /// Subject of the configuration.
     tag: String,
     real: bool,
     ours: bool,
@@ -30,13 +30,13 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The recording of `vector validate --no-environment`.
+/// Recording of `vector validate --no-environment`.
 const RECORDING: &str = "vector-0.57.jsonl.gz";
 
 /// Reads a recording.
 fn recorded(name: &str) -> Vec<Value> {
     let path = root().join("tests/agreement").join(name);
-    let file = File::open(path).expect("the recorded verdicts");
+    let file = File::open(path).expect("the recorded results");
     let lines = BufReader::new(GzDecoder::new(file)).lines();
     let read = |line: std::io::Result<String>| serde_json::from_str(&line.expect("a line"));
     lines.map(read).collect::<Result<_, _>>().expect("JSON")
@@ -55,15 +55,18 @@ fn valid_lines(recorded: &[&Value], flags: &[&str]) -> BTreeMap<String, bool> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program runs");
-    let mut input = program.stdin.take().expect("its input");
+    let mut input = program.stdin.take().expect("a pipe to standard input");
     let writing = std::thread::spawn(move || input.write_all(lines.join("\n").as_bytes()));
-    let output = program.wait_with_output().expect("it ends");
-    writing.join().expect("a thread").expect("it reads all");
+    let output = program.wait_with_output().expect("the process ends");
+    writing
+        .join()
+        .expect("a thread")
+        .expect("the program reads all its input");
     let said = String::from_utf8(output.stdout).expect("text");
     let verdicts = said.lines().map(|line| {
-        let verdict: Value = serde_json::from_str(line).expect("a verdict");
+        let verdict: Value = serde_json::from_str(line).expect("a validation result");
         let id = verdict["id"].as_str().expect("an id").to_owned();
-        (id, verdict["valid"].as_bool().expect("a verdict"))
+        (id, verdict["valid"].as_bool().expect("a validation result"))
     });
     verdicts.collect()
 }
@@ -75,7 +78,7 @@ fn compared() -> Vec<Compared> {
         let id = line["id"].as_str().expect("an id").to_owned();
         Compared {
             tag: line["tag"].as_str().unwrap_or_default().to_owned(),
-            real: line["valid"].as_bool().expect("a verdict"),
+            real: line["valid"].as_bool().expect("a validation result"),
             ours: ours[&id],
             id,
         }
@@ -83,7 +86,7 @@ fn compared() -> Vec<Compared> {
     recorded.iter().map(compare).collect()
 }
 
-/// The page that tells how well both agree.
+/// Page that lists how many results are equal, and the differences.
 fn page(all: &[Compared]) -> String {
     let mut by_subject: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for one in all {
@@ -95,10 +98,10 @@ fn page(all: &[Compared]) -> String {
     let equal = all.iter().filter(|one| one.real == one.ours).count();
     let mut page = format!(
         "# Agreement with Vector\n\n\
-         `lockstep vector validate` beside `vector validate --no-environment` of Vector 0.57, on {} recorded \
-         configurations: {equal} verdicts are equal.\n\n\
-         Written by `WRITE=1 cargo test -p lockstep --test agreement`; the same test fails when a verdict changes, \
-         when fewer than 99.5 % are equal, or when one is refused that Vector takes.\n\n\
+         `lockstep vector validate` compared with `vector validate --no-environment` of Vector 0.57, on {} recorded \
+         configurations: {equal} results are equal.\n\n\
+         Written by `WRITE=1 cargo test -p lockstep --test agreement`; the same test fails when a result changes, \
+         when fewer than 99.5 % are equal, or when Lockstep rejects a configuration that Vector accepts.\n\n\
          | about | configurations | equal |\n|---|---|---|\n",
         all.len()
     );
@@ -111,7 +114,7 @@ fn page(all: &[Compared]) -> String {
         page.push_str("None.\n");
     }
     for one in different {
-        let word = |valid: bool| if valid { "takes" } else { "refuses" };
+        let word = |valid: bool| if valid { "accepts" } else { "rejects" };
         page.push_str(&format!(
             "- `{}` ({}): Vector {} it, Lockstep {} it.\n",
             one.id,
@@ -124,21 +127,21 @@ fn page(all: &[Compared]) -> String {
     page
 }
 
-/// What no recorded configuration shows.
+/// Differences that no recorded configuration shows.
 const WHERE_IT_IS_STRICTER: &str = "
 ## Where Lockstep is stricter, on purpose
 
-- A cycle that reaches no sink: Vector aborts on it, Lockstep names the way.
-- A program larger than can be judged in a review, by the bounds that [vector.md](vector.md) lists.
-- What is read from a file while a program is compiled (`file` and `files` of `remap`, `desc_file`, `psl`,
-  `alias_sources`): the file is the agent's, and nothing of it is known where a pipeline is judged. Vector takes it
-  where the file is there.
+- A cycle that reaches no sink: Vector aborts, Lockstep reports the path of the cycle.
+- A program that exceeds the limits for validation in a review, which [vector.md](vector.md) lists.
+- A file that is read while a program is compiled (`file` and `files` of `remap`, `desc_file`, `psl`,
+  `alias_sources`): the file belongs to the agent, and its content is unknown where a pipeline is validated. Vector
+  accepts the configuration if the file exists.
 ";
 
 #[test]
-fn verdicts_are_those_of_the_real_vector() {
+fn results_agree_with_the_real_vector() {
     let all = compared();
-    assert!(all.len() > 2_000, "recorded verdicts are missing");
+    assert!(all.len() > 2_000, "recorded results are missing");
     let refused: Vec<_> = all
         .iter()
         .filter(|one| one.real && !one.ours)
@@ -146,7 +149,7 @@ fn verdicts_are_those_of_the_real_vector() {
         .collect();
     assert!(
         refused.is_empty(),
-        "refused though Vector takes them: {refused:?}"
+        "Lockstep rejects configurations that Vector accepts: {refused:?}"
     );
     let equal = all.iter().filter(|one| one.real == one.ours).count();
     #[expect(clippy::cast_precision_loss, reason = "thousands")]

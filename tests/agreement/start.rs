@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::{recorded, valid_lines};
 
-/// The recording.
+/// Recording of `vector validate --skip-healthchecks`.
 pub const RECORDING: &str = "startup-0.57.jsonl.gz";
 
 /// The number of equal results with `--start`. A change that improves it raises this number.
 const LEAST_EQUAL: usize = 7_763;
 
-/// Texts by which Vector names template confinement.
+/// Texts in Vector's errors about template confinement.
 const CONFINEMENT: [&str; 3] = [
     "set `dangerously_allow_unconfined_template_resolution: true` to opt out",
     "HTTP/HTTPS URI prefix",
@@ -27,7 +27,7 @@ const CONFINEMENT: [&str; 3] = [
 /// One configuration with the results of both programs.
 pub struct Started {
     id: String,
-    /// The phase in which Vector refuses it: `load`, which `--no-environment` includes, or `build`.
+    /// The phase in which Vector rejects it: `load`, which `--no-environment` includes, or `build`.
     half: String,
     starts: bool,
     says: String,
@@ -42,7 +42,7 @@ impl Started {
         !self.starts && CONFINEMENT.iter().any(|text| self.says.contains(text))
     }
 
-    /// Returns true if only `--start` refuses the configuration.
+    /// Returns true if only `--start` rejects the configuration.
     fn is_refused_at_start(&self) -> bool {
         self.plain && !self.start
     }
@@ -81,7 +81,7 @@ fn results(recorded: &[Value], flags: &[&str]) -> BTreeMap<String, bool> {
     let queue = Mutex::new(texts.into_iter());
     let next = || queue.lock().expect("no thread panics").next();
     let found = Mutex::new(Vec::new());
-    // Each text is a process of its own.
+    // Each text is validated by a process of its own.
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -102,7 +102,8 @@ fn results(recorded: &[Value], flags: &[&str]) -> BTreeMap<String, bool> {
 fn is_valid_text(line: &Value, flags: &[&str]) -> bool {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let text = line["config"].as_str().expect("a text");
-    file.write_all(text.as_bytes()).expect("it is written");
+    file.write_all(text.as_bytes())
+        .expect("the file is written");
     let format = line["format"].as_str().expect("a format");
     let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["vector", "validate"])
@@ -134,16 +135,16 @@ pub fn section(all: &[Started]) -> String {
     let (found, missed): (Vec<_>, Vec<_>) = confinement.partition(|one| !one.start);
     let mut section = format!(
         "\n## The start of Vector\n\n\
-         `lockstep vector validate` without and with `--start` beside `vector validate --skip-healthchecks`, which also \
-         builds each component, on {} recorded configurations. `--start` reports template confinement; the other reasons \
-         why components cannot be built are known gaps ([vector.md](vector.md#known-gaps)).\n\n\
+         `lockstep vector validate` without and with `--start` versus `vector validate --skip-healthchecks`, which \
+         also builds each component, on {} recorded configurations. `--start` reports template confinement; the other \
+         reasons why components cannot be built are known gaps ([vector.md](vector.md#known-gaps)).\n\n\
          | Vector | configurations | equal without `--start` | equal with `--start` |\n|---|---|---|---|\n",
         all.len()
     );
     let words = [
         ("starts", "starts"),
-        ("load", "refuses it as it loads"),
-        ("build", "refuses it as it builds components"),
+        ("load", "rejects it while it loads"),
+        ("build", "rejects it while it builds components"),
     ];
     for (half, words) in words {
         let [count, plain, start] = by_half[half];
@@ -152,8 +153,8 @@ pub fn section(all: &[Started]) -> String {
     let [count, plain, start] = total;
     section.push_str(&format!("| all | {count} | {plain} | {start} |\n\n"));
     section.push_str(&format!(
-        "Of {} configurations that Vector refuses for template confinement, `--start` refuses {}. It refuses none that \
-         starts beyond those that are refused without it:\n\n",
+        "Of {} configurations that Vector rejects for template confinement, `--start` rejects {}. Of the \
+         configurations that start, it rejects only those that are also rejected without it:\n\n",
         found.len() + missed.len(),
         found.len()
     ));
@@ -164,7 +165,7 @@ pub fn section(all: &[Started]) -> String {
 }
 
 #[test]
-fn start_up_errors_are_those_of_the_real_vector() {
+fn start_up_errors_agree_with_the_real_vector() {
     let all = compared();
     assert!(all.len() > 8_000, "recorded configurations are missing");
     let ids = |is_wrong: &dyn Fn(&Started) -> bool| -> BTreeSet<&String> {
@@ -174,7 +175,7 @@ fn start_up_errors_are_those_of_the_real_vector() {
     let refused = ids(&|one| one.starts && one.is_refused_at_start());
     assert!(
         refused.is_empty(),
-        "--start refuses what starts: {refused:?}"
+        "--start rejects configurations that start: {refused:?}"
     );
     let missed = ids(&|one| one.is_confinement() && one.start);
     assert!(missed.is_empty(), "--start misses confinement: {missed:?}");
@@ -184,7 +185,10 @@ fn start_up_errors_are_those_of_the_real_vector() {
         "{confined} confinement errors are recorded"
     );
     let lost = ids(&|one| !one.plain && one.start);
-    assert!(lost.is_empty(), "--start accepts more: {lost:?}");
+    assert!(
+        lost.is_empty(),
+        "--start accepts configurations that are rejected without it: {lost:?}"
+    );
     let equal = all.iter().filter(|one| one.start == one.starts).count();
     assert!(equal >= LEAST_EQUAL, "{equal} of {} are equal", all.len());
     crate::assert_page(&section(&all), crate::Part::Start);

@@ -1,4 +1,4 @@
-//! Somebody who makes, changes and deletes objects, and knows what he wants.
+//! Simulated author: creates, changes and deletes objects, and records their desired state.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::world::{NAMESPACE, World, database, resource_of};
 
-/// Of each of the two kinds.
+/// Number of objects of each of the two kinds.
 const OBJECTS: usize = 100;
 
-/// What somebody wants of one object.
+/// Desired state of one object.
 pub enum Wish {
-    /// It is as it was last applied; with its UID.
+    /// The object exists as it was last applied, with this UID.
     Stands { object: Value, uid: String },
-    /// It has been deleted and may not yet be gone.
+    /// The object was deleted and may still exist.
     Leaves { like: Value },
 }
 
@@ -42,7 +42,7 @@ impl Author {
         &self.wishes
     }
 
-    /// How often what has been done.
+    /// Number of operations, by name.
     pub fn has_done(&self) -> &BTreeMap<&'static str, usize> {
         &self.done
     }
@@ -66,7 +66,7 @@ impl Author {
             }
             Some(Wish::Leaves { like }) => {
                 let like = like.clone();
-                // Else it would be changed while it goes.
+                // An object that still exists would be changed during its deletion.
                 if self.is_gone(&like).await {
                     let object = self.draws(&name);
                     self.applies(object, "made again").await;
@@ -89,7 +89,7 @@ impl Author {
         }
     }
 
-    /// An object of that name, with something about it that may be another thing each time.
+    /// Object with that name, and with random values in some fields.
     fn draws(&mut self, name: &str) -> Value {
         if name.starts_with("echo") {
             return json!({
@@ -110,11 +110,11 @@ impl Author {
         let api = self.api(&object);
         let name = name_of(&object);
         let params = PatchParams::apply("author").force();
-        let uid = eventually("an object being stored", async || {
+        let uid = eventually("the apply of an object", async || {
             let stored = api.patch(&name, &params, &Patch::Apply(&object)).await;
             stored.ok()?.uid()
         });
-        let uid = uid.await.expect("it is stored");
+        let uid = uid.await.expect("the object is stored");
         self.wishes.insert(name, Wish::Stands { object, uid });
         *self.done.entry(how).or_default() += 1;
     }
@@ -127,14 +127,14 @@ impl Author {
             propagation_policy: Some(policies[self.dice.usize(..2)].clone()),
             ..DeleteParams::default()
         };
-        let deleted = eventually("an object being deleted", async || {
+        let deleted = eventually("the deletion of an object", async || {
             match api.delete(&name, &params).await {
                 Ok(_) => Some(()),
                 Err(Error::Api(status)) if status.code == 404 => Some(()),
                 Err(_) => None,
             }
         });
-        deleted.await.expect("its deletion begins");
+        deleted.await.expect("deletion begins");
         self.wishes.insert(name, Wish::Leaves { like: object });
         *self.done.entry("deleted").or_default() += 1;
     }
@@ -150,5 +150,5 @@ impl Author {
 
 fn name_of(object: &Value) -> String {
     let name = object["metadata"]["name"].as_str();
-    name.expect("it has a name").to_owned()
+    name.expect("the object has a name").to_owned()
 }

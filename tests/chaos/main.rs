@@ -1,18 +1,18 @@
-//! Whatever goes wrong meanwhile, in the end the world is as its objects say: two hundred of them are made,
-//! changed and deleted while controllers are killed and frozen, the lease is taken from them, the API server
-//! restarts, watches break, and calls fail or are answered by nobody.
+//! Chaos test: whatever fails meanwhile, in the end cluster and AWS match the objects. Two hundred objects are
+//! created, changed and deleted while controllers are killed and frozen, the lease is taken from them, the API
+//! server restarts, watches break, and calls fail or get no response.
 //!
-//! Two seeds run by themselves, twenty with `-- --include-ignored`, and any other one with `CHAOS_SEED=N`.
+//! Two seeds run by default, twenty with `-- --include-ignored`, and any other seed with `CHAOS_SEED=N`.
 
 mod author;
 #[path = "../e2e/proxy.rs"]
-#[allow(dead_code, reason = "traps are for others")]
+#[allow(dead_code, reason = "other tests use the traps")]
 mod proxy;
 mod settled;
 mod storm;
 mod weather;
 #[path = "../e2e/world.rs"]
-#[allow(dead_code, reason = "not all of the world is needed here")]
+#[allow(dead_code, reason = "this test uses only a part")]
 mod world;
 
 use std::time::Instant;
@@ -25,20 +25,20 @@ use crate::storm::Storm;
 use crate::weather::Weather;
 use crate::world::{Detours, World};
 
-/// How many run by themselves, and how many with the ignored ones.
+/// Number of seeds that run by default, and with `--include-ignored`.
 const FEW: u64 = 2;
 const ALL: u64 = 20;
 
-/// How many calls of a hundred go wrong.
+/// Percentage of calls that get a fault.
 const API_FAULTS: u32 = 10;
 const AWS_FAULTS: u32 = 20;
 
-/// How often the AWS SDK makes a call once more before it gives up.
+/// Number of times that the AWS SDK retries a call before it gives up.
 const AWS_REPEATS: u32 = 2;
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Each has a cluster of its own, and two hundred objects in it.
+    // Each trial has a cluster of its own, with two hundred objects.
     arguments.test_threads.get_or_insert(1);
     let given = std::env::var("CHAOS_SEED").ok();
     let given = given.map(|seed| seed.parse().expect("CHAOS_SEED is a number"));
@@ -64,7 +64,7 @@ fn block_on(trial: impl Future<Output = ()>) {
 
 async fn survives(seed: u64) {
     let began = Instant::now();
-    println!("chaos of seed {seed}");
+    println!("chaos test with seed {seed}");
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
@@ -113,7 +113,7 @@ async fn survives(seed: u64) {
     before_apiserver.clears();
     before_aws.clears();
     println!(
-        "{} s; the author: {:?}; the storm: {told:?}; calls to the API server: {:?}, to AWS: {:?}",
+        "{} s; operations on objects: {:?}; process faults: {told:?}; calls to the API server: {:?}, to AWS: {:?}",
         began.elapsed().as_secs(),
         author.has_done(),
         before_apiserver.tally(),
@@ -122,10 +122,13 @@ async fn survives(seed: u64) {
     let calm = Instant::now();
     settled::as_wished(&world, &author).await;
     println!(
-        "all is as it is to be {} s after the storm",
+        "cluster and AWS match the objects {} s after the faults",
         calm.elapsed().as_secs()
     );
     author.deletes_all().await;
     settled::all_gone(&world).await;
-    println!("all is gone after {} s", began.elapsed().as_secs());
+    println!(
+        "everything is deleted after {} s",
+        began.elapsed().as_secs()
+    );
 }

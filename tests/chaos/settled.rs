@@ -1,4 +1,4 @@
-//! How the world stands against what somebody wants.
+//! Comparison of cluster and AWS with the desired state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,31 +13,35 @@ use serde_json::{Value, json};
 use crate::author::{Author, Wish};
 use crate::world::{NAMESPACE, World, condition, database};
 
-/// A series of failures may have made an object wait for minutes.
+/// Time limit. After a series of failures, the back-off of an object can be minutes.
 const DEADLINE: Duration = Duration::from_mins(5);
 
-/// The Service that every cluster has.
+/// Service that exists in every cluster.
 const THE_CLUSTERS_OWN: &str = "kubernetes";
 
-/// Waits until everything is as it is wished, and sees that it stays so.
+/// Waits until everything matches the desired state, and checks that it stays so.
 pub async fn as_wished(world: &World, author: &Author) {
     let mut last = Vec::new();
-    let settled = eventually_within(DEADLINE, "everything being as wished", async || {
-        last = differences(world, author).await?;
-        last.is_empty().then_some(())
-    });
+    let settled = eventually_within(
+        DEADLINE,
+        "the convergence to the desired state",
+        async || {
+            last = differences(world, author).await?;
+            last.is_empty().then_some(())
+        },
+    );
     if let Err(error) = settled.await {
         last.truncate(20);
         world.fail(&format!("{error}: {last:#?}"));
     }
     let look = async || differences(world, author).await;
-    stays(Duration::from_secs(2), "how it stands", look).await;
+    stays(Duration::from_secs(2), "the list of differences", look).await;
 }
 
-/// Waits until nothing is left of anything.
+/// Waits until all objects, instances and children are deleted.
 pub async fn all_gone(world: &World) {
     let mut left = Vec::new();
-    let gone = eventually_within(DEADLINE, "nothing being left", async || {
+    let gone = eventually_within(DEADLINE, "the deletion of everything", async || {
         let there = There::look(world).await?;
         left = there.objects.into_keys().collect();
         left.extend(there.instances.into_keys());
@@ -50,18 +54,18 @@ pub async fn all_gone(world: &World) {
     }
 }
 
-/// What there is.
+/// Actual state of cluster and AWS.
 struct There {
     objects: BTreeMap<String, DynamicObject>,
-    /// By the UID in their tag; with what they are.
+    /// Instances by the UID in their tag, with the compared fields.
     instances: BTreeMap<String, Vec<Value>>,
-    /// With whose they are, and what they are.
+    /// Deployments by name, with the UIDs of their owners and the compared fields.
     deployments: BTreeMap<String, Value>,
     services: Vec<String>,
 }
 
 impl There {
-    /// None where the API server does not answer.
+    /// Reads the state; None if the API server does not respond.
     async fn look(world: &World) -> Option<Self> {
         let all = ListParams::default();
         let echo = json!({"kind": "Echo"});
@@ -82,7 +86,7 @@ impl There {
                 .find(|tag| tag.key() == Some("database.example.com/uid"));
             let owner = tag
                 .and_then(|tag| tag.value())
-                .unwrap_or("nobody")
+                .unwrap_or("no owner")
                 .to_owned();
             let shown = json!([
                 instance.db_instance_class(),
@@ -122,7 +126,7 @@ impl There {
     }
 }
 
-/// What is not as it is wished, in words.
+/// Differences from the desired state, as text.
 async fn differences(world: &World, author: &Author) -> Option<Vec<String>> {
     let mut there = There::look(world).await?;
     let mut found = Vec::new();
@@ -132,11 +136,11 @@ async fn differences(world: &World, author: &Author) -> Option<Vec<String>> {
             (Wish::Leaves { .. }, None) => {}
             (Wish::Leaves { .. }, Some(object)) => {
                 found.push(format!(
-                    "{name} is not gone: {:?}",
+                    "{name} still exists, finalizers: {:?}",
                     object.metadata.finalizers
                 ));
             }
-            (Wish::Stands { .. }, None) => found.push(format!("{name} is not there")),
+            (Wish::Stands { .. }, None) => found.push(format!("{name} does not exist")),
             (Wish::Stands { object, uid }, Some(standing)) => {
                 let ready = condition(&standing, "Ready");
                 let is_ready = ready.as_ref().is_some_and(|ready| {
@@ -166,7 +170,7 @@ async fn differences(world: &World, author: &Author) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// Takes from what there is what an object stands for, and tells where that is not as it says.
+/// Waits until a replica with this name prefix leads.
 fn stands_otherwise(name: &str, object: &Value, uid: &str, there: &mut There) -> Option<String> {
     let spec = &object["spec"];
     if object["kind"] == "Echo" {
@@ -175,9 +179,10 @@ fn stands_otherwise(name: &str, object: &Value, uid: &str, there: &mut There) ->
         let deployment = there.deployments.remove(name);
         let wished = json!([[uid], spec["text"], spec["replicas"]]);
         let is_so = service.is_some() && deployment.as_ref() == Some(&wished);
-        return (!is_so).then(|| format!("{name}: {service:?} and {deployment:?}, not {wished}"));
+        return (!is_so)
+            .then(|| format!("{name}: {service:?} and {deployment:?} instead of {wished}"));
     }
     let instances = there.instances.remove(uid).unwrap_or_default();
     let wished = json!([spec["instanceClass"], spec["backup"]["retentionDays"]]);
-    (instances != [wished.clone()]).then(|| format!("{name}: {instances:?}, not {wished}"))
+    (instances != [wished.clone()]).then(|| format!("{name}: {instances:?} instead of {wished}"))
 }

@@ -1,4 +1,4 @@
-//! What happens to the processes meanwhile.
+//! Faults of the processes during the test.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::world::World;
 pub enum Stroke {
     /// The leader is killed.
     LeaderKilled,
-    /// Both replicas are.
+    /// Both replicas are killed.
     BothKilled,
-    /// The leader is asked to end.
+    /// The leader gets SIGTERM.
     LeaderEnded,
-    /// The leader stands still until another one leads, and goes on without knowing.
+    /// The leader is frozen until the other replica leads, and then continues without knowing it.
     LeaderFrozen,
-    /// Somebody else writes himself into the lease, by a clock of his own.
+    /// Another holder is written into the lease, with the times of another clock.
     LeaseTaken,
-    /// The times in the lease are of another clock.
+    /// The times in the lease are those of another clock.
     LeaseSkewed,
     ApiserverKilled,
     WatchesCut,
@@ -56,7 +56,7 @@ impl Storm {
         }
     }
 
-    /// Every stroke once, in any order.
+    /// Runs every fault once, in random order.
     pub async fn rages(&mut self, world: &mut World) -> BTreeMap<Stroke, usize> {
         let start_other = |world: &World| world.installation.start_other_controller("pod-1");
         let mut other = start_other(world).expect("a second replica");
@@ -77,7 +77,7 @@ impl Storm {
                         ends(&mut other).await;
                     }
                     other.kill();
-                    other = start_other(world).expect("it comes back");
+                    other = start_other(world).expect("the process restarts");
                 }
                 Stroke::LeaderKilled | Stroke::LeaderEnded => {
                     let leader = world.installation.controller();
@@ -88,7 +88,7 @@ impl Storm {
                     world
                         .installation
                         .start_controller()
-                        .expect("it comes back");
+                        .expect("the process restarts");
                 }
                 Stroke::BothKilled => {
                     other.kill();
@@ -96,15 +96,15 @@ impl Storm {
                     world
                         .installation
                         .start_controller()
-                        .expect("it comes back");
-                    other = start_other(world).expect("it comes back");
+                        .expect("the process restarts");
+                    other = start_other(world).expect("the process restarts");
                 }
                 Stroke::LeaderFrozen => {
                     let frozen = replica(world, &mut other, leads_other).freeze();
-                    frozen.expect("it stands still");
+                    frozen.expect("the process is frozen");
                     leads(world, if leads_other { "pod-0" } else { "pod-1" }).await;
                     let thawed = replica(world, &mut other, leads_other).thaw();
-                    thawed.expect("it goes on");
+                    thawed.expect("the process continues");
                 }
                 Stroke::LeaseTaken | Stroke::LeaseSkewed => {
                     let is_taken = stroke == Stroke::LeaseTaken;
@@ -115,7 +115,7 @@ impl Storm {
                         .cluster
                         .restart_apiserver()
                         .await
-                        .expect("it comes back");
+                        .expect("the API server restarts");
                 }
                 Stroke::WatchesCut => self.before_apiserver.cuts_watches(),
             }
@@ -124,24 +124,24 @@ impl Storm {
         told
     }
 
-    /// As somebody whose clock is hours ahead or behind.
+    /// Writes the lease with the clock of a process that is hours ahead or behind.
     async fn writes_lease(&mut self, world: &World, is_taken: bool) {
         let hours = SignedDuration::from_hours(self.dice.i64(-12..12));
-        // As the API server reads times of a lease: to the microsecond.
+        // The API server expects microseconds in the times of a lease.
         let time = format!("{:.6}", Timestamp::now() + hours);
         let mut spec = json!({"renewTime": time, "acquireTime": time});
         if is_taken {
-            spec["holderIdentity"] = json!("somebody else");
+            spec["holderIdentity"] = json!("another holder");
         }
         let patch = Patch::Merge(json!({"spec": spec}));
-        let written = eventually("the lease being written", async || {
+        let written = eventually("the write of the lease", async || {
             let params = PatchParams::default();
             leases(world)
                 .patch("lockstep-controller", &params, &patch)
                 .await
                 .ok()
         });
-        written.await.expect("it is written");
+        written.await.expect("the lease is written");
     }
 }
 
@@ -153,27 +153,27 @@ fn replica<'a>(world: &'a mut World, other: &'a mut Process, is_other: bool) -> 
     }
 }
 
-/// Asks a replica to end; it does so properly, whatever the weather.
+/// Terminates a replica, which must exit successfully despite the faults.
 async fn ends(replica: &mut Process) {
     replica.terminate().expect("a signal");
-    let status = eventually("a replica ending", async || replica.exit_status());
-    let status = status.await.expect("it ends");
+    let status = eventually("a replica's exit", async || replica.exit_status());
+    let status = status.await.expect("the process ends");
     assert!(status.success(), "{status}: {}", replica.output());
 }
 
-/// Which of the two leads, once one of them does.
+/// Name of the leader, once there is one.
 async fn leader(world: &World) -> String {
     leads(world, "pod-").await
 }
 
-/// Waits until one leads whose name begins like this.
+/// Waits until a replica with this name prefix leads.
 async fn leads(world: &World, name: &str) -> String {
-    let leader = eventually("one of them leading", async || {
+    let leader = eventually("the election of a leader", async || {
         let lease = leases(world).get("lockstep-controller").await.ok()?;
         let holder = lease.spec?.holder_identity?;
         holder.starts_with(name).then_some(holder)
     });
-    leader.await.expect("one of them leads")
+    leader.await.expect("a replica is elected")
 }
 
 fn leases(world: &World) -> Api<Lease> {

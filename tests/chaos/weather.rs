@@ -1,4 +1,4 @@
-//! A proxy under which some of the calls go wrong.
+//! Proxy that injects faults into some of the calls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,21 +19,22 @@ use tokio::time::sleep;
 
 use crate::proxy::cut_off;
 
-/// How long a call is held up at most. Less than the time for which an instance must stay unseen.
+/// Maximum delay of a call. It is shorter than the time for which an instance must not be found before it counts as
+/// missing.
 const LONGEST_MS: u64 = 2_000;
 
-/// What goes wrong with a call.
+/// Fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// The server says that it cannot.
+    /// The server responds with 503.
     Refused,
-    /// It does not reach the server.
+    /// The call does not reach the server.
     Lost,
-    /// It takes long.
+    /// The call is delayed.
     Delayed,
-    /// The server has done it, and its answer is lost.
+    /// The server processes the call, and its response is lost.
     Unanswered,
-    /// Its caller has given it up long before the server does it.
+    /// The server processes the call long after the caller has given up.
     Late,
 }
 
@@ -45,7 +46,7 @@ const FAULTS: [Fault; 5] = [
     Fault::Late,
 ];
 
-/// The weather between somebody and his server.
+/// Fault-injecting proxy between a client and its server.
 #[derive(Clone)]
 pub struct Weather {
     url: String,
@@ -55,19 +56,19 @@ pub struct Weather {
 struct Sky {
     client: Client,
     dice: Mutex<Rng>,
-    /// How many calls of a hundred go wrong.
+    /// Percentage of calls that get a fault.
     share: u32,
     is_foul: AtomicBool,
     /// Changes when every watch is cut.
     cuts: watch::Sender<u64>,
     tally: Mutex<BTreeMap<Option<Fault>, usize>>,
-    /// How many repetitions of a call share its fault: those that its caller's library makes by itself.
+    /// Number of repetitions of a call that share its fault: the retries of the client's library.
     repeats: u32,
     spells: Mutex<HashMap<Bytes, (Fault, u32)>>,
 }
 
 impl Weather {
-    /// Fair at first.
+    /// Starts a proxy that injects no faults yet.
     pub async fn before(server: Config, seed: u64, share: u32, repeats: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -98,24 +99,28 @@ impl Weather {
         self.sky.is_foul.store(false, Ordering::SeqCst);
     }
 
-    /// Ends every answer that is still being given.
+    /// Ends every response that is still being sent.
     pub fn cuts_watches(&self) {
         self.sky.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// How many calls had which fault, and how many none.
+    /// Number of calls by fault; None for those without a fault.
     pub fn tally(&self) -> BTreeMap<Option<Fault>, usize> {
-        self.sky.tally.lock().expect("no panic under it").clone()
+        self.sky
+            .tally
+            .lock()
+            .expect("no panic under the lock")
+            .clone()
     }
 }
 
 impl Sky {
-    /// What goes wrong with a call, and how long that takes.
+    /// Chooses the fault of a call, and its delay.
     fn throws(&self, body: &Bytes) -> (Option<Fault>, Duration) {
-        let mut dice = self.dice.lock().expect("no panic under it");
+        let mut dice = self.dice.lock().expect("no panic under the lock");
         let goes_wrong = self.is_foul.load(Ordering::SeqCst) && dice.u32(..100) < self.share;
         let fault = goes_wrong.then(|| FAULTS[dice.usize(..FAULTS.len())]);
-        let mut spells = self.spells.lock().expect("no panic under it");
+        let mut spells = self.spells.lock().expect("no panic under the lock");
         let fault = match (spells.remove(body), fault) {
             (Some((fault, left)), _) if self.is_foul.load(Ordering::SeqCst) => {
                 if left > 1 {
@@ -133,7 +138,7 @@ impl Sky {
         *self
             .tally
             .lock()
-            .expect("no panic under it")
+            .expect("no panic under the lock")
             .entry(fault)
             .or_default() += 1;
         (fault, time)
@@ -171,7 +176,7 @@ async fn pass(State(sky): State<Arc<Sky>>, request: Request) -> Response {
         let _ = cuts.changed().await;
     };
     let (parts, body) = answer.into_parts();
-    // Whatever has not come to its end by then ends there.
+    // A response that is still open when the watches are cut ends there.
     let pieces = Body::new(body).into_data_stream().take_until(Box::pin(cut));
     Response::from_parts(parts, Body::from_stream(pieces))
 }

@@ -1,4 +1,4 @@
-//! What the controller needs is taken away: it goes on, and so does the gate.
+//! A dependency of the controller is missing: controller and webhook keep running.
 
 use control_plane::{Cluster, Moto, eventually};
 
@@ -8,15 +8,15 @@ use crate::wire::Wire;
 use crate::world::{Detours, World, database, root};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_crd_the_controller_waits_and_the_gate_judges() {
+async fn without_its_crd_the_controller_waits_and_the_webhook_validates() {
     let mut world = World::start().await;
     let gate = Gate::of(&world).await;
     let crd = root().join("manifests/crd-clouddatabases.yaml");
     let crd = crd.to_string_lossy();
     world
         .kubectl(&["delete", "-f", &crd])
-        .expect("it is deleted");
-    // The canary has no kind any more; the controller has looked and found nothing.
+        .expect("the CRD is deleted");
+    // The kind of the admission probe no longer exists. The label makes the controller send a new probe.
     let url = world.installation.controller_health_url();
     world
         .kubectl(&[
@@ -25,8 +25,8 @@ async fn without_its_crd_the_controller_waits_and_the_gate_judges() {
             "lockstep",
             "looked=at",
         ])
-        .expect("it is touched");
-    eventually("a canary that goes nowhere", async || {
+        .expect("the configuration is labelled");
+    eventually("an admission probe that fails", async || {
         let metrics = world.metrics(&url).await;
         metrics
             .contains("lockstep_gate_canaries_total{outcome=\"failed\"}")
@@ -35,11 +35,14 @@ async fn without_its_crd_the_controller_waits_and_the_gate_judges() {
     .await
     .unwrap_or_else(|error| world.fail(&error.to_string()));
     assert!(world.installation.controller().exit_status().is_none());
-    eventually("the controller not being ready", async || {
-        let unready = readiness(&url).await;
-        let why = "finds no such kind: apply the CRD clouddatabases.database.example.com";
-        (unready.contains(" 503 ") && unready.contains(why)).then_some(())
-    })
+    eventually(
+        "the failure of the controller's readiness probe",
+        async || {
+            let unready = readiness(&url).await;
+            let why = "failed because the kind does not exist: apply the CRD clouddatabases.database.example.com";
+            (unready.contains(" 503 ") && unready.contains(why)).then_some(())
+        },
+    )
     .await
     .unwrap_or_else(|error| world.fail(&error.to_string()));
     let mut invalid = database("orders");
@@ -47,8 +50,10 @@ async fn without_its_crd_the_controller_waits_and_the_gate_judges() {
     let verdict = gate.review("/validate", &invalid, None).await;
     assert_eq!(verdict["allowed"], false);
 
-    world.kubectl(&["apply", "-f", &crd]).expect("it is back");
-    eventually("the kind being served", async || {
+    world
+        .kubectl(&["apply", "-f", &crd])
+        .expect("the CRD is applied");
+    eventually("the serving of the kind", async || {
         world.kubectl_apply(&database("orders")).ok()
     })
     .await
@@ -64,7 +69,7 @@ async fn readiness(url: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_api_server_the_controller_lays_down_its_lead_and_takes_it_up_again() {
+async fn without_the_api_server_the_controller_gives_up_leadership_and_regains_it_later() {
     let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     let server = cluster.server().trim_start_matches("https://");
@@ -78,16 +83,16 @@ async fn without_the_api_server_the_controller_lays_down_its_lead_and_takes_it_u
     world.kubectl_apply(&database("before")).expect("stored");
     world.condition("before", "Ready", "True").await;
 
-    // For longer than the lease: somebody else may lead by now.
+    // For longer than the lease duration: another replica may lead by now.
     wire.cut();
-    eventually("the lead being laid down", async || {
+    eventually("the release of leadership", async || {
         let said = world.installation.controller().output();
         said.contains("stopping all work").then_some(())
     })
     .await
     .unwrap_or_else(|error| world.fail(&error.to_string()));
     assert!(world.installation.controller().exit_status().is_none());
-    // The gate needs neither of them.
+    // The webhook needs neither the controller nor the controller's connection to the API server.
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = "user".into();
     assert_eq!(
@@ -95,7 +100,9 @@ async fn without_the_api_server_the_controller_lays_down_its_lead_and_takes_it_u
         false
     );
     world.kubectl_apply(&database("meanwhile")).expect("stored");
-    let refused = world.kubectl_apply(&invalid).expect_err("it is judged");
+    let refused = world
+        .kubectl_apply(&invalid)
+        .expect_err("the object is denied");
     assert!(refused.contains("[username-reserved]"), "{refused}");
 
     wire.mend();

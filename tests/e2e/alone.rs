@@ -1,4 +1,4 @@
-//! A gate by itself, without a cluster.
+//! Webhook process that runs alone, without a cluster.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -27,10 +27,10 @@ use tokio_rustls::client::TlsStream;
 use crate::gate::review;
 use crate::world::database;
 
-/// What its certificate is valid for.
+/// DNS name in the serving certificate.
 pub const NAME: &str = "gate.example";
 
-/// The process, and how to speak to it.
+/// The process, and how to connect to it.
 pub struct Alone {
     process: Process,
     _directory: TempDir,
@@ -40,7 +40,7 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// A gate with keys of its own.
+    /// Starts a webhook with a new CA and a new serving certificate.
     pub async fn start(options: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let ca = new_ca();
@@ -48,23 +48,23 @@ impl Alone {
         Self::start_with(directory, ca, options).await
     }
 
-    /// A gate with what is in a directory.
+    /// Starts a webhook with the files in a directory, and waits until it is ready.
     pub async fn start_with(
         directory: TempDir,
         ca: CertificateAuthority,
         options: &[&str],
     ) -> Self {
         let gate = Self::start_unready(directory, ca, options);
-        eventually("the gate being ready", async || {
+        eventually("the readiness of the webhook", async || {
             let readiness = gate.readiness().await;
             readiness.starts_with("HTTP/1.1 200").then_some(())
         })
         .await
-        .expect("it becomes ready");
+        .expect("the webhook becomes ready");
         gate
     }
 
-    /// The same, without waiting for anything.
+    /// Starts a webhook with the files in a directory, without waiting for readiness.
     pub fn start_unready(directory: TempDir, ca: CertificateAuthority, options: &[&str]) -> Self {
         let (port, health_port) = (free_port(), free_port());
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
@@ -76,7 +76,8 @@ impl Alone {
             .arg(directory.path())
             .args(["--shutdown-delay=0s"])
             .args(options);
-        let process = Process::start("webhook", &mut command, directory.path()).expect("a gate");
+        let process =
+            Process::start("webhook", &mut command, directory.path()).expect("the process starts");
         Self {
             process,
             _directory: directory,
@@ -91,12 +92,12 @@ impl Alone {
         &mut self.process
     }
 
-    /// What it says of being ready, if it says anything.
+    /// Response of `/readyz`; empty if there is none.
     pub async fn readiness(&self) -> String {
         plain_get(&self.health, "/readyz").await.unwrap_or_default()
     }
 
-    /// Whether it says that it lives.
+    /// Returns true if `/healthz` responds with 200.
     pub async fn is_alive(&self) -> bool {
         let answer = plain_get(&self.health, "/healthz").await;
         answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
@@ -105,19 +106,21 @@ impl Alone {
     pub async fn tcp(&self) -> TcpStream {
         TcpStream::connect(("127.0.0.1", self.port))
             .await
-            .expect("the gate listens")
+            .expect("the webhook accepts connections")
     }
 
-    /// A connection to the plain port.
+    /// Opens a connection to the plain HTTP port.
     pub async fn plain(&self) -> TcpStream {
-        TcpStream::connect(&self.health).await.expect("it listens")
+        TcpStream::connect(&self.health)
+            .await
+            .expect("the port is open")
     }
 
     pub async fn tls(&self) -> TlsStream<TcpStream> {
         self.tls_as(None).await.expect("TLS")
     }
 
-    /// TLS as a client with a certificate and its key, or with none.
+    /// Opens a TLS connection, with a client certificate and its key if they are given.
     pub async fn tls_as(
         &self,
         client: Option<(&str, &str)>,
@@ -125,7 +128,7 @@ impl Alone {
         self.tls_on(self.tcp().await, client).await
     }
 
-    /// The same, on a connection that stands.
+    /// Opens TLS on an open TCP connection.
     pub async fn tls_on(
         &self,
         stream: TcpStream,
@@ -137,7 +140,7 @@ impl Alone {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .expect("ring speaks TLS")
+            .expect("ring supports the default TLS versions")
             .with_root_certificates(roots);
         let config = match client {
             None => config.with_no_client_auth(),
@@ -146,7 +149,7 @@ impl Alone {
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes());
                 config
                     .with_client_auth_cert(vec![certificate.expect("PEM")], key.expect("PEM"))
-                    .expect("a pair")
+                    .expect("a TLS key pair")
             }
         };
         let name = ServerName::try_from(NAME).expect("a name");
@@ -155,46 +158,46 @@ impl Alone {
             .await
     }
 
-    /// Asks for a review as the API server does, on a connection of its own.
+    /// Sends a review as the API server does, on a connection of its own.
     pub async fn ask(&self) -> Response<Vec<u8>> {
         let mut connection = speak(self.tls().await).await;
-        ask_on(&mut connection).await.expect("an answer")
+        ask_on(&mut connection).await.expect("a response")
     }
 
-    /// Sends any review, on a connection of its own.
+    /// Sends the given review, on a connection of its own.
     pub async fn post(&self, path: &str, review: &Value) -> Response<Vec<u8>> {
         let mut connection = speak(self.tls().await).await;
         let answer = post_on(&mut connection, path, review).await;
-        answer.expect("an answer")
+        answer.expect("a response")
     }
 
-    /// Waits until a bound has bitten that often, and asserts that others are served meanwhile.
+    /// Waits until a limit was exceeded at least that often, and asserts that other requests are served meanwhile.
     pub async fn has_limited(&self, limit: &str, least: u64) {
         let metric = format!("lockstep_gate_limited_total{{limit=\"{limit}\"}}");
-        eventually("the bound being counted", async || {
-            assert_eq!(self.ask().await.status(), 200, "others are served");
+        eventually("the count of the exceeded limit", async || {
+            assert_eq!(self.ask().await.status(), 200, "other requests are served");
             self.count(&metric).await.filter(|count| *count >= least)
         })
         .await
-        .expect("it is counted");
+        .expect("the metric is updated");
     }
 
-    /// Where it is reached.
+    /// Address of the webhook port.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// What the process has held at most, in MiB.
+    /// Peak resident memory of the process, in MiB.
     pub fn peak_mib(&self) -> u64 {
         let status = format!("/proc/{}/status", self.process.id());
-        let status = std::fs::read_to_string(status).expect("it runs");
+        let status = std::fs::read_to_string(status).expect("the process is running");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = peak.and_then(|peak| peak.split_whitespace().next());
         let kib: u64 = kib.and_then(|kib| kib.parse().ok()).expect("a number");
         kib / 1024
     }
 
-    /// What a metric stands at.
+    /// Current value of a metric.
     pub async fn count(&self, metric: &str) -> Option<u64> {
         let metrics = plain_get(&self.health, "/metrics").await?;
         let value = metrics.lines().find_map(|line| line.strip_prefix(metric))?;
@@ -202,20 +205,20 @@ impl Alone {
     }
 }
 
-/// A CA that lives as long as CAs do.
+/// Generates a CA that is valid for one year.
 pub fn new_ca() -> CertificateAuthority {
     let life = Duration::from_hours(365 * 24);
     CertificateAuthority::generate(life, OffsetDateTime::now_utc()).expect("a CA")
 }
 
-/// A new serving pair.
+/// Signs a new serving certificate.
 pub fn pair_of(ca: &CertificateAuthority) -> CertKeyPair {
     let life = Duration::from_hours(30 * 24);
     let pair = ca.sign(&[NAME.to_owned()], life, OffsetDateTime::now_utc());
-    pair.expect("a pair")
+    pair.expect("a TLS key pair")
 }
 
-/// Writes a serving pair as two files.
+/// Writes certificate and key of the serving certificate as two files.
 pub fn write_pair(directory: &Path, pair: &CertKeyPair) {
     for (name, content) in [("tls.crt", &pair.certificate), ("tls.key", &pair.key)] {
         std::fs::write(directory.join(name), content).expect("a file");
@@ -224,14 +227,14 @@ pub fn write_pair(directory: &Path, pair: &CertKeyPair) {
 
 pub type Speaking = SendRequest<Full<Bytes>>;
 
-/// Speaks HTTP on a connection.
+/// Starts HTTP/1.1 on a TLS connection.
 pub async fn speak(stream: TlsStream<TcpStream>) -> Speaking {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("HTTP");
     tokio::spawn(connection);
     sender
 }
 
-/// Asks for a review on a connection that stands.
+/// Sends a review on an open connection.
 pub async fn ask_on(connection: &mut Speaking) -> hyper::Result<Response<Vec<u8>>> {
     post_on(
         connection,
@@ -258,12 +261,12 @@ async fn post_on(
     Ok(Response::from_parts(parts, body.to_vec()))
 }
 
-/// What is answered on a plain port, asked once.
+/// Sends one GET request to a plain HTTP port and returns the whole response.
 pub async fn plain_get(address: &str, path: &str) -> Option<String> {
     plain(address, &format!("GET {path}"), "").await
 }
 
-/// The same for any method, with more headers.
+/// Sends one request with any method and additional headers to a plain HTTP port.
 pub async fn plain(address: &str, what: &str, headers: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let request = format!("{what} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{headers}\r\n");
@@ -273,7 +276,7 @@ pub async fn plain(address: &str, what: &str, headers: &str) -> Option<String> {
     Some(answer)
 }
 
-/// Everything that comes until the other side closes, however it does that.
+/// Reads until the other side closes or breaks the connection.
 pub async fn rest(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;

@@ -1,4 +1,4 @@
-//! A valid object becomes a database and an invalid one is turned away.
+//! A valid object gets a database, and an invalid one is denied.
 
 use aws_sdk_rds::types::DbInstance;
 use kube::api::{Api, PostParams};
@@ -12,7 +12,7 @@ async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
     let world = World::start().await;
     world
         .kubectl_apply(&database("orders"))
-        .expect("a valid object is stored");
+        .expect("the valid object is stored");
     world
         .kubectl(&[
             "wait",
@@ -32,7 +32,7 @@ async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
     let endpoint = instances[0]
         .endpoint()
         .and_then(|e| e.address())
-        .expect("moto gives an address");
+        .expect("moto returns an address");
     assert_eq!(stored.data["status"]["endpoint"]["host"], endpoint);
     assert_eq!(
         stored.data["status"]["accepted"]["values"]["spec.storage.sizeGib"],
@@ -49,23 +49,23 @@ async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
     assert_eq!(
         world.instances().await.len(),
         0,
-        "the object went before its instance"
+        "the object was removed before its instance"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invalid_object_is_refused_with_every_violated_field() {
+async fn an_invalid_object_is_denied_with_every_invalid_field() {
     let world = World::start().await;
     let gate = Gate::of(&world).await;
 
-    // What only the gate can say.
+    // Errors that only the webhook reports.
     let mut object = database("orders");
     object["spec"]["credentials"]["username"] = json!("user");
     object["spec"]["backup"] = json!({"window": "03:00-03:10"});
     object["spec"]["maintenanceWindow"] = json!("mon:03:05-mon:04:00");
     let complaint = world
         .kubectl_apply(&object)
-        .expect_err("the gate refuses it");
+        .expect_err("the webhook denies the object");
     for part in [
         r#"spec.credentials.username: Invalid value: "user": is reserved by postgres"#,
         r#"spec.backup.window: Invalid value: "03:00-03:10": must last at least 30 minutes [backup-window-length]"#,
@@ -94,30 +94,35 @@ async fn an_invalid_object_is_refused_with_every_violated_field() {
         "backup-window-length,username-reserved,windows-disjoint"
     );
 
-    // What the API server says by itself, all of it at once.
+    // Errors of the API server itself, all in one response.
     let mut object = database("orders");
     object["spec"]["port"] = json!(80);
     object["spec"]["storage"]["maxSizeGib"] = json!(105);
     let complaint = world
         .kubectl_apply(&object)
-        .expect_err("the API server refuses it");
+        .expect_err("the API server denies the object");
     for part in [
         "spec.port: Invalid value: 80",
         "spec.storage.maxSizeGib: Invalid value: must be at least 10 % above",
     ] {
         assert!(complaint.contains(part), "`{part}` is not in: {complaint}");
     }
-    assert!(!world.has_database("orders").await, "something was stored");
+    assert!(
+        !world.has_database("orders").await,
+        "an invalid object was stored"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn storage_grows_in_place_and_a_drift_is_mended() {
+async fn storage_is_grown_in_place_and_drift_is_corrected() {
     let world = World::start().await;
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
     let mut grown = database("orders");
     grown["spec"]["storage"]["sizeGib"] = json!(200);
-    world.kubectl_apply(&grown).expect("growth is accepted");
+    world
+        .kubectl_apply(&grown)
+        .expect("the larger size is admitted");
     world
         .instance_that("grew", |instance| instance.allocated_storage() == Some(200))
         .await;
@@ -126,9 +131,9 @@ async fn storage_grows_in_place_and_a_drift_is_mended() {
     shrunk["spec"]["storage"]["sizeGib"] = json!(150);
     let complaint = world
         .kubectl_apply(&shrunk)
-        .expect_err("shrinking is refused");
+        .expect_err("the smaller size is denied");
     assert!(
-        complaint.contains("may grow and must not shrink"),
+        complaint.contains("must not be decreased: RDS cannot shrink storage"),
         "{complaint}"
     );
 
@@ -145,25 +150,25 @@ async fn storage_grows_in_place_and_a_drift_is_mended() {
         .apply_immediately(true)
         .send()
         .await
-        .expect("moto takes it");
+        .expect("moto modifies the instance");
     world
-        .instance_that("went back", |instance| {
+        .instance_that("the correction of the instance class", |instance| {
             instance.db_instance_class() == Some("db.t4g.micro")
         })
         .await;
 
     grown["spec"]["tags"] = json!({"team": "shop"});
-    world.kubectl_apply(&grown).expect("a tag is accepted");
+    world.kubectl_apply(&grown).expect("the tag is admitted");
     let tagged = |i: &DbInstance| {
         i.tag_list()
             .iter()
             .any(|t| (t.key(), t.value()) == (Some("team"), Some("shop")))
     };
-    world.instance_that("was tagged", tagged).await;
+    world.instance_that("the new tag", tagged).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_from_the_secret_is_held_to_the_same_rule() {
+async fn a_user_name_from_the_secret_is_validated_by_the_same_rule() {
     let world = World::start().await;
     world
         .make_secret(
@@ -175,7 +180,7 @@ async fn a_name_from_the_secret_is_held_to_the_same_rule() {
     object["spec"]["credentials"] = json!({"secretName": "reserved"});
     world
         .kubectl_apply(&object)
-        .expect("neither gate nor API server can know");
+        .expect("neither webhook nor API server reads the Secret");
     let valid = world.condition("orders", "Valid", "False").await;
     assert!(
         valid
@@ -191,12 +196,12 @@ async fn a_name_from_the_secret_is_held_to_the_same_rule() {
     );
     assert!(
         !valid.message.contains("pg_admin"),
-        "a secret was printed: {}",
+        "a value of the Secret was printed: {}",
         valid.message
     );
     assert_eq!(world.instances().await.len(), 0);
 
-    // Mended where it came from, it is taken up with no change of the object.
+    // The Secret is fixed: reconciliation resumes without a change of the object.
     let secrets: Api<k8s_openapi::api::core::v1::Secret> =
         Api::namespaced(world.cluster.client(), "default");
     let mut secret = secrets.get("reserved").await.expect("the Secret");
@@ -209,9 +214,9 @@ async fn a_name_from_the_secret_is_held_to_the_same_rule() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_gate_fills_the_defaults_that_depend_on_others() {
+async fn the_webhook_sets_the_defaults_that_depend_on_other_fields() {
     let mut world = World::start().await;
-    // Nobody but the gate can have done it.
+    // Without the controller, only the webhook can set them.
     world.installation.controller().kill();
     let mut object = database("orders");
     object["spec"]["engine"] = json!("mysql");
@@ -230,7 +235,8 @@ async fn the_gate_fills_the_defaults_that_depend_on_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_default_policy_leaves_a_snapshot_and_protection_holds_until_it_is_lifted() {
+async fn the_default_policy_creates_a_snapshot_and_deletion_protection_blocks_until_it_is_disabled()
+{
     let world = World::start().await;
     let mut object = database("orders");
     object["spec"]
@@ -250,7 +256,7 @@ async fn the_default_policy_leaves_a_snapshot_and_protection_holds_until_it_is_l
     let lift = r#"{"spec": {"deletionProtection": false}}"#;
     world
         .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", lift])
-        .expect("the gate admits it");
+        .expect("the webhook admits the change");
     world
         .kubectl(&["wait", "--for=delete", "cdb/orders", "--timeout=60s"])
         .unwrap_or_else(|e| world.fail(&e));
@@ -271,7 +277,7 @@ async fn the_default_policy_leaves_a_snapshot_and_protection_holds_until_it_is_l
     );
 }
 
-/// The status with which the API server refuses an object.
+/// Status with which the API server denies an object.
 async fn refusal(world: &World, object: &Value) -> Value {
     let object = serde_json::from_value(object.clone()).expect("an object");
     match world
@@ -280,6 +286,6 @@ async fn refusal(world: &World, object: &Value) -> Value {
         .await
     {
         Err(kube::Error::Api(status)) => json!(status),
-        other => panic!("not refused: {other:?}"),
+        other => panic!("the object was not denied: {other:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The gate is relied on once it has been seen to refuse, and stays so.
+//! `failurePolicy` becomes `Fail` after an admission probe was denied, and stays `Fail`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,13 +22,13 @@ fn policy(world: &World) -> String {
     judging_webhook(&world.cluster, "failurePolicy")
 }
 
-/// Ends the controller as a kubelet does.
+/// Terminates the controller with SIGTERM, as a kubelet does.
 async fn end_controller(world: &mut World) {
     let controller = world.installation.controller();
     controller.terminate().expect("a signal");
-    eventually("its end", async || controller.exit_status())
+    eventually("the exit", async || controller.exit_status())
         .await
-        .expect("it ends");
+        .expect("the process ends");
 }
 
 async fn becomes(world: &World, expected: &str) {
@@ -44,7 +44,7 @@ fn invalid(name: &str) -> serde_json::Value {
     invalid
 }
 
-/// The manifest of the validating webhook, leading to where the gate is in this test.
+/// Manifest of the validating webhook, with the port of the webhook in this test.
 fn manifest(world: &World) -> PathBuf {
     let text = fs::read_to_string(root().join("manifests/validating-webhook.yaml"));
     let port = format!("port: {}", world.installation.webhook_port());
@@ -56,7 +56,7 @@ fn manifest(world: &World) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn applying_the_manifests_again_ends_armed_and_meets_no_conflict() {
+async fn applying_the_manifests_again_ends_with_failure_policy_fail_and_causes_no_conflict() {
     let world = World::start().await;
     let path = manifest(&world);
     let path = path.to_string_lossy();
@@ -69,29 +69,34 @@ async fn applying_the_manifests_again_ends_armed_and_meets_no_conflict() {
         "-f",
         &path,
     ];
-    // The first server-side apply takes over from the client-side one that installed everything.
+    // The first server-side apply takes over the fields of the client-side apply that installed everything.
     for arguments in [&client_side[..], &client_side, &server_side, &server_side] {
         let applied = world.kubectl(arguments);
         applied.unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
-        wait_until_armed(&world.cluster).await.expect("armed again");
+        wait_until_armed(&world.cluster)
+            .await
+            .expect("`failurePolicy` becomes `Fail` again");
     }
-    // Of two who apply the same file, neither is told that we stand between them.
+    // If two field managers apply the same file, neither gets a conflict with a field manager of Lockstep.
     if let Err(error) = world.kubectl(&by_another) {
         assert!(!error.contains("lockstep-"), "{error}");
     }
-    wait_until_armed(&world.cluster).await.expect("armed again");
+    wait_until_armed(&world.cluster)
+        .await
+        .expect("`failurePolicy` becomes `Fail` again");
     let refusal = world.kubectl_apply(&invalid("orders"));
-    let refusal = refusal.expect_err("the gate judges");
+    let refusal = refusal.expect_err("the webhook denies the object");
     assert!(refusal.contains("[username-reserved]"), "{refusal}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gate_that_has_not_refused_is_not_relied_on_and_one_that_is_gone_stays_armed() {
+async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_when_the_webhook_is_down()
+ {
     let mut world = world(&["--canary-every=200ms"]).await;
-    // Gone: what cannot be judged is refused, for as long as that lasts.
+    // The webhook is down: requests that cannot be validated are denied as long as this lasts.
     world.installation.webhook().kill();
     let refusal = world.kubectl_apply(&database("orders"));
-    let refusal = refusal.expect_err("nobody judges");
+    let refusal = refusal.expect_err("the webhook is down");
     assert!(refusal.contains("failed calling webhook"), "{refusal}");
     stays(Duration::from_secs(3), "the failure policy", async || {
         policy(&world)
@@ -99,43 +104,56 @@ async fn a_gate_that_has_not_refused_is_not_relied_on_and_one_that_is_gone_stays
     .await;
     assert_eq!(policy(&world), "Fail");
 
-    // Installed anew without a gate: what cannot be judged is let through, as before the installation.
+    // Installed again without a running webhook: requests that cannot be validated are admitted, as before the
+    // installation.
     let path = manifest(&world);
     let path = path.to_string_lossy();
-    world.kubectl(&["delete", "-f", &path]).expect("it is gone");
-    world.kubectl(&["apply", "-f", &path]).expect("it is there");
+    world
+        .kubectl(&["delete", "-f", &path])
+        .expect("the configuration is deleted");
+    world
+        .kubectl(&["apply", "-f", &path])
+        .expect("the configuration is created");
     let url = world.installation.controller_health_url();
-    eventually("a canary that nobody refuses", async || {
+    eventually("an admission probe that is admitted", async || {
         let metrics = world.metrics(&url).await;
         metrics
             .contains("lockstep_gate_canaries_total{outcome=\"admitted\"}")
             .then_some(())
     })
     .await
-    .expect("it is counted");
+    .expect("the metric is updated");
     assert_eq!(policy(&world), "Ignore");
     let metrics = world.metrics(&url).await;
     assert!(metrics.contains("lockstep_gate_armed 0"), "{metrics}");
     world.kubectl_apply(&database("orders")).expect("stored");
 
-    world.installation.start_webhook().expect("it starts");
+    world
+        .installation
+        .start_webhook()
+        .expect("the process starts");
     becomes(&world, "Fail").await;
-    eventually("the metric", async || {
+    eventually("the update of the metric", async || {
         let metrics = world.metrics(&url).await;
         metrics.contains("lockstep_gate_armed 1").then_some(())
     })
     .await
-    .expect("it is counted");
-    world.kubectl_apply(&invalid("bills")).expect_err("judged");
+    .expect("the metric is updated");
+    world
+        .kubectl_apply(&invalid("bills"))
+        .expect_err("the object is denied");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_replica_that_nobody_wants_any_more_disarms_the_gate() {
+async fn the_failure_policy_becomes_ignore_when_the_webhook_deployment_is_scaled_to_zero() {
     let mut world = World::start().await;
     end_controller(&mut world).await;
-    assert_eq!(policy(&world), "Fail", "another replica is on its way");
+    assert_eq!(policy(&world), "Fail", "another replica is expected");
 
-    world.installation.start_controller().expect("it starts");
+    world
+        .installation
+        .start_controller()
+        .expect("the process starts");
     let scale = [
         "scale",
         "deployment/lockstep",
@@ -143,14 +161,14 @@ async fn the_last_replica_that_nobody_wants_any_more_disarms_the_gate() {
         "lockstep-system",
         "--replicas=0",
     ];
-    world.kubectl(&scale).expect("it is scaled");
+    world.kubectl(&scale).expect("the Deployment is scaled");
     let leading = async || {
         let output = world.installation.output();
-        (output.matches("leading").count() == 2).then_some(())
+        (output.matches("became the leader").count() == 2).then_some(())
     };
-    eventually("the controller at work", leading)
+    eventually("the second election of the leader", leading)
         .await
-        .expect("it leads");
+        .expect("the controller becomes the leader");
     end_controller(&mut world).await;
     assert_eq!(policy(&world), "Ignore");
     world.installation.webhook().kill();
@@ -158,13 +176,18 @@ async fn the_last_replica_that_nobody_wants_any_more_disarms_the_gate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_that_is_asked_for_a_gate_without_a_replica_is_disarmed() {
+async fn with_disarm_without_replicas_the_failure_policy_is_ignore_while_no_replica_is_available() {
     let mut world = world(&["--canary-every=200ms", "--disarm-without-replicas"]).await;
     assert_eq!(policy(&world), "Fail");
     world.installation.webhook().kill();
     becomes(&world, "Ignore").await;
     world.kubectl_apply(&database("orders")).expect("stored");
-    world.installation.start_webhook().expect("it starts");
+    world
+        .installation
+        .start_webhook()
+        .expect("the process starts");
     becomes(&world, "Fail").await;
-    world.kubectl_apply(&invalid("bills")).expect_err("judged");
+    world
+        .kubectl_apply(&invalid("bills"))
+        .expect_err("the object is denied");
 }

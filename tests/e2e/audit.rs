@@ -1,4 +1,4 @@
-//! What the rules say to objects that a cluster holds.
+//! `lockstep audit`: validation of the objects that are stored in a cluster.
 
 use std::process::{Command, Output};
 
@@ -13,7 +13,7 @@ fn lockstep(world: &World, arguments: &[&str]) -> Output {
         .args(arguments)
         .env("KUBECONFIG", world.cluster.kubeconfig())
         .output()
-        .expect("it runs")
+        .expect("the program runs")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -29,7 +29,7 @@ async fn store(world: &World, object: &Value) {
     stored.expect("stored");
 }
 
-/// A cluster in which nobody refuses and nobody reconciles.
+/// Cluster without a webhook and without a running controller.
 async fn still() -> World {
     let mut world = World::start().await;
     let controller = world.installation.controller();
@@ -38,14 +38,14 @@ async fn still() -> World {
     world
         .installation
         .remove_gate(&world.cluster)
-        .expect("the configurations go");
+        .expect("the webhook configurations are deleted");
     world
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_stored_object_is_judged_and_reported_by_rule() {
+async fn every_stored_object_is_validated_and_reported_by_rule() {
     let world = still().await;
-    // More than one page.
+    // More than one page of a list request.
     let names: Vec<_> = (0..600).map(|index| format!("good-{index}")).collect();
     stream::iter(&names)
         .for_each_concurrent(16, async |name| store(&world, &database(name)).await)
@@ -82,7 +82,7 @@ async fn every_stored_object_is_judged_and_reported_by_rule() {
     let said = text(&output.stdout);
     assert!(said.contains("default/bad-1, default/bad-2"), "{said}");
     assert!(
-        said.contains("602 objects, 2 break 1 rules, 0 would be refused"),
+        said.contains("602 objects: 2 violate 1 rules, 0 would be denied"),
         "{said}"
     );
     assert_eq!(output.status.code(), Some(0));
@@ -92,15 +92,15 @@ async fn every_stored_object_is_judged_and_reported_by_rule() {
     let said = text(&output.stderr);
     assert!(
         said.contains("CloudDatabase"),
-        "the kinds are named: {said}"
+        "the known kinds are listed: {said}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_desk_judges_what_applying_would_do_to_the_cluster() {
+async fn check_against_cluster_validates_the_result_of_applying_the_file() {
     let world = still().await;
     world.kubectl_apply(&database("orders")).expect("stored");
-    // Somebody else has set a limit, which stays when the file is applied again.
+    // Another client has set a limit, which remains when the file is applied again.
     let limit = json!({"spec": {"storage": {"maxSizeGib": 210}}}).to_string();
     world
         .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &limit])
@@ -135,7 +135,7 @@ async fn the_desk_judges_what_applying_would_do_to_the_cluster() {
     let (_, against) = check(&grown);
     assert_eq!(against.status.code(), Some(0), "{}", text(&against.stdout));
 
-    // What the cluster does not hold is new.
+    // An object that does not exist in the cluster is validated as a new one.
     let (_, against) = check(&database("new"));
     assert_eq!(against.status.code(), Some(0), "{}", text(&against.stdout));
 }

@@ -1,4 +1,4 @@
-//! The gate in front of another installation: it judges, and nothing of the other's is touched.
+//! The webhook for an installation of another operator: it validates, and modifies nothing that the operator owns.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::vector::{pipeline, remapping, rubbish};
 use crate::world::{Detours, World, root};
 
-/// Who has written one of the CRDs, and how often.
+/// Arguments that print the generation and the field managers of one of the CRDs.
 const CRD: [&str; 5] = [
     "get",
     "crd",
@@ -18,7 +18,7 @@ const CRD: [&str; 5] = [
     "jsonpath={.metadata.generation} {.metadata.managedFields[*].manager}",
 ];
 
-/// A pipeline as the other operator leaves it.
+/// Stores a pipeline with the status that the other operator writes.
 async fn store(api: &Api<DynamicObject>, name: &str, spec: &Value) {
     let mut object: DynamicObject =
         serde_json::from_value(pipeline(name, spec)).expect("an object");
@@ -30,29 +30,31 @@ async fn store(api: &Api<DynamicObject>, name: &str, spec: &Value) {
     }});
     let params = PatchParams::default();
     let told = api.patch_status(name, &params, &Patch::Merge(status)).await;
-    told.expect("its status");
+    told.expect("the status is written");
 }
 
-/// What the audit tells of a cluster.
+/// Report of `lockstep audit` on a cluster.
 pub fn audit(cluster: &Cluster) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["audit", "--output=json"])
         .env("KUBECONFIG", cluster.kubeconfig())
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     let report = serde_json::from_slice(&output.stdout);
     report.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
+async fn with_gate_only_the_webhook_validates_and_modifies_nothing() {
     let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     let crds = root().join("tests/e2e/kaasops/crds.yaml");
     let apply = ["apply", "-f", &crds.to_string_lossy()];
-    cluster.run_kubectl(&apply).expect("its CRDs");
+    cluster.run_kubectl(&apply).expect("the CRDs are applied");
     let established = ["wait", "--for=condition=Established", "crd", "--all"];
-    cluster.run_kubectl(&established).expect("they are served");
+    cluster
+        .run_kubectl(&established)
+        .expect("the CRDs are established");
     let crd_before = cluster.run_kubectl(&CRD).expect("a CRD");
     let pipelines: Api<DynamicObject> = Api::namespaced_with(
         cluster.client(),
@@ -61,7 +63,7 @@ async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
     );
     store(&pipelines, "good", &remapping(".a = 1")).await;
     store(&pipelines, "bad", &rubbish()).await;
-    // Their components are called alike in Vector.
+    // The components of these two get the same names in Vector.
     for (namespace, name) in [("a", "b-c"), ("a-b", "c")] {
         let made = cluster.run_kubectl(&["create", "namespace", namespace]);
         made.expect("a namespace");
@@ -69,7 +71,7 @@ async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
         let api = Api::namespaced_with(cluster.client(), namespace, &resource);
         store(&api, name, &remapping(".a = 1")).await;
     }
-    let stored = async |name: &str| pipelines.get(name).await.expect("it is there");
+    let stored = async |name: &str| pipelines.get(name).await.expect("the object exists");
     let before = (stored("good").await, stored("bad").await);
 
     let report = audit(&cluster);
@@ -92,29 +94,29 @@ async fn a_gate_only_judges_and_leaves_all_that_is_anothers_alone() {
         manifest_args: &["--gate-only"],
         ..Detours::default()
     };
-    // It is armed once the gate has refused a canary.
+    // `install` returns after an admission probe was denied and `failurePolicy` is `Fail`.
     let world = World::install(cluster, moto, detours).await;
     let apply = |name: &str, spec: &Value| world.kubectl_apply(&pipeline(name, spec));
-    let said = apply("new", &rubbish()).expect_err("it is refused");
+    let said = apply("new", &rubbish()).expect_err("the object is denied");
     assert!(
         said.contains("spec.sources[source-test].type: Required value"),
         "{said}"
     );
-    apply("new", &remapping(".a = 2")).expect("it is taken");
-    // What was wrong before may stay wrong, not become so.
+    apply("new", &remapping(".a = 2")).expect("the object is admitted");
+    // An error that existed before is tolerated; a new one is denied.
     let label = ["label", "vp", "bad", "team=shop"];
-    world.kubectl(&label).expect("its labels may change");
-    let said = apply("good", &remapping(".a = to_int(.b)")).expect_err("it is refused");
+    world.kubectl(&label).expect("the labels can be changed");
+    let said = apply("good", &remapping(".a = to_int(.b)")).expect_err("the object is denied");
     assert!(said.contains("[programs-compile]"), "{said}");
 
-    let stored = async |name: &str| pipelines.get(name).await.expect("it is there");
+    let stored = async |name: &str| pipelines.get(name).await.expect("the object exists");
     let after = (stored("good").await, stored("bad").await);
     assert_eq!(after.0, before.0);
     assert_eq!(after.1.data, before.1.data);
     assert_eq!(stored("new").await.data.get("status"), None);
     assert_eq!(stored("new").await.metadata.finalizers, None);
     assert_eq!(world.kubectl(&CRD).expect("a CRD"), crd_before);
-    // All that it may do with pipelines is to see one refused.
+    // The only permission on pipelines is to create one, which the admission probe needs.
     let may = |verb: &str| {
         let account = "--as=system:serviceaccount:lockstep-system:lockstep";
         let asked = ["auth", "can-i", verb, "vectorpipelines", account, "-n"];

@@ -1,4 +1,4 @@
-//! The gate's bounds: who breaks one is ended, and everybody else is served.
+//! Limits of the webhook: a client that exceeds one is disconnected, and other clients are served.
 
 use control_plane::eventually;
 use http::Response;
@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 use crate::alone::{Alone, rest};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_never_ends_a_handshake_a_header_or_a_body_is_ended() {
+async fn a_client_that_never_completes_a_handshake_a_header_or_a_body_is_disconnected() {
     let gate = Alone::start(&[
         "--handshake-timeout=300ms",
         "--header-timeout=300ms",
@@ -19,12 +19,12 @@ async fn who_never_ends_a_handshake_a_header_or_a_body_is_ended() {
     header
         .write_all(b"POST /validate HTTP/1.1\r\nhost: gate")
         .await
-        .expect("it is sent");
+        .expect("the bytes are sent");
     let mut body = gate.tls().await;
     let announced = "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     body.write_all(announced.as_bytes())
         .await
-        .expect("it is sent");
+        .expect("the bytes are sent");
     for limit in ["handshake", "header", "body"] {
         gate.has_limited(limit, 1).await;
     }
@@ -35,51 +35,62 @@ async fn who_never_ends_a_handshake_a_header_or_a_body_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_comes_before_the_api_server_stops_waiting() {
+async fn the_webhook_responds_before_the_api_server_times_out() {
     let gate = Alone::start(&[]).await;
     let mut body = gate.tls().await;
     let announced = "POST /validate?timeout=1s HTTP/1.1\r\nhost: gate\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     body.write_all(announced.as_bytes())
         .await
-        .expect("it is sent");
+        .expect("the bytes are sent");
     gate.has_limited("request", 1).await;
     let answer = rest(&mut body).await;
     assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_connection_finds_room_where_others_are_idle() {
+async fn a_new_connection_replaces_the_longest_idle_one() {
     let gate = Alone::start(&["--max-connections=4"]).await;
     let mut idle = Vec::new();
     for _ in 0..20 {
         idle.push(gate.tls().await);
     }
     gate.has_limited("connections", 16).await;
-    assert_eq!(rest(&mut idle[0]).await, "", "the oldest made room");
+    assert_eq!(
+        rest(&mut idle[0]).await,
+        "",
+        "the oldest connection was closed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_connection_finds_room_where_all_others_send_without_an_end() {
+async fn a_new_connection_replaces_the_one_with_the_oldest_incomplete_request() {
     let gate = Alone::start(&["--max-connections=4", "--body-timeout=1h"]).await;
     let in_flight = r#"controller_runtime_webhook_requests_in_flight{webhook="/validate"}"#;
     let mut slow = Vec::new();
     for count in 1..=4 {
         let mut stream = gate.tls().await;
         let head = "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: 100\r\n\r\n{";
-        stream.write_all(head.as_bytes()).await.expect("it is sent");
+        stream
+            .write_all(head.as_bytes())
+            .await
+            .expect("the bytes are sent");
         slow.push(stream);
-        eventually("the request having begun", async || {
+        eventually("the start of the request", async || {
             (gate.count(in_flight).await == Some(count)).then_some(())
         })
         .await
-        .expect("it begins");
+        .expect("the request starts");
     }
-    assert_eq!(gate.ask().await.status(), 200, "others are served");
-    assert_eq!(rest(&mut slow[0]).await, "", "the slowest made room");
+    assert_eq!(gate.ask().await.status(), 200, "other requests are served");
+    assert_eq!(
+        rest(&mut slow[0]).await,
+        "",
+        "the connection with the oldest incomplete request was closed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_much_at_once_is_shed_for_the_api_server_to_try_again() {
+async fn excess_requests_are_rejected_with_429_and_retry_after() {
     for option in ["--max-reviews=0", "--bodies-limit-bytes=100"] {
         let gate = Alone::start(&[option]).await;
         let answer = gate.ask().await;
@@ -95,7 +106,7 @@ fn is_status(answer: &Response<Vec<u8>>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_of_idle_connections_hold_up_nobody() {
+async fn thousands_of_idle_connections_do_not_delay_other_clients() {
     let gate = Alone::start(&[]).await;
     let (mut silent, mut idle) = (Vec::new(), Vec::new());
     for _ in 0..10 {
@@ -105,18 +116,22 @@ async fn thousands_of_idle_connections_hold_up_nobody() {
         for _ in 0..50 {
             idle.push(gate.tls().await);
         }
-        assert_eq!(gate.ask().await.status(), 200, "others are served");
+        assert_eq!(gate.ask().await.status(), 200, "other requests are served");
     }
     gate.has_limited("connections", 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asks_for_its_health_finds_room_too() {
+async fn health_requests_are_served_despite_idle_connections() {
     let gate = Alone::start(&[]).await;
     let mut idle = Vec::new();
     for _ in 0..300 {
         idle.push(gate.plain().await);
     }
     assert!(gate.is_alive().await);
-    assert_eq!(rest(&mut idle[0]).await, "", "the oldest made room");
+    assert_eq!(
+        rest(&mut idle[0]).await,
+        "",
+        "the oldest connection was closed"
+    );
 }

@@ -1,5 +1,5 @@
-//! The corpus: every case judged at the desk, at the gate over HTTPS, through the API server, and in the
-//! loop with the gate removed. The four answers must agree.
+//! The corpus: every case is validated by `lockstep check`, by the webhook over HTTPS, through the API server, and by
+//! the controller without the webhook. The four results must be equal.
 
 use std::fs;
 use std::future::Future;
@@ -15,7 +15,7 @@ use crate::gate::Gate;
 use crate::verdict::{Finding, Verdict};
 use crate::world::{Detours, NAMESPACE, VECTOR, World, check, is_in_no_namespace};
 
-/// Judges a case at the desk and compares with what the case expects.
+/// Validates a case with `lockstep check` and compares the result with what the case expects.
 fn at_the_desk(case: &Case) -> Verdict {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str, object: &Value| {
@@ -42,37 +42,37 @@ fn at_the_desk(case: &Case) -> Verdict {
         .iter()
         .map(|f| (&f.rule, &f.error_type, &f.field))
         .collect();
-    assert_eq!(found, expected, "{} at the desk", case.name);
+    assert_eq!(found, expected, "{} in `lockstep check`", case.name);
     assert_eq!(
         verdict["valid"],
         json!(expected.is_empty()),
-        "{} at the desk",
+        "{} in `lockstep check`",
         case.name
     );
     if let Some(warnings) = &case.warnings {
         let found: Vec<Finding> =
             serde_json::from_value(verdict["warnings"].clone()).expect("findings");
         let found: Vec<_> = found.into_iter().map(|finding| finding.rule).collect();
-        assert_eq!(&found, warnings, "{} at the desk", case.name);
+        assert_eq!(&found, warnings, "{} in `lockstep check`", case.name);
     }
     for (expected, finding) in case.errors.iter().zip(&findings) {
         assert_eq!(
             expected.is_structural(),
             finding.layer == "structural",
-            "{} at the desk",
+            "{} in `lockstep check`",
             case.name
         );
         if let Some(detail) = &expected.detail {
             assert!(
                 finding.message.ends_with(detail.as_str()),
-                "{} at the desk: {}",
+                "{} in `lockstep check`: {}",
                 case.name,
                 finding.message
             );
         } else {
             assert!(
                 expected.is_structural(),
-                "{}: a detail is expected of {}",
+                "{}: the case must name the `detail` of {}",
                 case.name,
                 expected.rule
             );
@@ -88,11 +88,11 @@ pub async fn at_the_gate(gate: &Gate, case: &Case, verdict: &Verdict) {
     assert_eq!(
         answer["allowed"],
         json!(verdict.findings.is_empty()),
-        "{case} at the gate"
+        "{case} in the webhook"
     );
     if let Some(warnings) = &case.warnings {
         let texts = answer["warnings"].as_array().cloned().unwrap_or_default();
-        assert_eq!(texts.len(), warnings.len(), "{case} at the gate");
+        assert_eq!(texts.len(), warnings.len(), "{case} in the webhook");
         for (text, rule) in texts.iter().zip(warnings) {
             let text = text.as_str().unwrap_or_default();
             assert!(text.contains(&format!("[{rule}]")), "{case}: {text}");
@@ -106,7 +106,7 @@ pub async fn at_the_gate(gate: &Gate, case: &Case, verdict: &Verdict) {
     assert_eq!(
         verdict.essences_of(&causes),
         verdict.essences(|_| true),
-        "{case} at the gate"
+        "{case} in the webhook"
     );
 }
 
@@ -124,7 +124,7 @@ async fn through_the_api_server(world: &World, case: &Case, verdict: &Verdict) {
                 .create(&PostParams::default(), &named(old, name))
                 .await
                 .expect("the old object is stored");
-            // The controller writes to the object too; then what was read is no longer what stands.
+            // The controller writes to the object too, and then the version that was read is outdated.
             loop {
                 let mut object = objects.get(name).await.expect("the old object");
                 object.data["spec"] = case.object["spec"].clone();
@@ -186,12 +186,12 @@ pub async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
     let condition = world.condition_of(&objects, &name, "Valid", valid).await;
     if valid == "False" {
         let (said, whole) = (condition.message, verdict.message());
-        // A condition holds 32 KiB at most; the beginning stands.
+        // A condition holds 32 KiB at most; then only the beginning of the message is compared.
         let said = said.strip_suffix('…').unwrap_or(&said);
         let same = said == whole || (said.len() > 32_000 && whole.starts_with(said));
         assert!(
             same,
-            "{case} in the loop: {said:.3000} and not {whole:.3000}"
+            "{case} in the controller: {said:.3000} instead of {whole:.3000}"
         );
     }
 }
@@ -210,7 +210,7 @@ pub fn named(object: &Value, name: &str) -> DynamicObject {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_case_gets_the_same_verdict_everywhere() {
+async fn every_case_gets_the_same_validation_result_everywhere() {
     let cases: Vec<_> = corpus()
         .into_iter()
         .chain(corpus_of("echo"))
@@ -221,7 +221,7 @@ async fn every_case_gets_the_same_verdict_everywhere() {
         .chain(corpus_of("cluster-vector-aggregator"))
         .map(|case| (at_the_desk(&case), case))
         .collect();
-    // Hundreds of instances, looked at all the time, would keep the controller from the next case.
+    // Hundreds of instances that are polled all the time would delay the reconciliation of the next case.
     let seldom = Detours {
         controller_args: vec!["--rds-resync=1h".to_owned()],
         kinds: Some(
@@ -235,11 +235,11 @@ async fn every_case_gets_the_same_verdict_everywhere() {
         at_the_gate(gate, case, verdict).await;
     })
     .await;
-    // From now on the gate leaves to the API server what that has judged.
+    // From here on the webhook skips the validation that the API server has already done.
     world
         .installation
         .restart_controller_with(&["--crd-settle=0s"])
-        .expect("it starts");
+        .expect("the process starts");
     crd_in_sync::is_known(&world, gate).await;
     let before = crd_in_sync::rust_only(&world).await;
     each(&cases, async |(verdict, case)| {
@@ -251,11 +251,14 @@ async fn every_case_gets_the_same_verdict_everywhere() {
         .filter(|(verdict, _)| verdict.is_valid())
         .count() as u64;
     let rust_only = crd_in_sync::rust_only(&world).await - before;
-    assert!(rust_only > least, "{rust_only} of at least {least}");
+    assert!(
+        rust_only > least,
+        "{rust_only} reviews skipped the CRD's validation, at least {least} expected"
+    );
     world
         .installation
         .remove_gate(&world.cluster)
-        .expect("the configurations go");
+        .expect("the webhook configurations are deleted");
     let (alone, others): (Vec<_>, Vec<_>) = cases
         .into_iter()
         .partition(|(verdict, _)| verdict.is_for_rust_alone());
@@ -264,7 +267,7 @@ async fn every_case_gets_the_same_verdict_everywhere() {
         in_the_loop(&world, case, verdict).await;
     })
     .await;
-    // What the API server would refuse by itself gets in only where the CRD has lost its schema.
+    // An object that the API server itself denies can be stored only if the CRD has lost its schema.
     world.empty_crd().await;
     let mut echo = corpus_of("echo").remove(0).object;
     echo["spec"]["replicas"] = json!("no number");
@@ -285,7 +288,7 @@ async fn every_case_gets_the_same_verdict_everywhere() {
     .await;
 }
 
-/// Some cases at a time: most of a case is waiting.
+/// Runs eight cases at a time: most of the time of a case is waiting.
 async fn each<'a, F>(cases: &'a [(Verdict, Case)], judge: impl Fn(&'a (Verdict, Case)) -> F)
 where
     F: Future<Output = ()>,

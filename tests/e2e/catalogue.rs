@@ -1,4 +1,4 @@
-//! Every rule stands in the corpus: broken, and beside it kept.
+//! Every rule has cases in the corpus: one that violates it and a similar one that does not.
 
 use cloud_database_rules::CloudDatabase;
 use echo::Echo;
@@ -13,11 +13,11 @@ use vector_rules::{
 
 use crate::corpus::{Case, Expected, corpus, corpus_of};
 
-/// Rules about what is between objects: no case has more than one, and `sharing::` breaks them.
+/// Rules about relations between objects. A case has only one object, so that `sharing::` tests them.
 const OF_OTHERS: &[&str] = &["address-free", "names-apart"];
 
 #[test]
-fn every_rule_has_a_case_that_breaks_it_and_one_beside_it_that_does_not() {
+fn every_rule_has_a_case_that_violates_it_and_one_that_does_not() {
     let pipelines = corpus_of("vector-pipeline");
     assert!(pipelines.len() >= 200, "the corpus has lost its cases");
     let lacking = [
@@ -48,10 +48,10 @@ fn lacking(catalogue: &[RuleInfo], cases: &[Case]) -> Vec<String> {
         };
         let breaking: Vec<_> = cases.iter().filter(breaks).collect();
         if breaking.is_empty() != OF_OTHERS.contains(&entry.id.as_str()) {
-            lacking.push(format!("{} has no case that breaks it", entry.id));
+            lacking.push(format!("{} has no case that violates it", entry.id));
         }
-        // Beside it: all that the rule is about is there, and it stands, or nothing is wrong with it but what
-        // another Rust rule forbids; for a rule that only changes break, in a change.
+        // A case that satisfies the rule: the object sets all fields of the rule, and it has no errors or, for a
+        // structural rule, only errors of other Rust rules. For a rule that only changes violate, it is a change.
         let is_about_changes =
             !breaking.is_empty() && breaking.iter().all(|case| case.old.is_some());
         let keeps = |case: &&Case| {
@@ -68,15 +68,14 @@ fn lacking(catalogue: &[RuleInfo], cases: &[Case]) -> Vec<String> {
                     || entry.severity == Severity::Error)
         };
         if !cases.iter().any(|case| keeps(&case)) {
-            lacking.push(format!("{} has no case that keeps it", entry.id));
+            lacking.push(format!("{} has no case that satisfies it", entry.id));
         }
     }
     lacking
 }
 
-/// Whether an object has something at `spec.tags[*]` or `spec.list[].name`.
 #[test]
-fn what_is_added_does_not_depend_on_whether_it_is_judged() {
+fn the_defaults_are_the_same_with_and_without_validation() {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
     let mut adding = 0;
     for case in corpus() {
@@ -87,9 +86,10 @@ fn what_is_added_does_not_depend_on_whether_it_is_judged() {
         assert_eq!(ruleset.default_patch(&candidate), judged, "{}", case.name);
         adding += usize::from(!judged.0.is_empty());
     }
-    assert!(adding > 100, "only {adding} objects lack anything");
+    assert!(adding > 100, "only {adding} objects lack a default");
 }
 
+/// Returns true if the object has a value at a path such as `spec.tags[*]` or `spec.list[].name`.
 fn has(value: &Value, field: &str) -> bool {
     let (name, rest) = match field.find(['.', '[']) {
         Some(0) => return below(value, field),

@@ -1,4 +1,4 @@
-//! Another version of the kind, converted by the gate.
+//! Conversion between the versions of the kind by the webhook.
 
 use control_plane::eventually;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn get(world: &World, resource: &str, name: &str) -> Result<Value, String> {
 
 async fn world_with_both_versions() -> World {
     let world = World::start().await;
-    let hidden = get(&world, BETA, "any").expect_err("it is not served by default");
+    let hidden = get(&world, BETA, "any").expect_err("the version is not served by default");
     assert!(
         hidden.contains("the server doesn't have a resource type"),
         "{hidden}"
@@ -33,7 +33,7 @@ async fn world_with_both_versions() -> World {
         &world,
         &json!([{"op": "replace", "path": "/spec/versions/1/served", "value": true}]),
     );
-    eventually("the version being served", async || {
+    eventually("the serving of the version", async || {
         let path = "/apis/database.example.com/v1beta1/namespaces/default/clouddatabases";
         world.kubectl(&["get", "--raw", path]).ok()
     })
@@ -42,7 +42,7 @@ async fn world_with_both_versions() -> World {
     world
 }
 
-/// A database as the other version says it.
+/// Database in the other version, v1beta1.
 fn beta(name: &str) -> Value {
     let mut object = database(name);
     object["apiVersion"] = json!("database.example.com/v1beta1");
@@ -54,7 +54,7 @@ fn beta(name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_versions_say_the_same_and_are_judged_alike() {
+async fn both_versions_have_the_same_content_and_are_validated_alike() {
     let mut world = world_with_both_versions().await;
     world.kubectl_apply(&database("old")).expect("stored");
     world.kubectl_apply(&beta("new")).expect("stored");
@@ -73,24 +73,29 @@ async fn both_versions_say_the_same_and_are_judged_alike() {
         let annotations = beta["metadata"]["annotations"].as_object();
         let kept = annotations.into_iter().flatten().map(|(key, _)| key);
         let kept: Vec<_> = kept.filter(|key| key.starts_with("conversion.")).collect();
-        assert!(kept.is_empty(), "{kept:?} could be told without");
+        assert!(
+            kept.is_empty(),
+            "annotations are not needed for this object: {kept:?}"
+        );
     }
     let stored = ["get", "crd", CRD, "-o", "jsonpath={.status.storedVersions}"];
     assert_eq!(world.kubectl(&stored).expect("the CRD"), r#"["v1alpha1"]"#);
 
     let mut invalid = beta("bills");
     invalid["spec"]["credentials"]["username"] = json!("user");
-    let refusal = world.kubectl_apply(&invalid).expect_err("it is judged");
+    let refusal = world
+        .kubectl_apply(&invalid)
+        .expect_err("the object is denied");
     assert!(refusal.contains("[username-reserved]"), "{refusal}");
 
-    // Nobody who speaks the stored version waits for the gate.
+    // Requests for the stored version need no webhook.
     world.installation.webhook().kill();
-    get(&world, ALPHA, "old").expect("it needs no conversion");
-    get(&world, BETA, "old").expect_err("nobody converts");
+    get(&world, ALPHA, "old").expect("the stored version needs no conversion");
+    get(&world, BETA, "old").expect_err("the webhook is down");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_other_version_may_be_the_stored_one() {
+async fn the_other_version_can_be_the_stored_one() {
     let world = world_with_both_versions().await;
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
@@ -103,21 +108,23 @@ async fn the_other_version_may_be_the_stored_one() {
         ]),
     );
     let stored = ["get", "crd", CRD, "-o", "jsonpath={.status.storedVersions}"];
-    eventually("the other version being stored", async || {
+    eventually("the change of the stored version", async || {
         let stored = world.kubectl(&stored).ok()?;
         stored.contains("v1beta1").then_some(())
     })
     .await
-    .expect("the CRD says so");
-    // The loop goes on in the version that it knows, through the gate, on an object stored anew.
+    .expect("`status.storedVersions` contains v1beta1");
+    // The controller keeps using its version, converted by the webhook, on an object stored in the other version.
     world
         .kubectl(&["label", ALPHA, "orders", "stored=anew"])
-        .expect("it is written");
+        .expect("the object is labelled");
     let mut larger = beta("orders");
     larger["spec"]["storage"]["sizeGib"] = json!(150);
-    world.kubectl_apply(&larger).expect("it may grow");
     world
-        .instance_that("the instance growing", |instance| {
+        .kubectl_apply(&larger)
+        .expect("the larger size is admitted");
+    world
+        .instance_that("the growth of the storage", |instance| {
             instance.allocated_storage == Some(150)
         })
         .await;
@@ -128,7 +135,7 @@ async fn the_other_version_may_be_the_stored_one() {
 }
 
 #[test]
-fn every_object_of_the_corpus_comes_back_as_it_was() {
+fn every_object_of_the_corpus_survives_a_round_trip() {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
     let mut count = 0;
     for case in corpus() {
@@ -141,5 +148,5 @@ fn every_object_of_the_corpus_comes_back_as_it_was() {
         assert_eq!(back.expect("v1alpha1"), *object, "{}", case.name);
         count += 1;
     }
-    assert!(count > 300, "only {count}");
+    assert!(count > 300, "only {count} objects were converted");
 }

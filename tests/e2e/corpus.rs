@@ -1,4 +1,4 @@
-//! The corpus as it is written down.
+//! The test cases in `tests/cases`.
 
 use std::fmt;
 use std::fs;
@@ -18,7 +18,7 @@ pub struct Case {
     pub old: Option<Value>,
     #[serde(default)]
     pub errors: Vec<Expected>,
-    /// The rules that warn, where the case is about that.
+    /// Rules that warn, if the case is about warnings.
     #[serde(default)]
     pub warnings: Option<Vec<String>>,
 }
@@ -34,14 +34,14 @@ impl Case {
         }
     }
 
-    /// The name of the object where the case is about names, else another one.
+    /// Name of the object if the case is about names, otherwise the given name.
     pub fn name_or(&self, other: &str) -> String {
         let own = self.object["metadata"]["name"].as_str();
         let own = own.filter(|_| self.name.starts_with("name-"));
         own.unwrap_or(other).to_owned()
     }
 
-    /// Whether nothing is wrong with the object.
+    /// Returns true if the case expects no error.
     pub fn is_valid(&self) -> bool {
         self.errors.is_empty()
     }
@@ -50,7 +50,7 @@ impl Case {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
-        // Some are huge.
+        // Some specs are huge.
         let mut write = |value: &Value| write!(f, " {:.2000}", value["spec"].to_string());
         write(&self.object)?;
         self.old.as_ref().map_or(Ok(()), write)
@@ -63,7 +63,7 @@ pub struct Expected {
     #[serde(rename = "type")]
     pub error_type: String,
     pub field: String,
-    /// The message; for the structural layer it is the API server's own and not compared.
+    /// Message of the error; not compared in the structural layer, where the API server has its own wording.
     #[serde(default)]
     pub detail: Option<String>,
 }
@@ -74,14 +74,14 @@ impl Expected {
     }
 }
 
-/// The cases of `CloudDatabase`.
+/// Cases of `CloudDatabase`.
 pub fn corpus() -> Vec<Case> {
     let cases = corpus_of("cloud-database");
     assert!(cases.len() > 150, "the corpus has lost its cases");
     cases
 }
 
-/// The cases of one kind.
+/// Cases of one kind.
 pub fn corpus_of(kind: &str) -> Vec<Case> {
     let folder = root().join("tests/cases").join(kind);
     let mut paths: Vec<_> = fs::read_dir(&folder)

@@ -1,4 +1,4 @@
-//! The controller killed at each of its steps: one instance an object, and none once it is deleted.
+//! The controller is killed at each of its steps: every object gets one instance, and none is left after deletion.
 
 use control_plane::{Cluster, Moto, eventually};
 use kube::api::{DeleteParams, PostParams};
@@ -16,7 +16,7 @@ async fn trapped(settle: &str) -> (World, Trap) {
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     let detours = Detours {
         aws_endpoint: Some(Proxy::trapped_before_aws(&moto, trap.clone()).await.url()),
-        // No look at RDS comes between that is not a step of its own.
+        // No call to RDS comes in between that is not part of the steps.
         controller_args: vec![
             "--rds-resync=10m".to_owned(),
             format!("--rds-settle={settle}"),
@@ -48,7 +48,7 @@ async fn create_with(world: &World, name: &str, policy: &str) {
 
 async fn ready(world: &World, name: &str) {
     let databases = world.databases();
-    let ready = eventually("the database being ready", async || {
+    let ready = eventually("the readiness of the database", async || {
         condition(&databases.get(name).await.ok()?, "Ready").filter(|ready| ready.status == "True")
     });
     ready
@@ -66,14 +66,14 @@ async fn delete(world: &World, name: &str) {
 
 async fn gone(world: &World, name: &str) {
     let databases = world.databases();
-    let gone = eventually("the object being gone", async || {
+    let gone = eventually("the deletion of the object", async || {
         databases.get_opt(name).await.ok()?.is_none().then_some(())
     });
     gone.await
         .unwrap_or_else(|error| world.fail(&error.to_string()));
 }
 
-/// The calls of one undisturbed life: up to ready, and from the deletion to the end.
+/// Calls of one undisturbed life cycle: up to ready, and from the deletion to the removal of the object.
 async fn steps(world: &World, trap: &Trap) -> (Vec<Step>, Vec<Step>) {
     steps_with(world, trap, "Delete").await
 }
@@ -93,15 +93,15 @@ fn has(steps: &[Step], name: &str) -> bool {
     steps.iter().any(|step| step.call == name)
 }
 
-/// Whether RDS was asked again between the deletion of the instance and the last write to the object,
-/// which removes the finalizer.
+/// Returns true if RDS was queried again between the deletion of the instance and the last write to the object, which
+/// removes the finalizer.
 fn is_confirmed_before_it_ends(deleting: &[Step]) -> bool {
     let last = |name: &str| deleting.iter().rposition(|step| step.call == name);
     let (deleted, confirmed) = (last("DeleteDBInstance"), last("DescribeDBInstances"));
     deleted < confirmed && confirmed < last("PATCH clouddatabases")
 }
 
-/// Waits until the trap has sprung.
+/// Waits until the trap is triggered.
 async fn sprung_at(step: &Step, sprung: &mut Sprung) -> oneshot::Sender<()> {
     let reached = tokio::time::timeout(Duration::from_secs(30), sprung.recv()).await;
     reached
@@ -110,7 +110,7 @@ async fn sprung_at(step: &Step, sprung: &mut Sprung) -> oneshot::Sender<()> {
         .unwrap_or_else(|| panic!("{step:?} was never reached"))
 }
 
-/// Waits for the trap, kills the controller there, and starts another one.
+/// Waits until the trap is triggered, kills the controller at that step, and starts another one.
 async fn kill_in_trap(world: &mut World, step: &Step, mut sprung: Sprung, trap: &Trap) {
     let release = sprung_at(step, &mut sprung).await;
     world.installation.controller().kill();
@@ -155,7 +155,8 @@ async fn a_controller_killed_at_any_step_of_a_creation_leaves_one_instance_and_t
     }
 }
 
-/// Kills the controller at each step of a deletion that follows a policy; says after each whether a snapshot was left.
+/// Kills the controller at each step of a deletion by this policy, and calls `after_each` with the number of deleted
+/// objects.
 async fn deletion_survives(policy: &str, after_each: impl AsyncFn(&World, usize)) {
     let (mut world, trap) = trapped("200ms").await;
     let (_, deleting) = steps_with(&world, &trap, policy).await;
@@ -203,7 +204,7 @@ async fn a_controller_killed_at_any_step_of_a_deletion_leaves_a_snapshot_each() 
     .await;
 }
 
-/// The number of snapshots that moto knows.
+/// Number of snapshots in moto.
 async fn snapshots(world: &World) -> usize {
     let found = world.rds.describe_db_snapshots().send().await;
     let found = found.expect("moto answers").db_snapshots;
@@ -211,7 +212,7 @@ async fn snapshots(world: &World) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
+async fn a_creation_whose_response_is_lost_creates_no_second_instance() {
     let (world, trap) = trapped("200ms").await;
     let (creating, _) = steps(&world, &trap).await;
     assert!(has(&creating, "CreateDBInstance"), "{creating:?}");
@@ -221,7 +222,7 @@ async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
     };
     let mut sprung = trap.arm(&step, When::After);
     create(&world, "orders").await;
-    // The controller lives on and sees its connection break.
+    // The controller keeps running, and its connection breaks.
     let _ = sprung_at(&step, &mut sprung).await.send(());
     ready(&world, "orders").await;
     assert_eq!(world.instances().await.len(), 1);
@@ -235,7 +236,7 @@ async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
     assert_eq!(
         warnings.as_deref(),
         Ok(""),
-        "a lost answer is no error: what it did is found"
+        "a lost response is no error: the controller finds the created instance"
     );
     let creations = trap
         .calls()
@@ -244,13 +245,13 @@ async fn a_creation_whose_answer_is_lost_makes_no_second_instance() {
         .count();
     assert!(
         creations >= 2,
-        "the answer was not lost: {:?}",
+        "the response was not lost: {:?}",
         trap.calls()
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_creation_that_lands_after_the_deletion_has_begun_leaves_no_orphan() {
+async fn a_creation_that_reaches_rds_after_the_deletion_has_started_leaves_no_orphan() {
     let (mut world, trap) = trapped("10m").await;
     let step = Step {
         call: "CreateDBInstance".to_owned(),
@@ -265,7 +266,7 @@ async fn a_creation_that_lands_after_the_deletion_has_begun_leaves_no_orphan() {
         .installation
         .start_controller()
         .expect("a new controller");
-    // It has looked more than once and found nothing; that is no proof yet.
+    // The controller has queried RDS more than once and found no instance; that is no proof yet.
     let looks = || {
         trap.calls()
             .iter()
@@ -273,7 +274,7 @@ async fn a_creation_that_lands_after_the_deletion_has_begun_leaves_no_orphan() {
             .count()
     };
     let before = looks();
-    let looked = eventually("RDS being looked at", async || {
+    let looked = eventually("further requests to RDS", async || {
         (looks() >= before + 3).then_some(())
     });
     looked
@@ -281,14 +282,14 @@ async fn a_creation_that_lands_after_the_deletion_has_begun_leaves_no_orphan() {
         .unwrap_or_else(|error| world.fail(&error.to_string()));
     assert!(
         world.has_database("orders").await,
-        "it took one look for a proof"
+        "the controller took one query for proof that no instance exists"
     );
 
-    land.send(()).expect("the creation is still on its way");
+    land.send(()).expect("the creation is still pending");
     gone(&world, "orders").await;
-    assert_eq!(world.instances().await.len(), 0, "an orphan");
+    assert_eq!(world.instances().await.len(), 0, "an instance is orphaned");
     assert!(
         trap.calls().iter().any(|call| call == "DeleteDBInstance"),
-        "it never landed"
+        "the late creation never reached RDS"
     );
 }

@@ -1,4 +1,4 @@
-//! The gate judges no more than the API server has left to it, as long as both judge by the same CRD.
+//! The webhook skips the validation that the API server has done, as long as both use the same CRD.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,17 +18,17 @@ use crate::world::{Detours, World, database};
 
 const CRD: &str = "clouddatabases.database.example.com";
 
-/// What the CRD allows at least.
+/// JSON pointer to the lower limit of `sizeGib` in the CRD.
 const LEAST: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/storage/properties/sizeGib/minimum";
 
-/// An object that no rule but the CRD's forbids.
+/// Object that violates only the CRD's schema.
 fn small(name: &str) -> Value {
     let mut object = database(name);
     object["spec"]["storage"]["sizeGib"] = json!(5);
     object
 }
 
-/// An object that only a Rust rule forbids.
+/// Object that violates only a Rust rule.
 fn reserved(name: &str) -> Value {
     let mut object = database(name);
     object["spec"]["credentials"]["username"] = json!("user");
@@ -41,7 +41,7 @@ fn set_least(world: &World, least: u32) {
     world.kubectl(&patch).expect("the CRD is patched");
 }
 
-/// Reviews that took the Rust rules alone.
+/// Number of reviews in which only the Rust rules were validated.
 pub async fn rust_only(world: &World) -> u64 {
     let url = world.installation.webhook_health_url();
     let metrics = world.metrics(&url).await;
@@ -56,7 +56,7 @@ async fn in_sync(world: &World, is_so: bool) {
         "lockstep_crd_in_sync{{kind=\"CloudDatabase\"}} {}",
         u8::from(is_so)
     );
-    let what = format!("the controller saying {line}");
+    let what = format!("the metric {line} of the controller");
     eventually(&what, async || {
         let metrics = world.metrics(&url).await;
         metrics.lines().any(|one| one == line).then_some(())
@@ -65,9 +65,9 @@ async fn in_sync(world: &World, is_so: bool) {
     .unwrap_or_else(|error| world.fail(&error.to_string()));
 }
 
-/// Asks the gate itself, past the API server, until it says that.
+/// Sends an object directly to the webhook until it responds as expected.
 async fn gate_says(world: &World, gate: &Gate, object: &Value, allowed: bool, warns: bool) {
-    let what = format!("the gate answering allowed={allowed}, with warnings={warns}");
+    let what = format!("the response allowed={allowed}, with warnings={warns}");
     eventually_within(Duration::from_secs(90), &what, async || {
         let answer = gate.review("/validate", object, None).await;
         let is_so = answer["allowed"] == allowed && answer["warnings"].is_array() == warns;
@@ -77,12 +77,12 @@ async fn gate_says(world: &World, gate: &Gate, object: &Value, allowed: bool, wa
     .unwrap_or_else(|error| world.fail(&error.to_string()));
 }
 
-/// Waits until the gate knows that the cluster has the same CRD.
+/// Waits until the webhook uses the report that the cluster has the same CRD.
 pub async fn is_known(world: &World, gate: &Gate) {
     gate_says(world, gate, &complete(small("small")), true, false).await;
 }
 
-/// As an object arrives at the gate: with every default.
+/// The object as the webhook receives it: with every default.
 fn complete(mut object: Value) -> Value {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
     object = ruleset.validate(&ValidationRequest::create(&object)).object;
@@ -96,7 +96,7 @@ fn dry_run() -> PostParams {
     }
 }
 
-/// What is asked of the API server all the time, and what it has answered.
+/// Continuous requests to the API server, and counts of the responses.
 #[derive(Default)]
 struct Load {
     ended: AtomicBool,
@@ -112,7 +112,7 @@ impl Load {
         let (valid, reserved) = (object(database(&name)), object(reserved(&name)));
         while !self.ended.load(Ordering::Relaxed) {
             if let Err(error) = databases.create(&params, &valid).await {
-                eprintln!("a valid object: {error}");
+                eprintln!("a valid object was denied: {error}");
                 self.valid_refused.fetch_add(1, Ordering::Relaxed);
             }
             if databases.create(&params, &reserved).await.is_ok() {
@@ -124,7 +124,7 @@ impl Load {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_gate_follows_the_crd_under_load() {
+async fn the_webhook_follows_the_crd_under_load() {
     let detours = Detours {
         controller_args: vec!["--crd-settle=1s".to_owned()],
         ..Detours::default()
@@ -139,22 +139,24 @@ async fn the_gate_follows_the_crd_under_load() {
     let askers: Vec<_> = askers.collect();
     let (small, mut faults) = (complete(small("small")), 0);
     for _ in 0..2 {
-        // The API server judges by the same: asked past it, the gate lets pass what it would have refused.
+        // The API server uses the same CRD: sent directly to the webhook, an object that it would deny is admitted.
         in_sync(&world, true).await;
         gate_says(&world, &gate, &small, true, false).await;
         let before = rust_only(&world).await;
-        eventually("reviews that take the Rust rules alone", async || {
+        eventually("reviews with only the Rust rules", async || {
             (rust_only(&world).await > before + 10).then_some(())
         })
         .await
         .unwrap_or_else(|error| world.fail(&error.to_string()));
         faults += usize::from(world.kubectl_apply(&small).is_ok());
 
-        // Another release's CRD allows more: what only ours forbids is advice, and is stored.
+        // The CRD of another release allows more: an error of our CRD alone is a warning, and the object is stored.
         set_least(&world, 1);
         in_sync(&world, false).await;
         gate_says(&world, &gate, &small, true, true).await;
-        world.kubectl_apply(&small).expect("it is but advice");
+        world
+            .kubectl_apply(&small)
+            .expect("the error is only a warning");
         world.condition("small", "Valid", "False").await;
         let mut unreadable = small.clone();
         unreadable["spec"]["engine"] = json!("oracle");
@@ -167,19 +169,19 @@ async fn the_gate_follows_the_crd_under_load() {
     in_sync(&world, true).await;
     gate_says(&world, &gate, &small, true, false).await;
 
-    // Written in another version, it was not judged by this one's schema.
+    // The API server did not validate a request in another version by the schema of this version.
     let mut converted = crate::gate::review(&small, None);
     converted["request"]["requestKind"]["version"] = json!("v1beta1");
     let answer = gate.post("/validate", &converted).await;
     let answer: Value = serde_json::from_slice(answer.body()).expect("JSON");
     assert_eq!(answer["response"]["allowed"], false, "{answer}");
 
-    // Nobody says anything any more: everything is judged.
+    // The controller no longer reports the CRD status: the webhook runs all validation.
     world.installation.controller().kill();
     gate_says(&world, &gate, &small, false, false).await;
     set_least(&world, 1);
     let whole = serde_json::from_value(small).expect("an object");
-    eventually("the gate alone refusing", async || {
+    eventually("a denial by the webhook alone", async || {
         let refusal = world.databases().create(&dry_run(), &whole).await;
         let refusal = refusal.err()?.to_string();
         refusal.contains("denied the request").then_some(())
@@ -189,15 +191,15 @@ async fn the_gate_follows_the_crd_under_load() {
 
     load.ended.store(true, Ordering::Relaxed);
     for asker in askers {
-        asker.await.expect("it has asked");
+        asker.await.expect("the requests end without a panic");
     }
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
     let asked = count(&load.asked);
-    eprintln!("{asked} objects were judged while the CRD changed");
+    eprintln!("{asked} objects were validated while the CRD changed");
     assert!(asked > 100, "only {asked}");
     assert_eq!(count(&load.valid_refused), 0, "of {asked}");
     assert_eq!(count(&load.reserved_admitted), 0, "of {asked}");
-    assert_eq!(faults, 0, "what the CRD forbids was stored");
+    assert_eq!(faults, 0, "an object that violates the CRD was stored");
 }
 
 fn raw(object: &Value) -> Box<RawValue> {
@@ -209,12 +211,12 @@ fn read(object: &RawValue) -> RawObject<'_> {
 }
 
 #[test]
-fn what_passes_has_nothing_said_of_it() {
+fn objects_that_take_the_fast_path_have_no_violations() {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
     let (mut passed, mut stopped, mut whole, mut sound) = (0, 0, 0, 0);
     let mut cases = corpus();
     cases.retain(|case| case.object["apiVersion"] == "database.example.com/v1alpha1");
-    // As nobody has filled what it replaces, and as it is stored.
+    // Each case twice: with the old object as it is in the case, and with every default, as in the cluster.
     let both = [false, true].map(|is_stored| cases.iter().map(move |case| (case, is_stored)));
     for (case, is_stored) in both.into_iter().flatten() {
         let old = case.old.clone();
@@ -245,15 +247,15 @@ fn what_passes_has_nothing_said_of_it() {
             assert!(nothing, "{}: {said:?}", case.name);
             whole += 1;
         }
-        // What nothing is wrong with passes, unless there was an unguarded change before, or `100` is
-        // written `100.0`.
+        // An object without violations takes the fast path, unless the old object has last validated values or `100` is
+        // written as `100.0`.
         let is_plain = CloudDatabase::deserialize(&object.to_value()).is_ok();
         let is_filled = old.is_none_or(|old| ruleset.has_all_defaults(old, CrdMatch::Unknown));
         if nothing && is_plain && is_filled && accepted.is_none() {
             for crd in [CrdMatch::Same, CrdMatch::Unknown, CrdMatch::Different] {
                 assert!(
                     ruleset.is_trivially_valid(&object, old, crd),
-                    "{} is stopped for nothing: {crd:?}",
+                    "{} does not take the fast path: {crd:?}",
                     case.name
                 );
             }
@@ -261,13 +263,13 @@ fn what_passes_has_nothing_said_of_it() {
         }
     }
     eprintln!(
-        "{passed} pass by the rules alone, {stopped} do not; {whole} pass by all, {sound} are sound"
+        "fast path: {passed} by the Rust rules, {stopped} not; {whole} by all rules, {sound} required"
     );
     assert!(passed > 200 && stopped > 100 && whole > 100 && sound > 100);
 }
 
 #[test]
-fn what_takes_a_whole_judgement_does_not_pass() {
+fn objects_that_need_full_validation_do_not_take_the_fast_path() {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
     let passes = |object: &Value, old: Option<&Value>| {
         let (object, old) = (raw(object), old.map(raw));
@@ -282,7 +284,7 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     object["spec"]["storage"]["sizeGib"] = json!(150);
     assert!(passes(&stored, None) && passes(&object, Some(&stored)));
 
-    // An unguarded change has been made since: transitions are judged against what was accepted.
+    // An earlier change bypassed the webhook: transitions are validated against the last validated values.
     let fields = ruleset.transition_fields();
     let mut larger = stored.clone();
     larger["spec"]["storage"]["sizeGib"] = json!(200);
@@ -297,7 +299,9 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     never_accepted["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
     assert!(!passes(&object, Some(&never_accepted)));
 
-    let canary = ruleset.probe_object("canary", "default").expect("a canary");
+    let canary = ruleset
+        .probe_object("canary", "default")
+        .expect("an admission probe");
     assert!(!passes(&complete(canary), None));
     let mut lower = stored.clone();
     lower["spec"]["engineVersion"] = json!("13");
@@ -307,20 +311,20 @@ fn what_takes_a_whole_judgement_does_not_pass() {
     assert!(!passes(&incomplete, None));
     assert!(
         !passes(&lower, Some(&incomplete)),
-        "the default would be lowered"
+        "the version would be lower than the default"
     );
     for crd in [CrdMatch::Same, CrdMatch::Unknown] {
         assert!(!ruleset.has_all_defaults(&read(&raw(&incomplete)), crd));
         assert!(ruleset.has_all_defaults(&read(&raw(&stored)), crd));
     }
 
-    // What the API server fills by its CRD, and what it says of it, matters where nobody has.
+    // Defaults and errors of the CRD matter only if the API server may not have the same CRD.
     let mut unfilled = stored.clone();
     let spec = unfilled["spec"].as_object_mut().expect("a spec");
     spec.remove("deletionPolicy");
     let mut shrunk = stored.clone();
     shrunk["spec"]["storage"]["sizeGib"] = json!(50);
-    // Of the status, too: items that are the same, and nulls, which are dropped.
+    // The status too: duplicate list items, and nulls, which are dropped.
     let condition = json!({
         "type": "Ready", "status": "True", "reason": "Available", "message": "",
         "observedGeneration": 1, "lastTransitionTime": "2026-01-05T10:05:00Z",

@@ -1,4 +1,4 @@
-//! The desk, through its own door.
+//! `lockstep check` and other commands, each run as a process.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::world::{database, root};
 
-/// Runs the program with something on standard input.
+/// Runs the program with the given standard input.
 pub fn lockstep(arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(arguments)
@@ -15,14 +15,14 @@ pub fn lockstep(arguments: &[&str], input: &str) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the process starts");
     child
         .stdin
         .take()
         .expect("a pipe")
         .write_all(input.as_bytes())
-        .expect("it reads");
-    child.wait_with_output().expect("it ends")
+        .expect("the process reads its input");
+    child.wait_with_output().expect("the process ends")
 }
 
 pub fn text(bytes: &[u8]) -> String {
@@ -52,7 +52,7 @@ spec:
 ";
 
 #[test]
-fn every_error_is_named_with_its_line_and_exit_code_1() {
+fn every_error_is_reported_with_its_line_and_exit_code_1() {
     let output = lockstep(&["check", "--output", "short", "-"], INVALID);
     let lines: Vec<_> = text(&output.stdout).lines().map(String::from).collect();
     let expected = [
@@ -63,7 +63,7 @@ fn every_error_is_named_with_its_line_and_exit_code_1() {
     ];
     assert_eq!(lines[..4], expected, "{lines:#?}");
     assert!(
-        text(&output.stderr).contains("1 judged, 1 invalid, 1 of other kinds skipped"),
+        text(&output.stderr).contains("1 checked, 1 invalid, 1 skipped (unknown kind)"),
         "{}",
         text(&output.stderr)
     );
@@ -71,7 +71,7 @@ fn every_error_is_named_with_its_line_and_exit_code_1() {
 }
 
 #[test]
-fn for_people_the_very_characters_are_underlined() {
+fn the_text_output_underlines_the_characters_of_an_error() {
     let output = lockstep(&["check", "-"], INVALID);
     let expected = "\
 error[spec.port/minimum]: spec.port: Invalid value: 80: spec.port in body should be greater than or equal to 1150
@@ -82,11 +82,11 @@ error[spec.port/minimum]: spec.port: Invalid value: 80: spec.port in body should
 ";
     let shown = text(&output.stdout);
     assert!(shown.contains(expected), "{shown}");
-    assert!(!shown.contains('\u{1b}'), "colours are for terminals only");
+    assert!(!shown.contains('\u{1b}'), "colours are only for terminals");
 }
 
 #[test]
-fn programs_get_the_findings_in_the_form_that_they_read() {
+fn the_github_sarif_junit_and_json_outputs_contain_the_errors() {
     let github = text(&lockstep(&["check", "--output", "github", "-"], INVALID).stdout);
     let expected =
         "::error file=<stdin>,line=18,col=9,title=spec.port/minimum::spec.port: Invalid value: 80";
@@ -126,7 +126,7 @@ fn programs_get_the_findings_in_the_form_that_they_read() {
 }
 
 #[test]
-fn what_the_cluster_would_store_is_shown_beside_what_is_written() {
+fn show_stored_prints_the_difference_to_the_object_that_the_cluster_would_store() {
     let output = lockstep(
         &["check", "--show-stored", "-"],
         &database("orders").to_string(),
@@ -140,12 +140,12 @@ fn what_the_cluster_would_store_is_shown_beside_what_is_written() {
         !shown
             .lines()
             .any(|line| line.starts_with('-') && !line.starts_with("---")),
-        "defaults only add: {shown}"
+        "defaults only add lines: {shown}"
     );
 }
 
 #[test]
-fn objects_of_any_crd_are_judged_by_it() {
+fn objects_are_validated_by_a_crd_that_is_given() {
     let crd = root().join("tests/cases/probe/crd.json");
     let object = "apiVersion: celprobe.test/v1\nkind: Probe\nmetadata: {name: a}\nspec: {c01: 0, plainStrr: x}\n";
     let output = lockstep(
@@ -178,14 +178,15 @@ fn objects_of_any_crd_are_judged_by_it() {
         object,
     );
     assert!(
-        text(&output.stderr).contains("--crd takes CustomResourceDefinitions, there are none"),
+        text(&output.stderr)
+            .contains("no CustomResourceDefinition found; --crd requires at least one"),
         "{}",
         text(&output.stderr)
     );
 }
 
 #[test]
-fn a_policy_decides_and_a_wrong_one_is_named() {
+fn a_policy_changes_the_severity_of_a_rule_and_an_invalid_policy_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let policy = directory.path().join("policy.yaml");
     let arguments = [
@@ -218,14 +219,14 @@ fn a_policy_decides_and_a_wrong_one_is_named() {
     let output = lockstep(&arguments, &object.to_string());
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stderr).contains("rules.CloudDatabase.username-preserved: no such rule"),
+        text(&output.stderr).contains("rules.CloudDatabase.username-preserved: unknown rule"),
         "{}",
         text(&output.stderr)
     );
 }
 
 #[test]
-fn rules_are_listed_explained_and_written_as_committed() {
+fn rules_are_listed_and_explained_and_the_committed_page_is_current() {
     let listed = text(&lockstep(&["rules", "--kind", "clouddatabase"], "").stdout);
     assert!(listed.contains("username-reserved"), "{listed}");
     let explained = text(&lockstep(&["rules", "storage-only-grows"], "").stdout);
@@ -245,7 +246,7 @@ fn rules_are_listed_explained_and_written_as_committed() {
 }
 
 #[test]
-fn the_shell_is_helped() {
+fn shell_completions_and_man_pages_are_written() {
     let completions = text(&lockstep(&["completions", "bash"], "").stdout);
     assert!(completions.contains("_lockstep"), "{completions}");
     let directory = tempfile::tempdir().expect("a directory");
@@ -274,7 +275,7 @@ fn a_valid_document_and_the_examples_pass_with_exit_code_0() {
 }
 
 #[test]
-fn a_change_is_judged_against_what_was() {
+fn an_update_is_validated_against_the_old_object() {
     let directory = tempfile::tempdir().expect("a directory");
     let old = directory.path().join("old.json");
     std::fs::write(&old, database("orders").to_string()).expect("a file");
@@ -293,33 +294,34 @@ fn a_change_is_judged_against_what_was() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_does_no_harm() {
+fn a_closed_standard_output_does_not_change_the_exit_code() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["check", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("it starts");
+        .expect("the process starts");
     drop(child.stdout.take());
     child
         .stdin
         .take()
         .expect("a pipe")
         .write_all(INVALID.as_bytes())
-        .expect("it reads");
-    let output = child.wait_with_output().expect("it ends");
+        .expect("the process reads its input");
+    let output = child.wait_with_output().expect("the process ends");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }
 
 #[test]
-fn a_change_is_not_judged_against_another_object() {
+fn an_update_is_not_validated_against_an_object_with_another_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let old = directory.path().join("old.json");
     std::fs::write(&old, database("customers").to_string()).expect("a file");
     let arguments = ["check", "--old", &old.to_string_lossy(), "-"];
     let output = lockstep(&arguments, &database("orders").to_string());
-    let complaint = "--old is another object: its `metadata.name` is \"customers\", not \"orders\"";
+    let complaint =
+        "--old is a different object: its `metadata.name` is \"customers\", expected \"orders\"";
     assert!(
         text(&output.stdout).contains(complaint),
         "{}",
@@ -329,7 +331,7 @@ fn a_change_is_not_judged_against_another_object() {
 }
 
 #[test]
-fn what_is_stored_has_no_status_and_is_not_shown_of_what_is_refused() {
+fn show_stored_omits_the_status_and_does_not_show_invalid_objects() {
     let mut object = database("orders");
     object["status"] = serde_json::json!({"accepted": {"generation": 1}});
     let shown = |object: &Value| {
@@ -342,12 +344,12 @@ fn what_is_stored_has_no_status_and_is_not_shown_of_what_is_refused() {
     let refused = shown(&object);
     assert!(!refused.contains("as stored"), "{refused}");
     let output = lockstep(&["check", "--show-stored", "--output", "sarif", "-"], "");
-    assert!(text(&output.stderr).contains("--show-stored is for --output text"));
+    assert!(text(&output.stderr).contains("--show-stored requires --output text"));
 }
 
-/// Names are whatever somebody wrote; a terminal obeys none of them.
+/// Field names are arbitrary input; their control characters must not reach a terminal.
 #[test]
-fn findings_stay_on_their_lines() {
+fn control_characters_in_field_names_are_escaped() {
     let mut object = database("orders");
     object["spec"]["\u{1b}[2Jx\ny"] = 1.into();
     let output = lockstep(&["check", "--output", "short", "-"], &object.to_string());
@@ -356,9 +358,9 @@ fn findings_stay_on_their_lines() {
     assert!(told.contains("spec.\\u{1b}[2Jx\\ny: Forbidden"), "{told}");
 }
 
-/// Nobody reads from the start, so that the first write fails.
+/// The reading end is closed from the start, so that the first write fails.
 #[test]
-fn whoever_stops_reading_does_no_harm_to_lists() {
+fn commands_that_print_lists_succeed_if_standard_output_is_closed() {
     for arguments in [&["rules"][..], &["completions", "bash"]] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
@@ -366,7 +368,7 @@ fn whoever_stops_reading_does_no_harm_to_lists() {
             .args(arguments)
             .stdout(writer)
             .output()
-            .expect("it ends");
+            .expect("the process ends");
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
 }

@@ -1,4 +1,4 @@
-//! What the desk reads, and what it says of what it cannot read.
+//! Inputs of `lockstep check`, and the errors for inputs that it cannot read.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::desk::{INVALID, lockstep, text};
 use crate::world::{database, root};
 
 #[test]
-fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
+fn unreadable_inputs_are_reported_with_exit_code_2_and_the_others_are_validated() {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, content: &[u8]| {
         std::fs::write(directory.path().join(name), content).expect("a file");
@@ -46,21 +46,21 @@ fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
     );
     let complaints = text(&output.stdout);
     for complaint in [
-        "binary.yaml: not text: it holds a zero byte",
+        "binary.yaml: not text: it contains a zero byte",
         "broken.yaml:2:",
         "duplicate.yaml:2:1: cannot be read: duplicate mapping key: a",
-        "empty.yaml: holds no object",
+        "empty.yaml: contains no object",
         "nan.yaml:3:4: cannot be read: JSON has no such number",
-        "typo.yaml:2:7: kind: `CloudDatabse` is no kind of database.example.com; it has `CloudDatabase`",
-        "unnamed.yaml:1:1: apiVersion: it is missing; `CloudDatabase` is of database.example.com/v1alpha1",
+        "typo.yaml:2:7: kind: `CloudDatabse` does not exist in database.example.com; known kinds: `CloudDatabase`",
+        "unnamed.yaml:1:1: apiVersion: it is missing; `CloudDatabase` belongs to database.example.com/v1alpha1",
         "bomb.yaml:7:10: cannot be read: more than 2000000 values",
-        "latin.yaml: not UTF-8 text: byte 3 begins no character",
+        "latin.yaml: not UTF-8 text: the byte at offset 3 does not begin a character",
         "scalar.yaml:1:1: an object was expected here",
         "tabs.yaml:2:2: cannot be read: tabs disallowed",
-        "YAML does not take tabs for indentation: use spaces",
+        "YAML does not allow tabs for indentation: use spaces",
         "deep.yaml:1:",
         "huge.yaml: larger than 64 MiB; split it",
-        "link.yaml: the link leads nowhere",
+        "link.yaml: the symbolic link is broken",
         "/does/not/exist.yaml: No such file or directory",
     ] {
         assert!(
@@ -70,13 +70,13 @@ fn what_cannot_be_read_is_named_with_exit_code_2_and_the_rest_is_judged() {
     }
     let summary = text(&output.stderr);
     assert!(
-        summary.contains("1 judged, 0 invalid, 1 of other kinds skipped, 15 unreadable"),
+        summary.contains("1 checked, 0 invalid, 1 skipped (unknown kind), 15 unreadable"),
         "{summary}"
     );
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Ten references to ten references to ten references...
+/// YAML alias bomb: each level has ten references to the level below.
 fn bomb() -> String {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..10 {
@@ -86,7 +86,7 @@ fn bomb() -> String {
     text
 }
 
-/// One document that cannot be read takes nothing away from those around it.
+/// A document that cannot be read does not affect the documents before and after it.
 #[test]
 fn documents_are_read_one_by_one() {
     let valid = database("orders").to_string();
@@ -98,20 +98,20 @@ fn documents_are_read_one_by_one() {
     assert!(complaints.contains(duplicate), "{complaints}");
     let summary = text(&output.stderr);
     assert!(
-        summary.contains("3 judged, 1 invalid, 1 of other kinds skipped, 1 unreadable"),
+        summary.contains("3 checked, 1 invalid, 1 skipped (unknown kind), 1 unreadable"),
         "{summary}"
     );
 }
 
 #[test]
-fn what_a_cluster_gives_is_taken_as_it_is() {
+fn the_output_of_kubectl_get_is_accepted_as_input() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str, content: &Value| {
         let path = directory.path().join(name);
         std::fs::write(&path, content.to_string()).expect("a file");
         path.to_string_lossy().into_owned()
     };
-    // `kubectl get -o json` names the namespace, what is applied seldom does.
+    // `kubectl get -o json` prints the namespace, which manifests often omit.
     let mut stored = database("orders");
     stored["metadata"]["namespace"] = "shop".into();
     let old = file("old.json", &stored);
@@ -122,7 +122,7 @@ fn what_a_cluster_gives_is_taken_as_it_is() {
     let output = lockstep(&["check", "--old", &old, "-"], &applied.to_string());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
 
-    // `kubectl get crd -o json` gives a list; a folder of CRDs may hold a kustomization too.
+    // `kubectl get crd -o json` prints a List; a folder of CRDs may contain a kustomization too.
     let crd = std::fs::read_to_string(root().join("tests/cases/scale/crd.json")).expect("a CRD");
     let crd: Value = serde_json::from_str(&crd).expect("JSON");
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [crd]});
@@ -147,13 +147,13 @@ fn what_a_cluster_gives_is_taken_as_it_is() {
     for arguments in [&["check", "--crd", &nothing, "-"][..], &["check", &nothing]] {
         let output = lockstep(arguments, scaled);
         let told = text(&output.stdout) + &text(&output.stderr);
-        assert!(told.contains("the folder holds no .yaml"), "{told}");
+        assert!(told.contains("the folder contains no .yaml"), "{told}");
         assert_eq!(output.status.code(), Some(2));
     }
 }
 
 #[test]
-fn the_objects_of_a_list_and_of_a_pattern_are_judged_each() {
+fn each_object_of_a_list_and_each_file_of_a_pattern_is_validated() {
     let directory = tempfile::tempdir().expect("a directory");
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [database("a"), database("b"), {"apiVersion": "v1", "kind": "Pod"}]});
     std::fs::write(directory.path().join("list.json"), list.to_string()).expect("a file");
@@ -161,7 +161,7 @@ fn the_objects_of_a_list_and_of_a_pattern_are_judged_each() {
     let pattern = directory.path().join("*.json");
     let output = lockstep(&["check", &pattern.to_string_lossy()], "");
     assert!(
-        text(&output.stderr).contains("2 judged, 0 invalid, 1 of other kinds skipped"),
+        text(&output.stderr).contains("2 checked, 0 invalid, 1 skipped (unknown kind)"),
         "{}",
         text(&output.stderr)
     );
@@ -176,13 +176,13 @@ fn the_objects_of_a_list_and_of_a_pattern_are_judged_each() {
 }
 
 #[test]
-fn an_unknown_kind_is_skipped_or_with_strict_refused() {
+fn an_unknown_kind_is_skipped_or_with_strict_reported_as_an_error() {
     let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
     assert_eq!(lockstep(&["check", "-"], other).status.code(), Some(0));
     let output = lockstep(&["check", "--strict", "-"], other);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stdout).contains("no rules are known for kind `ConfigMap` in `v1`"),
+        text(&output.stdout).contains("unknown kind `ConfigMap` in `v1`"),
         "{}",
         text(&output.stdout)
     );

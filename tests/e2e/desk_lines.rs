@@ -1,4 +1,4 @@
-//! Candidates a line, verdicts a line.
+//! `lockstep check --jsonl`: one validation request per input line, one validation result per output line.
 
 use std::process::Output;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::desk::{lockstep, text};
 use crate::world::database;
 
-/// What `--jsonl` answers, line by line.
+/// Results that `--jsonl` prints, line by line.
 fn answers(output: &Output) -> Vec<Value> {
     let answers = text(&output.stdout);
     let answers = answers.lines().map(serde_json::from_str);
@@ -15,7 +15,7 @@ fn answers(output: &Output) -> Vec<Value> {
 }
 
 #[test]
-fn candidates_a_line_get_verdicts_a_line_in_their_order() {
+fn each_line_gets_a_validation_result_in_the_same_order() {
     let valid = database("a").to_string();
     let mut shrunk = database("a");
     shrunk["spec"]["storage"]["sizeGib"] = 50.into();
@@ -43,9 +43,9 @@ fn candidates_a_line_get_verdicts_a_line_in_their_order() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Lines are judged as the gate would judge them, and each is answered.
+/// Lines are validated as in the webhook, and each gets a result.
 #[test]
-fn candidates_a_line_are_judged_under_the_policy_and_what_was_accepted() {
+fn lines_are_validated_with_the_policy_and_the_last_validated_values() {
     let directory = tempfile::tempdir().expect("a directory");
     let policy = directory.path().join("policy.yaml");
     std::fs::write(
@@ -58,7 +58,7 @@ fn candidates_a_line_are_judged_under_the_policy_and_what_was_accepted() {
     let create =
         serde_json::json!({"id": "create", "op": "create", "object": reserved.to_string()});
 
-    // After an unguarded edit, the way back is open.
+    // After an edit that bypassed the webhook, the change back is allowed.
     let (mut edited, mut repaired) = (database("orders"), database("orders"));
     edited["spec"]["credentials"]["username"] = "bob".into();
     edited["status"] = serde_json::json!({"accepted": {

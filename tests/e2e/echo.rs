@@ -1,4 +1,4 @@
-//! The smallest operator: children that are as they are desired, and nothing else.
+//! The smallest operator: its children match the desired state, and nothing else is changed.
 
 use control_plane::{Cluster, Moto, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -56,7 +56,7 @@ impl Echoes {
             .unwrap_or_else(|error| self.world.fail(&error.to_string()))
     }
 
-    /// How often children have been written by the controller that runs.
+    /// Number of writes to children by the running controller.
     async fn child_writes(&self) -> u64 {
         let metrics = self.world.installation.controller_health_url();
         let metrics = self.world.metrics(&metrics).await;
@@ -87,7 +87,7 @@ fn replicas(deployment: &Deployment) -> Option<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn children_follow_their_object_and_nothing_is_written_that_does_not_differ() {
+async fn children_follow_their_object_and_are_written_only_if_they_differ() {
     let mut echoes = Echoes::start().await;
     echoes
         .apply("hello", &json!({"text": "hello"}))
@@ -96,7 +96,7 @@ async fn children_follow_their_object_and_nothing_is_written_that_does_not_diffe
     let object = echoes.api().get("hello").await.expect("an object");
     assert_eq!(object.data["status"]["address"], "http://hello");
     assert_eq!(object.data["status"]["observedGeneration"], 1);
-    assert_eq!(object.metadata.finalizers, None, "nothing would need one");
+    assert_eq!(object.metadata.finalizers, None, "no finalizer is needed");
     let made = echoes.deployments().get("hello").await.expect("a child");
     assert_eq!(argument(&made).as_deref(), Some("hello"));
     let owners = made.metadata.owner_references.iter().flatten();
@@ -106,19 +106,23 @@ async fn children_follow_their_object_and_nothing_is_written_that_does_not_diffe
     assert_eq!(owners, [(&"hello".to_owned(), Some(true))]);
     assert_eq!(echoes.child_writes().await, 2);
 
-    // Another process, which has written nothing yet, finds nothing to write.
+    // A new process, which has written nothing yet, finds nothing to write.
     echoes
         .world
         .installation
         .restart_controller_with(&[])
-        .expect("it comes back");
+        .expect("the process restarts");
     echoes
         .apply("other", &json!({"text": "other"}))
         .expect("stored");
     echoes.ready("other").await;
-    assert_eq!(echoes.child_writes().await, 2, "those of the other one");
+    assert_eq!(
+        echoes.child_writes().await,
+        2,
+        "only the two children of `other` are written"
+    );
 
-    // A change comes through, and what is no longer said goes.
+    // A change is applied, and values that are no longer desired are removed.
     echoes
         .apply("hello", &json!({"text": "changed", "replicas": 2}))
         .expect("stored");
@@ -129,7 +133,7 @@ async fn children_follow_their_object_and_nothing_is_written_that_does_not_diffe
         (Some("changed"), Some(2))
     );
 
-    // What others take over is taken back; what others add stays.
+    // Fields that another client changes are reset; fields that it adds stay.
     let kubectl = |args: &[&str]| {
         let done = echoes.world.kubectl(args);
         done.unwrap_or_else(|error| echoes.world.fail(&error));
@@ -137,7 +141,7 @@ async fn children_follow_their_object_and_nothing_is_written_that_does_not_diffe
     kubectl(&["label", "deployment/hello", "team=blue"]);
     kubectl(&["scale", "deployment/hello", "--replicas=5"]);
     let back = echoes
-        .deployment_that("the replicas being taken back", |found| {
+        .deployment_that("the reset of the replicas", |found| {
             replicas(found) == Some(2)
         })
         .await;
@@ -145,7 +149,7 @@ async fn children_follow_their_object_and_nothing_is_written_that_does_not_diffe
     assert_eq!(labels.get("team").map(String::as_str), Some("blue"));
     let before = echoes.services().get("hello").await.expect("a child");
     kubectl(&["delete", "service/hello"]);
-    let again = eventually("the Service being made again", async || {
+    let again = eventually("the creation of a new Service", async || {
         let found = echoes.services().get_opt("hello").await.ok()??;
         (found.metadata.uid != before.metadata.uid).then_some(())
     });
@@ -154,7 +158,7 @@ async fn children_follow_their_object_and_nothing_is_written_that_does_not_diffe
         .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
 
     kubectl(&["delete", "echo/hello"]);
-    let gone = eventually("the children going with their object", async || {
+    let gone = eventually("the deletion of the children", async || {
         let deployment = echoes.deployments().get_opt("hello").await.ok()?;
         let service = echoes.services().get_opt("hello").await.ok()?;
         (deployment.is_none() && service.is_none()).then_some(())
@@ -166,13 +170,13 @@ async fn children_follow_their_object_and_nothing_is_written_that_does_not_diffe
             .services()
             .get_opt("other")
             .await
-            .expect("an answer")
+            .expect("a response")
             .is_some()
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_somebody_else_has_made_is_left_alone_and_told() {
+async fn an_object_of_another_owner_is_not_modified_and_is_reported() {
     let echoes = Echoes::start().await;
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken"},
@@ -189,7 +193,7 @@ async fn what_somebody_else_has_made_is_left_alone_and_told() {
         .condition_of(&api, "taken", "Stalled", "True")
         .await;
     assert_eq!(stalled.reason, "ChildNotOurs");
-    let expected = "the child Service 'taken' (v1) exists and has been made by somebody else; choose another name for it, or delete that one";
+    let expected = "the child Service 'taken' (v1) exists and was not created by this controller; choose another name for it, or delete the existing object";
     assert_eq!(stalled.message, expected);
     let metrics = echoes.world.installation.controller_health_url();
     let metrics = echoes.world.metrics(&metrics).await;
@@ -197,7 +201,8 @@ async fn what_somebody_else_has_made_is_left_alone_and_told() {
     assert!(metrics.contains(failing), "{metrics}");
     let output = echoes.world.installation.output();
     let mut lines = output.lines();
-    let line = lines.find(|line| line.contains("the step failed") && line.contains("ChildNotOurs"));
+    let line =
+        lines.find(|line| line.contains("reconciliation failed") && line.contains("ChildNotOurs"));
     let line: Value = serde_json::from_str(line.expect("a line of the log")).expect("JSON");
     let span = &line["spans"][0];
     for (name, expected) in [
@@ -226,7 +231,7 @@ async fn what_somebody_else_has_made_is_left_alone_and_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_the_token_sees_the_queues_and_sets_off_rounds() {
+async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliations() {
     let mut echoes = Echoes::start().await;
     echoes
         .apply("hello", &json!({"text": "hello"}))
@@ -234,8 +239,11 @@ async fn who_has_the_token_sees_the_queues_and_sets_off_rounds() {
     echoes.ready("hello").await;
     let url = echoes.world.installation.controller_health_url();
     let address = url.trim_start_matches("http://");
-    let debug = plain(address, "GET /debug", "").await.expect("an answer");
-    assert!(debug.contains(" 404 "), "without the option: {debug}");
+    let debug = plain(address, "GET /debug", "").await.expect("a response");
+    assert!(
+        debug.contains(" 404 "),
+        "`/debug` without the option: {debug}"
+    );
 
     let token = echoes.world.cluster.directory().join("token");
     std::fs::write(
@@ -248,10 +256,10 @@ async fn who_has_the_token_sees_the_queues_and_sets_off_rounds() {
     let installation = &mut echoes.world.installation;
     installation
         .restart_controller_with(&[&option])
-        .expect("it comes back");
+        .expect("the process restarts");
     let shown = "authorization: Bearer let-me-in
 ";
-    let listed = eventually("the queue being listed", async || {
+    let listed = eventually("the listing of the queue", async || {
         let debug = plain(address, "GET /debug", shown).await?;
         debug.contains("default/hello").then_some(debug)
     });
@@ -267,7 +275,7 @@ async fn who_has_the_token_sees_the_queues_and_sets_off_rounds() {
 ",
     ] {
         for what in ["GET /debug", "POST /enqueue/echo/default/hello"] {
-            let refused = plain(address, what, headers).await.expect("an answer");
+            let refused = plain(address, what, headers).await.expect("a response");
             assert!(refused.contains(" 401 "), "{what} {headers}: {refused}");
         }
     }
@@ -282,17 +290,17 @@ async fn who_has_the_token_sees_the_queues_and_sets_off_rounds() {
     let before = rounds().await;
     let knock = async |path: &str| {
         let what = format!("POST /enqueue/{path}");
-        plain(address, &what, shown).await.expect("an answer")
+        plain(address, &what, shown).await.expect("a response")
     };
     let accepted = knock("echo/default/hello").await;
     assert!(accepted.contains(" 202 "), "{accepted}");
-    let looked = eventually("a round", async || (rounds().await > before).then_some(()));
+    let looked = eventually("trigger", async || (rounds().await > before).then_some(()));
     looked
         .await
         .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
     let unknown = knock("ekho/default/hello").await;
     assert!(
-        unknown.contains(" 404 ") && unknown.contains("but clouddatabase, echo"),
+        unknown.contains(" 404 ") && unknown.contains("(running: clouddatabase, echo"),
         "{unknown}"
     );
 }

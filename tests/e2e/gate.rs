@@ -1,4 +1,5 @@
-//! Speaking to the gate as the API server does: HTTPS, the Service's name, the CA of the caBundle.
+//! Client of the webhook that connects as the API server does: HTTPS, the name of the Service, and the CA of the
+//! `caBundle`.
 
 use axum::body::Bytes;
 use futures::{StreamExt, stream};
@@ -24,7 +25,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::world::{World, resource_of};
 
-/// What the serving certificate is valid for.
+/// DNS name in the serving certificate.
 const SERVER_NAME: &str = "lockstep-webhook.lockstep-system.svc";
 
 pub struct Gate {
@@ -39,7 +40,7 @@ impl Gate {
         let secret = secrets
             .get("lockstep-webhook-tls")
             .await
-            .expect("the gate's keys");
+            .expect("the Secret of the webhook");
         let authority = secret.data.expect("data")["ca.crt"].0.clone();
         let port = world.installation.webhook_port();
         let url = format!("https://127.0.0.1:{port}");
@@ -60,13 +61,13 @@ impl Gate {
             .client
             .send(Request::from_parts(parts, Body::from(body)))
             .await
-            .expect("an answer");
+            .expect("a response");
         let (parts, body) = answer.into_parts();
         let body = body
             .collect()
             .await
             .map(Collected::to_bytes)
-            .expect("a whole answer");
+            .expect("a complete response");
         Response::from_parts(parts, body.to_vec())
     }
 
@@ -77,8 +78,8 @@ impl Gate {
         self.send(request.expect("a request")).await
     }
 
-    /// Sends the first half of a review and waits until the gate has it; the other half follows when it
-    /// is told to.
+    /// Sends the first half of a review and waits until it is on its way. The second half follows when the returned
+    /// sender is used.
     pub async fn begin(
         &self,
         path: &str,
@@ -91,7 +92,7 @@ impl Gate {
         let halves =
             stream::once(async move { Ok::<_, std::io::Error>(Frame::data(Bytes::from(first))) })
                 .chain(stream::once(async move {
-                    // Asked for only once the first half is on its way.
+                    // Polled only after the first half was handed to the connection.
                     let _ = begun.send(());
                     let _ = told.await;
                     Ok(Frame::data(Bytes::from(second)))
@@ -103,12 +104,14 @@ impl Gate {
             .expect("a request");
         let mut connection = self.connect().await;
         let answer =
-            tokio::spawn(async move { connection.send_request(request).await.expect("an answer") });
+            tokio::spawn(
+                async move { connection.send_request(request).await.expect("a response") },
+            );
         has_begun.await.expect("the request has begun");
         (answer, go_on)
     }
 
-    /// A connection of its own, as an API server makes it.
+    /// Opens a connection of its own, as an API server does.
     async fn connect<B>(&self) -> SendRequest<B>
     where
         B: hyper::body::Body + Send + Unpin + 'static,
@@ -120,12 +123,12 @@ impl Gate {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .expect("ring speaks TLS")
+            .expect("ring supports the default TLS versions")
             .with_root_certificates(roots)
             .with_no_client_auth();
         let stream = TcpStream::connect(("127.0.0.1", self.port))
             .await
-            .expect("the gate listens");
+            .expect("the webhook accepts connections");
         let name = ServerName::try_from(SERVER_NAME).expect("a name");
         let stream = TlsConnector::from(Arc::new(config))
             .connect(name, stream)
@@ -136,7 +139,7 @@ impl Gate {
         sender
     }
 
-    /// The response to a review that is one.
+    /// Sends a well-formed review and returns the response in the answer.
     pub async fn review(&self, path: &str, object: &Value, old: Option<&Value>) -> Value {
         let answer = self.post(path, &review(object, old)).await;
         assert_eq!(
@@ -154,7 +157,7 @@ impl Gate {
     }
 }
 
-/// A review as the API server sends it.
+/// AdmissionReview as the API server sends it.
 pub fn review(object: &Value, old: Option<&Value>) -> Value {
     let ApiResource {
         group,

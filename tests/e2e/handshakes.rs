@@ -1,4 +1,4 @@
-//! With whom the gate speaks TLS, and with which keys.
+//! TLS of the webhook: client certificates, and the reload of certificates and CAs.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -18,7 +18,7 @@ use time::OffsetDateTime;
 use crate::alone::{Alone, ask_on, new_ca, pair_of, speak, write_pair};
 use crate::world::{World, database};
 
-/// A CA for clients, and one client of it.
+/// CA for client certificates, with one client certificate.
 struct Clients {
     ca: String,
     certificate: String,
@@ -42,13 +42,13 @@ impl Clients {
         }
     }
 
-    /// Whether the gate answers this client.
+    /// Returns true if the webhook responds to this client.
     async fn are_served(&self, gate: &Alone) -> bool {
         answers(gate, Some((&self.certificate, &self.key))).await
     }
 }
 
-/// In TLS 1.3, who is not let in learns it when the first answer fails.
+/// Returns true if the webhook responds. In TLS 1.3, a rejected client notices it only at the first response.
 async fn answers(gate: &Alone, client: Option<(&str, &str)>) -> bool {
     let Ok(stream) = gate.tls_as(client).await else {
         return false;
@@ -58,7 +58,7 @@ async fn answers(gate: &Alone, client: Option<(&str, &str)>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_clients_of_the_ca_are_served_and_the_ca_may_change() {
+async fn only_clients_with_a_certificate_of_the_ca_are_served_and_the_ca_is_reloaded() {
     let (first, second) = (Clients::new(), Clients::new());
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("clients.pem");
@@ -67,29 +67,35 @@ async fn only_clients_of_the_ca_are_served_and_the_ca_may_change() {
     let gate = Alone::start(&[&option]).await;
     assert!(first.are_served(&gate).await);
     assert!(!second.are_served(&gate).await);
-    assert!(!answers(&gate, None).await, "nobody without a certificate");
+    assert!(
+        !answers(&gate, None).await,
+        "a client without a certificate was served"
+    );
 
     std::fs::write(&file, "no CA").expect("a file");
-    eventually("the bad file being counted", async || {
+    eventually("the count of the invalid file", async || {
         let errors = gate
             .count("certwatcher_read_certificate_errors_total")
             .await;
         errors.filter(|errors| *errors > 0)
     })
     .await
-    .expect("it is");
-    assert!(first.are_served(&gate).await, "the last good CA stays");
+    .expect("the error is counted");
+    assert!(
+        first.are_served(&gate).await,
+        "the last valid CA stays in use"
+    );
 
     std::fs::write(&file, &second.ca).expect("a file");
-    eventually("the other CA", async || {
+    eventually("the reload of the CA", async || {
         second.are_served(&gate).await.then_some(())
     })
     .await
-    .expect("it is taken");
+    .expect("the new CA is loaded");
     assert!(!first.are_served(&gate).await);
 }
 
-/// What a new connection is shown.
+/// Serving certificate that a new connection gets.
 async fn shown(gate: &Alone) -> CertificateDer<'static> {
     let stream = gate.tls().await;
     let chain = stream.get_ref().1.peer_certificates().expect("a chain");
@@ -98,25 +104,25 @@ async fn shown(gate: &Alone) -> CertificateDer<'static> {
 
 async fn becomes(gate: &Alone, pair: &CertKeyPair) {
     let expected = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).expect("PEM");
-    eventually("the new certificate", async || {
+    eventually("the reload of the certificate", async || {
         (shown(gate).await == expected).then_some(())
     })
     .await
-    .expect("it is served");
+    .expect("the new certificate is served");
 }
 
-/// The kubelet writes a Secret into a new folder and swaps a link to it.
+/// Replaces the key pair as the kubelet does for a Secret: writes a new folder and swaps a symlink to it.
 fn swap(directory: &Path, generation: usize, pair: &CertKeyPair) {
     let folder = format!("..{generation}");
     std::fs::create_dir(directory.join(&folder)).expect("a folder");
     write_pair(&directory.join(&folder), pair);
     let link = directory.join("..data_tmp");
     symlink(&folder, &link).expect("a link");
-    std::fs::rename(link, directory.join("..data")).expect("it is swapped");
+    std::fs::rename(link, directory.join("..data")).expect("the link is replaced");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_change_under_a_connection_that_stands() {
+async fn certificates_are_reloaded_while_a_connection_stays_open() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().to_owned();
     let ca = new_ca();
@@ -130,23 +136,31 @@ async fn certificates_change_under_a_connection_that_stands() {
         let keys = pair_of(&gate.ca);
         swap(&path, generation, &keys);
         becomes(&gate, &keys).await;
-        let answer = ask_on(&mut standing).await.expect("it still stands");
+        let answer = ask_on(&mut standing)
+            .await
+            .expect("the connection is still open");
         assert_eq!(answer.status(), 200);
     }
 
-    // In place, in the order in which somebody may write it: until both fit, the old pair stays.
+    // The files are overwritten in place, the certificate first: the old key pair stays in use until both match.
     let keys = pair_of(&gate.ca);
     std::fs::write(path.join("tls.crt"), &keys.certificate).expect("a file");
     let errors = "certwatcher_read_certificate_errors_total";
-    eventually("half a pair being counted", async || {
+    eventually("the count of the mismatch", async || {
         gate.count(errors).await.filter(|errors| *errors > 0)
     })
     .await
-    .expect("it is");
-    assert_eq!(gate.ask().await.status(), 200, "the old pair stays");
+    .expect("the error is counted");
+    assert_eq!(
+        gate.ask().await.status(),
+        200,
+        "the old key pair stays in use"
+    );
     std::fs::write(path.join("tls.key"), &keys.key).expect("a file");
     becomes(&gate, &keys).await;
-    let answer = ask_on(&mut standing).await.expect("it still stands");
+    let answer = ask_on(&mut standing)
+        .await
+        .expect("the connection is still open");
     assert_eq!(answer.status(), 200);
     let expiry = gate.count("lockstep_gate_certificate_expiry_timestamp_seconds");
     let now = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).expect("after 1970");
@@ -154,7 +168,7 @@ async fn certificates_change_under_a_connection_that_stands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ca_is_put_back_at_once_where_somebody_overwrites_it() {
+async fn an_overwritten_ca_bundle_is_restored_immediately() {
     let world = World::start().await;
     let bundle = async |kind: &str| {
         let path = "jsonpath={.webhooks[0].clientConfig.caBundle}";
@@ -171,17 +185,21 @@ async fn the_ca_is_put_back_at_once_where_somebody_overwrites_it() {
         let before = bundle(kind).await;
         let patch = patch.to_string();
         let arguments = ["patch", kind, "lockstep", "--type=json", "-p", &patch];
-        world.kubectl(&arguments).expect("it is overwritten");
-        // Well before the next tick, which comes once a minute.
-        eventually_within(Duration::from_secs(15), "the CA", async || {
+        world
+            .kubectl(&arguments)
+            .expect("the CA bundle is overwritten");
+        // Well before the next periodic check, which runs once a minute.
+        eventually_within(Duration::from_secs(15), "old CA", async || {
             (bundle(kind).await == before).then_some(())
         })
         .await
-        .expect("it is back");
+        .expect("the CA bundle is restored");
     }
-    // The API server trusts the gate again: it is asked, and refuses.
+    // The API server trusts the webhook again: it calls the webhook, which denies the object.
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = "user".into();
-    let refusal = world.kubectl_apply(&invalid).expect_err("it is refused");
+    let refusal = world
+        .kubectl_apply(&invalid)
+        .expect_err("the object is denied");
     assert!(refusal.contains("[username-reserved]"), "{refusal}");
 }

@@ -1,4 +1,4 @@
-//! Whatever a client sends, others are answered, and the gate's memory stays within bounds.
+//! Malicious clients: whatever one sends, other clients are served, and the memory of the webhook stays bounded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,27 +12,28 @@ use crate::alone::{Alone, ask_on, rest, speak};
 use crate::gate::review;
 use crate::world::database;
 
-/// How long each attack goes on.
+/// Duration of each attack.
 const ATTACK: Duration = Duration::from_secs(2);
 
-/// How many attack at once.
+/// Number of concurrent attackers.
 const ATTACKERS: usize = 16;
 
-/// The API server waits five seconds for the gate.
+/// Time that the API server waits for the webhook.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// What is held of all bodies together, and some room for everything else.
+/// Memory limit for all request bodies together, and some room for everything else.
 const MOST_MIB: u64 = 256 + 128;
 
-/// One attacker's connection, used until the gate ends it or the time is over.
+/// Builds the script of a connection from the body of a valid review. The connection is used until the webhook
+/// closes it or the time is over.
 type Attack = fn(&[u8]) -> Script;
 
-/// What is sent, again and again, and before it once.
+/// Bytes that a connection sends: `once` first, then `again` repeatedly.
 struct Script {
     tls: bool,
     once: Vec<u8>,
     again: Vec<u8>,
-    /// Whether the connection is given up then.
+    /// If true, the client closes the connection after `once`.
     leaves: bool,
 }
 
@@ -69,7 +70,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The preface of HTTP/2 and empty settings.
+/// Connection preface of HTTP/2, with empty settings.
 fn preface() -> Vec<u8> {
     [
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(),
@@ -78,10 +79,10 @@ fn preface() -> Vec<u8> {
     .concat()
 }
 
-/// `POST https://gate/validate`, by the static table.
+/// `POST https://gate/validate`, encoded with the HPACK static table.
 const POST_HEADERS: &[u8] = b"\x83\x87\x04\x09/validate\x01\x04gate";
 
-/// Streams that are opened and reset at once.
+/// Streams that are opened and reset immediately.
 fn rapid_reset() -> Vec<u8> {
     let streams = (0..2_000_u32).map(|index| 2 * index + 1);
     let reset = |stream| {
@@ -93,13 +94,13 @@ fn rapid_reset() -> Vec<u8> {
     streams.flat_map(reset).flatten().collect()
 }
 
-/// A header that never ends.
+/// Header block that never ends.
 fn continuations() -> Vec<u8> {
     let more = frame(9, 0, 1, &[0x40; 1024]);
     [frame(1, 0, 1, POST_HEADERS), more.repeat(64)].concat()
 }
 
-/// A review of an object with a long list.
+/// Review of an object with a long list.
 fn with_items(good: &[u8], item: &str, count: usize) -> Vec<u8> {
     let list = format!(r#""spec":{{"list":[{}0],"#, item.repeat(count));
     let good = String::from_utf8(good.to_vec()).expect("text");
@@ -108,7 +109,7 @@ fn with_items(good: &[u8], item: &str, count: usize) -> Vec<u8> {
 }
 
 const ATTACKS: [(&str, Attack); 15] = [
-    ("whole handshakes, and nothing after them", |_| Script {
+    ("complete handshakes without a request", |_| Script {
         leaves: true,
         ..http(b"", b"")
     }),
@@ -119,7 +120,7 @@ const ATTACKS: [(&str, Attack); 15] = [
     ("plain HTTP on the TLS port", |good| {
         raw(b"", &post(JSON, good))
     }),
-    ("requests that do not wait for answers", |good| {
+    ("requests that do not wait for responses", |good| {
         http(b"", &post(JSON, good).repeat(50))
     }),
     ("a header of 10 MB", |_| {
@@ -132,7 +133,7 @@ const ATTACKS: [(&str, Attack); 15] = [
         let head = "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: 104857600\r\n";
         http(format!("{head}{JSON}\r\n").as_bytes(), &[b' '; 65_536])
     }),
-    ("chunks without an end", |_| {
+    ("endless chunks", |_| {
         let head = "POST /validate HTTP/1.1\r\nhost: gate\r\ntransfer-encoding: chunked\r\n";
         http(format!("{head}{JSON}\r\n").as_bytes(), b"1\r\n \r\n")
     }),
@@ -153,20 +154,20 @@ const ATTACKS: [(&str, Attack); 15] = [
         let whole = post(JSON, good);
         http(&whole[..whole.len() / 2], b"")
     }),
-    ("HTTP/2 streams that are reset at once", |_| {
+    ("HTTP/2 streams that are reset immediately", |_| {
         http(&preface(), &rapid_reset())
     }),
     ("an HTTP/2 header that never ends", |_| {
         http(&preface(), &continuations())
     }),
-    ("HTTP/2 settings and pings without an end", |_| {
+    ("endless HTTP/2 settings and pings", |_| {
         let both = [frame(4, 0, 0, &[0, 3, 0, 0, 0, 1]), frame(6, 0, 0, &[0; 8])].concat();
         http(&preface(), &both.repeat(200))
     }),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_are_answered_whatever_a_client_sends() {
+async fn other_clients_are_served_whatever_one_client_sends() {
     let gate = Arc::new(Alone::start(&["--header-timeout=1s", "--handshake-timeout=1s"]).await);
     for (name, attack) in ATTACKS {
         let stop = Arc::new(AtomicBool::new(false));
@@ -176,26 +177,26 @@ async fn others_are_answered_whatever_a_client_sends() {
         let attackers = (0..ATTACKERS).map(|_| keep_attacking(&gate, attack(&body), until));
         let connections: usize = join_all(attackers).await.into_iter().sum();
         stop.store(true, Ordering::Relaxed);
-        let (answers, slowest) = good.await.expect("the good client is answered");
+        let (answers, slowest) = good.await.expect("the other client is served");
         let peak = gate.peak_mib();
         println!(
-            "{name}: {connections} connections; others: {answers} answers, the slowest after {} ms; \
-             at most {peak} MiB",
+            "{name}: {connections} connections; other clients: {answers} responses, the slowest after {} ms; \
+             peak memory {peak} MiB",
             slowest.as_millis()
         );
-        assert!(answers > 0, "{name}: nobody else was answered");
+        assert!(answers > 0, "{name}: no other client was served");
         assert!(slowest < DEADLINE, "{name}: {slowest:?}");
         assert!(peak < MOST_MIB, "{name}: {peak} MiB");
     }
 }
 
-/// Asks on one connection after another, and gives how often there was an answer, and the slowest.
+/// Sends valid reviews, each on a new connection. Returns the number of responses and the slowest response time.
 async fn behave(gate: Arc<Alone>, stop: Arc<AtomicBool>) -> (usize, Duration) {
     let (mut answers, mut slowest) = (0, Duration::ZERO);
     while !stop.load(Ordering::Relaxed) {
         let started = Instant::now();
         let mut connection = speak(gate.tls().await).await;
-        let answer = ask_on(&mut connection).await.expect("an answer");
+        let answer = ask_on(&mut connection).await.expect("a response");
         assert_eq!(answer.status(), 200);
         slowest = slowest.max(started.elapsed());
         answers += 1;
@@ -203,7 +204,7 @@ async fn behave(gate: Arc<Alone>, stop: Arc<AtomicBool>) -> (usize, Duration) {
     (answers, slowest)
 }
 
-/// Opens connections until the time is over; gives how many.
+/// Opens connections until the time is over. Returns their number.
 async fn keep_attacking(gate: &Alone, script: Script, until: Instant) -> usize {
     let mut connections = 0;
     while Instant::now() < until {
@@ -221,7 +222,8 @@ async fn keep_attacking(gate: &Alone, script: Script, until: Instant) -> usize {
     connections
 }
 
-/// Sends until the gate ends the connection. What it answers is read, or it would only wait for that.
+/// Sends until the webhook closes the connection. Responses are read; otherwise the webhook would only wait for
+/// the client to read them.
 async fn play(stream: impl AsyncRead + AsyncWrite + Unpin, script: &Script) {
     let (mut reading, mut writing) = tokio::io::split(stream);
     let read = async {
@@ -244,10 +246,10 @@ async fn play(stream: impl AsyncRead + AsyncWrite + Unpin, script: &Script) {
     }
 }
 
-/// What a request that is no good review is answered with, on a connection of its own.
+/// Status line of the response to a request, on a connection of its own.
 async fn answer(gate: &Alone, request: &[u8]) -> String {
     let mut stream = gate.tls().await;
-    stream.write_all(request).await.expect("it is sent");
+    stream.write_all(request).await.expect("the bytes are sent");
     let mut answer = vec![0; 4096];
     let read = stream.read(&mut answer).await.unwrap_or_default();
     let status = String::from_utf8_lossy(&answer[..read]);
@@ -255,7 +257,7 @@ async fn answer(gate: &Alone, request: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_review_gets_an_answer_that_allows_nothing() {
+async fn requests_that_are_no_valid_review_are_rejected() {
     let gate = Alone::start(&[]).await;
     let good = review(&database("a"), None).to_string();
     let uid = "0c9a4d1e-1b7b-4c62-8a58-6a4a7c3b2f10";
@@ -278,12 +280,12 @@ async fn what_is_no_review_gets_an_answer_that_allows_nothing() {
         ("GET", b"GET /validate HTTP/1.1\r\nhost: gate\r\n\r\n".to_vec(), "405"),
         ("another path", b"POST /other HTTP/1.1\r\nhost: gate\r\ncontent-length: 0\r\n\r\n".to_vec(), "404"),
         ("two lengths", b"POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n".to_vec(), "400"),
-        ("a huge uid is a uid", changed(uid, &huge), "200"),
+        ("a huge uid is valid", changed(uid, &huge), "200"),
     ] {
         let answer = answer(&gate, &request).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{name}: {answer}");
     }
-    // A field twice: the last one counts, as for the API server that has sent it; no field is lost.
+    // Duplicate field: the last value counts, as in the API server that sent the request. No field is lost.
     let mut stream = gate.tls().await;
     let twice = changed(
         "\"username\":\"app\"",
@@ -302,7 +304,7 @@ async fn what_is_no_review_gets_an_answer_that_allows_nothing() {
     stream
         .write_all(request.as_bytes())
         .await
-        .expect("it is sent");
+        .expect("the bytes are sent");
     let answer = rest(&mut stream).await;
     assert!(answer.contains("username-reserved"), "{answer}");
 }

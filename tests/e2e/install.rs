@@ -1,4 +1,4 @@
-//! The manifests as they are committed, on a real control plane.
+//! The committed manifests, installed on a real control plane.
 
 use control_plane::{Cluster, eventually};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, VolumeProjection};
@@ -7,7 +7,7 @@ use kube::api::{Api, ListParams};
 use crate::world::root;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_pods_of_the_manifests_pass_restricted_security_and_run() {
+async fn the_pods_of_the_manifests_satisfy_restricted_pod_security_and_run() {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node-0").await.expect("a node");
     let manifests = root().join("manifests");
@@ -22,22 +22,24 @@ async fn the_pods_of_the_manifests_pass_restricted_security_and_run() {
         "lockstep-system",
         "--timeout=60s",
     ];
-    cluster.run_kubectl(&rollout).expect("kwok plays the Pods");
+    cluster
+        .run_kubectl(&rollout)
+        .expect("kwok simulates the Pods");
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "lockstep-system");
     let pods = pods.list(&ListParams::default()).await.expect("Pods");
     assert_eq!(pods.items.len(), 2);
     for pod in pods {
-        only_the_controller_has_credentials(&pod.spec.expect("a Pod has one"));
+        only_the_controller_has_credentials(&pod.spec.expect("a Pod has a spec"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn split_the_gate_holds_its_pair_and_nothing_else() {
+async fn with_the_split_component_the_webhook_pods_contain_only_the_serving_certificate() {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node-0").await.expect("a node");
     let overlay = cluster.directory().join("overlay");
     std::fs::create_dir(&overlay).expect("a folder");
-    // kustomize takes relative paths only.
+    // kustomize accepts relative paths only.
     let manifests = root().join("manifests").canonicalize().expect("a path");
     let up = "../".repeat(overlay.components().count() - 1);
     let base = format!(
@@ -58,14 +60,16 @@ async fn split_the_gate_holds_its_pair_and_nothing_else() {
             "lockstep-system",
             "--timeout=60s",
         ];
-        cluster.run_kubectl(&rollout).expect("kwok plays the Pods");
+        cluster
+            .run_kubectl(&rollout)
+            .expect("kwok simulates the Pods");
     }
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "lockstep-system");
     let of_gate = ListParams::default().labels("app.kubernetes.io/name=lockstep");
     let gates = pods.list(&of_gate).await.expect("Pods");
     assert_eq!(gates.items.len(), 2);
     for pod in gates {
-        let pod = pod.spec.expect("a Pod has one");
+        let pod = pod.spec.expect("a Pod has a spec");
         assert_eq!(pod.containers.len(), 1);
         let volumes: Vec<_> = pod.volumes.into_iter().flatten().collect();
         assert!(volumes.iter().all(|volume| volume.projected.is_none()));
@@ -82,7 +86,7 @@ async fn split_the_gate_holds_its_pair_and_nothing_else() {
     let of_controller = ListParams::default().labels("app.kubernetes.io/name=lockstep-controller");
     let controllers = pods.list(&of_controller).await.expect("Pods");
     assert_eq!(controllers.items.len(), 2);
-    // What is sent to the gate's Service never reaches a controller.
+    // Requests to the Service of the webhook never reach a controller.
     let selector = [
         "get",
         "service",
@@ -96,7 +100,7 @@ async fn split_the_gate_holds_its_pair_and_nothing_else() {
     assert_eq!(selector, r#"{"app.kubernetes.io/name":"lockstep"}"#);
 }
 
-/// As the API server has stored the Pod, after the admission of service accounts.
+/// Checks a Pod as the API server has stored it, after the admission of service accounts.
 fn only_the_controller_has_credentials(pod: &PodSpec) {
     let container = |name: &str| {
         let mut containers = pod.containers.iter();
@@ -107,7 +111,7 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
     let volumes = pod.volumes.iter().flatten();
     let (projected, others): (Vec<_>, Vec<_>) =
         volumes.partition(|volume| volume.projected.is_some());
-    // One volume, and it is the only way to any of them.
+    // Only one volume contains credentials.
     let [credentials] = projected[..] else {
         panic!("{} projected volumes", projected.len());
     };
@@ -120,10 +124,16 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
     let has = |what: fn(&VolumeProjection) -> bool| sources.iter().any(|source| what(source));
     assert!(
         has(|source| source.service_account_token.is_some()),
-        "the token"
+        "the token is missing"
     );
-    assert!(has(|source| source.config_map.is_some()), "the CA");
-    assert!(has(|source| source.downward_api.is_some()), "the namespace");
+    assert!(
+        has(|source| source.config_map.is_some()),
+        "the CA is missing"
+    );
+    assert!(
+        has(|source| source.downward_api.is_some()),
+        "the namespace is missing"
+    );
     let mounts = |name: &str| {
         let mounts = container(name).volume_mounts.iter().flatten();
         mounts.map(|mount| mount.name.as_str()).collect::<Vec<_>>()
@@ -136,9 +146,9 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
     assert_eq!(place, Some("/var/run/secrets/kubernetes.io/serviceaccount"));
 }
 
-/// A cluster is never left with a webhook that refuses all and a gate that is gone.
+/// If the webhook were deleted first, the remaining configurations would make the API server deny every request.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_deleted_first_are_the_webhooks() {
+async fn the_webhook_configurations_are_deleted_first() {
     let cluster = Cluster::start().await.expect("a cluster");
     let manifests = root().join("manifests");
     let manifests = manifests.to_string_lossy();
@@ -158,9 +168,9 @@ async fn what_is_deleted_first_are_the_webhooks() {
     }
 }
 
-/// Whoever writes a status could write what the loop takes for accepted.
+/// Users with write access to the status could forge the last validated values, which the controller reads.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_edits_databases_cannot_write_their_status() {
+async fn users_who_edit_databases_cannot_write_their_status() {
     let cluster = Cluster::start().await.expect("a cluster");
     let manifests = root().join("manifests");
     cluster
@@ -180,30 +190,30 @@ async fn whoever_edits_databases_cannot_write_their_status() {
             let question = ["auth", "can-i", verb, "clouddatabases", &subresource, &user];
             cluster.run_kubectl(&question).is_ok()
         };
-        eventually("the cluster's own role gaining the kind", async || {
+        eventually("the aggregation of the role", async || {
             may("patch", "").then_some(())
         })
         .await
-        .expect("it is aggregated");
+        .expect("the role is aggregated");
         for verb in ["patch", "update"] {
             assert!(!may(verb, "status"), "{user} may {verb} the status");
         }
     }
 }
 
-/// The first thing that anybody tries.
+/// The demo is the first command that a new user runs.
 #[test]
-fn the_show_goes_on_to_its_end() {
+fn the_demo_runs_to_its_end() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["dev", "--once"])
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, complaints) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}{complaints}");
     for line in [
         "admitted     examples/valid/20-production.yaml",
-        "turned away  examples/invalid/20-reserved-name.yaml",
+        "denied       examples/invalid/20-reserved-name.yaml",
         "[username-reserved]",
         "export KUBECONFIG=",
     ] {
@@ -212,12 +222,12 @@ fn the_show_goes_on_to_its_end() {
 }
 
 #[test]
-fn the_committed_manifests_are_what_the_program_writes() {
+fn the_committed_manifests_are_current() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["manifests", "--check"])
         .arg(root().join("manifests"))
         .output()
-        .expect("it runs");
+        .expect("the program runs");
     assert!(
         output.status.success(),
         "{}",

@@ -1,4 +1,4 @@
-//! Keys that somebody else makes.
+//! Serving certificates that another program issues.
 
 use std::fs;
 use std::time::Duration;
@@ -22,12 +22,12 @@ struct Site {
     _moto: Moto,
 }
 
-/// What an issuer makes for the gate's Service.
+/// Signs a serving certificate for the webhook's Service, as an issuer does.
 fn pair_of(ca: &CertificateAuthority) -> CertKeyPair {
     let names = ["lockstep-webhook.lockstep-system.svc".to_owned()];
     let life = Duration::from_hours(24);
     let pair = ca.sign(&names, life, OffsetDateTime::now_utc());
-    pair.expect("a pair")
+    pair.expect("a TLS key pair")
 }
 
 impl Site {
@@ -50,8 +50,12 @@ impl Site {
     }
 
     fn start(&mut self) {
-        self.installation.start_controller().expect("it starts");
-        self.installation.start_webhook().expect("it starts");
+        self.installation
+            .start_controller()
+            .expect("the process starts");
+        self.installation
+            .start_webhook()
+            .expect("the process starts");
     }
 
     async fn fill_secret(&self, ca: &CertificateAuthority, pair: &CertKeyPair) {
@@ -73,7 +77,7 @@ impl Site {
         filled.expect("the Secret is filled");
     }
 
-    /// What the API server trusts.
+    /// CA bundle that the API server trusts.
     fn bundle(&self) -> String {
         let read = judging_webhook(&self.cluster, "clientConfig.caBundle");
         let bytes: ByteString = serde_json::from_value(Value::String(read)).expect("base64");
@@ -85,14 +89,14 @@ impl Site {
     }
 
     async fn serves(&self, pair: &CertKeyPair) {
-        eventually("the pair", async || {
+        eventually("the serving of the certificate", async || {
             (self.served().as_ref() == Some(&pair.certificate)).then_some(())
         })
         .await
         .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.output()));
     }
 
-    /// The API server asks the gate, and believes it.
+    /// Checks that the API server calls the webhook and trusts its certificate.
     async fn judges(&self, name: &str) {
         wait_until_armed(&self.cluster)
             .await
@@ -104,13 +108,13 @@ impl Site {
         let applied = self
             .cluster
             .run_kubectl(&["apply", "-f", &path.to_string_lossy()]);
-        let refusal = applied.expect_err("it is refused").to_string();
+        let refusal = applied.expect_err("the object is denied").to_string();
         assert!(refusal.contains("[username-reserved]"), "{refusal}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
+async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
     let quick = [
         "--cert-source=secret",
         "--ca-settle=2s",
@@ -118,12 +122,12 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
     ];
     let mut site = Site::apply(&quick).await;
     site.start();
-    eventually("that it waits for the issuer", async || {
+    eventually("the report of the missing Secret", async || {
         let output = site.installation.output();
         output.contains("the Secret is not there yet").then_some(())
     })
     .await
-    .expect("it says so");
+    .expect("the controller waits for the issuer");
 
     let (first, second) = (new_ca(), new_ca());
     let pair = pair_of(&first);
@@ -132,18 +136,23 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
     site.judges("orders").await;
     assert_eq!(site.bundle(), first.certificate);
 
-    // A new CA, all at once: it is trusted beside the old one before anything of it is served.
+    // CA and certificate change in one update: the new CA is trusted in addition to the old one before the new
+    // certificate is served.
     let other = pair_of(&second);
     site.fill_secret(&second, &other).await;
     let both = format!("{}{}", second.certificate, first.certificate);
     eventually("both CAs", async || (site.bundle() == both).then_some(()))
         .await
-        .expect("they are trusted");
-    assert_eq!(site.served().as_ref(), Some(&pair.certificate), "too early");
+        .expect("both CAs are trusted");
+    assert_eq!(
+        site.served().as_ref(),
+        Some(&pair.certificate),
+        "the new certificate is served too early"
+    );
     site.serves(&other).await;
     site.judges("bills").await;
 
-    // A key that does not fit: the pair before stays, and whoever looks at the Secret is told.
+    // The key does not match the certificate: the previous key pair stays in use, and an Event reports it.
     let unfit = CertKeyPair {
         key: pair.key.clone(),
         ..pair_of(&second)
@@ -152,12 +161,12 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
     let events = ["get", "events", "-n", "lockstep-system", "-o", "wide"];
     eventually("an Event", async || {
         let events = site.cluster.run_kubectl(&events).ok()?;
-        (events.contains("BadServingPair") && events.contains("`tls.key` is not the key"))
+        (events.contains("BadServingPair") && events.contains("`tls.key` does not match `tls.crt`"))
             .then_some(())
     })
     .await
     .unwrap_or_else(|error| panic!("{error}\n{}", site.installation.output()));
-    // A pair of another CA than the one beside it: no API server would trust it.
+    // The certificate is signed by another CA than `ca.crt`: no API server would trust it.
     site.fill_secret(&second, &pair_of(&first)).await;
     eventually("another Event", async || {
         let events = site.cluster.run_kubectl(&events).ok()?;
@@ -165,7 +174,7 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
     })
     .await
     .unwrap_or_else(|error| panic!("{error}\n{}", site.installation.output()));
-    stays(Duration::from_secs(3), "what is served", async || {
+    stays(Duration::from_secs(3), "certificate", async || {
         site.served()
     })
     .await;
@@ -174,7 +183,7 @@ async fn a_secret_that_an_issuer_fills_is_served_once_its_ca_is_trusted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gate_with_files_of_its_own_is_trusted_by_the_ca_that_is_given() {
+async fn a_certificate_from_files_is_trusted_through_the_given_ca_bundle() {
     let ca_file = tempfile::NamedTempFile::new().expect("a file");
     let ca_option = format!("--ca-bundle-file={}", ca_file.path().display());
     let options = ["--cert-source=files", &ca_option, "--keys-look-every=200ms"];
@@ -189,6 +198,9 @@ async fn a_gate_with_files_of_its_own_is_trusted_by_the_ca_that_is_given() {
     site.judges("orders").await;
     assert_eq!(site.bundle(), ca.certificate);
     let secrets: Api<Secret> = Api::namespaced(site.cluster.client(), "lockstep-system");
-    let made = secrets.get_opt(SECRET).await.expect("an answer");
-    assert!(made.is_none(), "nobody has asked for a Secret");
+    let made = secrets.get_opt(SECRET).await.expect("a response");
+    assert!(
+        made.is_none(),
+        "a Secret was created although files are used"
+    );
 }

@@ -1,5 +1,5 @@
-//! Lockstep as it runs: a real API server calls the real gate over TLS, the controller has exactly the
-//! rights that the manifests grant, and AWS is a moto server.
+//! End-to-end tests: a real API server calls the real webhook over TLS, the controller has exactly the
+//! permissions that the manifests grant, and moto simulates AWS.
 
 mod absent;
 mod alone;

@@ -1,4 +1,4 @@
-//! The loop in some namespaces, with no right beyond them.
+//! Controller that watches only some namespaces, without permissions outside of them.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::alone::plain_get;
 use crate::world::{condition, database, resource_of};
 
-/// Where it runs, where it looks too, and where it does not.
+/// Namespace of the controller, another one that it watches, and one that it does not watch.
 const HOME: &str = "team-a";
 const OTHER: &str = "team-b";
 const ELSEWHERE: &str = "team-c";
@@ -47,26 +47,27 @@ async fn create(cluster: &Cluster, namespace: &str) {
     made.expect("stored");
 }
 
-/// What is the cluster's, by somebody who may; then the rest by one who administers two namespaces and no more.
+/// Applies the cluster-scoped objects as a cluster administrator, then the others as a user with the role `admin` in
+/// two namespaces.
 async fn tenant_applies(cluster: &Cluster, folder: &Path) {
     let of_cluster = folder.join("cluster");
     let applied = cluster.run_kubectl(&["apply", "-k", &of_cluster.to_string_lossy()]);
-    applied.expect("what is the cluster's");
+    applied.expect("the cluster-scoped objects");
     for namespace in [HOME, OTHER] {
         let bind = ["--clusterrole=admin", "--user=tenant", "-n", namespace];
         let bound = [&["create", "rolebinding", "tenant"], &bind[..]].concat();
         cluster.run_kubectl(&bound).expect("a binding");
     }
     let folder_name = folder.to_string_lossy();
-    // The roles of administrators are put together by and by.
-    let applied = eventually("the tenant applying the rest", async || {
+    // The rules of the ClusterRole `admin` are aggregated asynchronously.
+    let applied = eventually("the tenant's `kubectl apply`", async || {
         let apply = ["--as=tenant", "apply", "-k", &folder_name];
         cluster.run_kubectl(&apply).ok()
     });
-    applied.await.expect("he may");
+    applied.await.expect("the tenant has the permissions");
 }
 
-/// Waits until it is ready.
+/// Creates an `Echo` as the tenant and waits until it is ready.
 fn tenant_makes_echo(cluster: &Cluster) -> Result<String, control_plane::Error> {
     let echo = json!({
         "apiVersion": "demo.example.com/v1alpha1", "kind": "Echo",
@@ -76,7 +77,7 @@ fn tenant_makes_echo(cluster: &Cluster) -> Result<String, control_plane::Error> 
     std::fs::write(&file, echo.to_string()).expect("a file");
     let file = file.to_string_lossy();
     let made = cluster.run_kubectl(&["--as=tenant", "apply", "-n", OTHER, "-f", &file]);
-    made.expect("a tenant makes objects");
+    made.expect("the tenant creates the object");
     let wait = [
         "wait",
         "--for=condition=Ready",
@@ -88,7 +89,7 @@ fn tenant_makes_echo(cluster: &Cluster) -> Result<String, control_plane::Error> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
+async fn the_controller_needs_only_roles_in_the_namespaces_that_it_watches() {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
@@ -116,7 +117,7 @@ async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
         &["kind: Deployment"],
     ]
     .concat();
-    assert_eq!(kinds, expected, "nothing is the cluster's own");
+    assert_eq!(kinds, expected, "no object is cluster-scoped");
 
     tenant_applies(&cluster, &folder).await;
     let options = Options {
@@ -135,7 +136,7 @@ async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
     }
     for namespace in [HOME, OTHER] {
         let api = databases(cluster.client(), namespace);
-        let ready = eventually("the database being ready", async || {
+        let ready = eventually("the readiness of the database", async || {
             condition(&api.get("orders").await.ok()?, "Ready")
                 .filter(|ready| ready.status == "True")
         });
@@ -145,8 +146,12 @@ async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
     let ready = tenant_makes_echo(&cluster);
     ready.unwrap_or_else(|error| panic!("{error}: {}", installation.output()));
     let beyond = databases(cluster.client(), ELSEWHERE);
-    let beyond = beyond.get("orders").await.expect("it is there");
-    assert_eq!(beyond.data.get("status"), None, "it is nobody's business");
+    let beyond = beyond.get("orders").await.expect("the object exists");
+    assert_eq!(
+        beyond.data.get("status"),
+        None,
+        "the controller does not reconcile it"
+    );
     assert_eq!(beyond.metadata.finalizers, None);
 
     let url = installation.controller_health_url();
@@ -158,7 +163,7 @@ async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
         );
         assert!(metrics.contains(&up), "{metrics}");
     }
-    let readiness = plain_get(address, "/readyz").await.expect("an answer");
+    let readiness = plain_get(address, "/readyz").await.expect("a response");
     assert!(readiness.contains(" 200 "), "{readiness}");
     let forbidden = installation.output().matches("forbidden").count();
     assert_eq!(forbidden, 0, "{}", installation.output());
@@ -167,8 +172,8 @@ async fn roles_in_its_namespaces_are_all_that_the_loop_needs_there() {
         let api = databases(cluster.client(), namespace);
         api.delete("orders", &Default::default())
             .await
-            .expect("its deletion begins");
-        let gone = eventually("the object being gone", async || {
+            .expect("deletion begins");
+        let gone = eventually("the deletion of the object", async || {
             api.get_opt("orders").await.ok()?.is_none().then_some(())
         });
         let gone = gone.await;

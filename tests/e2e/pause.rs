@@ -1,4 +1,4 @@
-//! An object that is left alone for a while.
+//! An annotation pauses the reconciliation of an object.
 
 use control_plane::eventually;
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::world::{World, condition, database};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_object_is_left_alone_and_taken_up_again() {
+async fn a_paused_object_is_not_reconciled_until_it_is_resumed() {
     let (world, proxy) = World::start_behind_proxy().await;
     let pause = |value: &str| {
         let annotation = format!("lockstep.dev/paused={value}");
@@ -20,7 +20,7 @@ async fn a_paused_object_is_left_alone_and_taken_up_again() {
     world.condition("orders", "Paused", "True").await;
     let stored = world.databases().get("orders").await.expect("an object");
     assert_eq!(stored.metadata.finalizers, None);
-    assert_eq!(proxy.calls(), Vec::<String>::new(), "AWS was asked");
+    assert_eq!(proxy.calls(), Vec::<String>::new(), "AWS was called");
 
     pause("false");
     world.condition("orders", "Ready", "True").await;
@@ -30,10 +30,10 @@ async fn a_paused_object_is_left_alone_and_taken_up_again() {
     pause("true");
     let since = world.condition("orders", "Paused", "True").await;
     let since = since.last_transition_time.0;
-    let later = eventually("another second", async || {
+    let later = eventually("the next second", async || {
         (Timestamp::now().as_second() > since.as_second() + 1).then_some(())
     });
-    later.await.expect("time goes by");
+    later.await.expect("time passes");
     let calls = proxy.calls().len();
     orders["spec"]["storage"]["sizeGib"] = json!(120);
     world.kubectl_apply(&orders).expect("stored");
@@ -41,14 +41,17 @@ async fn a_paused_object_is_left_alone_and_taken_up_again() {
     world
         .kubectl(&["delete", "cdb/orders", "--wait=false"])
         .expect("deletion begins");
-    // The condition tells of the generation that a deletion makes.
+    // The condition has the generation that the deletion creates.
     let paused = world.condition("orders", "Paused", "True").await;
-    assert_eq!(paused.last_transition_time.0, since, "it has not moved");
+    assert_eq!(
+        paused.last_transition_time.0, since,
+        "the transition time has changed"
+    );
     assert_eq!(world.instances().await.len(), 1);
     assert_eq!(proxy.calls().len(), calls, "{:?}", proxy.calls());
 
     pause("false");
-    let gone = eventually("the object being gone", async || {
+    let gone = eventually("the deletion of the object", async || {
         (!world.has_database("orders").await).then_some(())
     });
     gone.await

@@ -1,4 +1,4 @@
-//! A policy is read while everything runs, and what it let pass stays accepted.
+//! The policy is reloaded at run time, and an object that a policy admitted stays valid.
 
 use control_plane::eventually;
 use kube::api::{DynamicObject, PostParams};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, database};
 
-/// Breaks `windows-disjoint`, and nothing else.
+/// Object that violates `windows-disjoint` and no other rule.
 fn invalid(name: &str) -> Value {
     let mut object = database(name);
     object["spec"]["backup"] = json!({"window": "04:30-05:30"});
@@ -14,7 +14,7 @@ fn invalid(name: &str) -> Value {
     object
 }
 
-/// Whether the API server, with the gate, would store an invalid object.
+/// Returns true if the API server, with the webhook, would store an invalid object.
 async fn is_let_pass(world: &World) -> bool {
     let params = PostParams {
         dry_run: true,
@@ -35,28 +35,34 @@ async fn becomes(world: &World, what: &str, is_so: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_is_taken_while_the_gate_runs_and_a_wrong_one_changes_nothing() {
+async fn the_policy_is_reloaded_while_the_webhook_runs_and_an_invalid_one_is_ignored() {
     let world = World::start().await;
     let set = |policy: &str| world.installation.set_policy(policy).expect("a policy");
     assert!(!is_let_pass(&world).await);
 
     set("rules: {CloudDatabase: {windows-disjoint: audit}}");
-    becomes(&world, "the policy in force", async || {
+    becomes(&world, "the reload of the policy", async || {
         is_let_pass(&world).await
     })
     .await;
 
     set("rules: {CloudDatabase: {windows-disjoint: ignore}}");
     let url = world.installation.webhook_health_url();
-    becomes(&world, "the wrong policy being told", async || {
+    becomes(&world, "the report of the invalid policy", async || {
         let metrics = world.metrics(&url).await;
         metrics.contains("lockstep_policy_valid 0\n")
     })
     .await;
-    assert!(is_let_pass(&world).await, "the last good policy stays");
+    assert!(
+        is_let_pass(&world).await,
+        "the last valid policy stays in force"
+    );
 
-    world.installation.remove_policy().expect("it goes");
-    becomes(&world, "the rule being enforced again", async || {
+    world
+        .installation
+        .remove_policy()
+        .expect("the policy is removed");
+    becomes(&world, "the renewed enforcement of the rule", async || {
         !is_let_pass(&world).await
     })
     .await;
@@ -65,16 +71,16 @@ async fn a_policy_is_taken_while_the_gate_runs_and_a_wrong_one_changes_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_policy_let_pass_is_not_frozen_when_the_rule_is_enforced() {
+async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced() {
     let world = World::start().await;
     let warns = "rules: {CloudDatabase: {windows-disjoint: warn}}";
     world.installation.set_policy(warns).expect("a policy");
-    becomes(&world, "the policy in force", async || {
+    becomes(&world, "the reload of the policy", async || {
         is_let_pass(&world).await
     })
     .await;
     let mut orders = invalid("orders");
-    // What a rule only advises by itself, a policy may demand.
+    // A policy can deny violations of a rule that by default only warns.
     orders["spec"]["storage"] = json!({"sizeGib": 100, "maxSizeGib": 115});
     world.kubectl_apply(&orders).expect("stored");
     world.condition("orders", "Valid", "True").await;
@@ -88,48 +94,52 @@ async fn what_a_policy_let_pass_is_not_frozen_when_the_rule_is_enforced() {
                 && line.ends_with(&end)
         })
     };
-    becomes(&world, "one object that breaks the rule", async || {
+    becomes(&world, "the count of one violating object", async || {
         gauge_is(1).await
     })
     .await;
 
-    // From now on the rule is enforced, and only the loop is there to do it.
+    // From here on the rule is enforced, and only by the controller.
     world
         .installation
         .remove_gate(&world.cluster)
-        .expect("the configurations go");
+        .expect("the webhook configurations are deleted");
     let denies = "rules: {CloudDatabase: {windows-disjoint: deny, autoscaling-headroom: deny}}";
     world.installation.set_policy(denies).expect("a policy");
-    becomes(&world, "the rules being enforced in the loop", async || {
-        let metrics = world.metrics(&url).await;
-        metrics.contains("lockstep_policy_rules 2\n")
-    })
+    becomes(
+        &world,
+        "the reload of the policy in the controller",
+        async || {
+            let metrics = world.metrics(&url).await;
+            metrics.contains("lockstep_policy_rules 2\n")
+        },
+    )
     .await;
     world
         .kubectl_apply(&invalid("other"))
-        .expect("nobody refuses it");
+        .expect("the object is stored without the webhook");
     world.condition("other", "Valid", "False").await;
-    becomes(&world, "two objects that break the rule", async || {
+    becomes(&world, "the count of two violating objects", async || {
         gauge_is(2).await
     })
     .await;
-    // It was never valid, so that nothing holds it up: it is gone at once.
+    // The object was never valid, so that no finalizer delays its deletion.
     world
         .kubectl(&["delete", "clouddatabase", "other"])
-        .expect("it goes");
+        .expect("the object is deleted");
     becomes(
         &world,
-        "one object that breaks the rule again",
+        "the count of one violating object again",
         async || gauge_is(1).await,
     )
     .await;
 
-    // An edit that the rule does not read.
+    // An edit of a field that the rule does not read.
     orders["spec"]["multiAz"] = json!(true);
     world.kubectl_apply(&orders).expect("stored");
     world.condition("orders", "Valid", "True").await;
 
-    // One that it reads: the same error is another one now.
+    // An edit of a field that the rule reads: the violation is no longer the old one.
     orders["spec"]["backup"]["window"] = json!("05:00-05:30");
     world.kubectl_apply(&orders).expect("stored");
     let condition = world.condition("orders", "Valid", "False").await;

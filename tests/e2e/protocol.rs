@@ -1,4 +1,4 @@
-//! What is no review gets a defined answer: never a hang, never an allow.
+//! Malformed and well-formed requests: each gets a defined response, and no malformed request hangs or is allowed.
 
 use control_plane::{check_metrics, h2spec, oracle};
 use http::Request;
@@ -15,7 +15,7 @@ fn post(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
         .expect("a request")
 }
 
-/// A valid review without one of its fields.
+/// Valid review without one of its fields.
 fn without(parent: &str, field: &str) -> Vec<u8> {
     let mut review = review(&database("a"), None);
     let parent = review.pointer_mut(parent).and_then(Value::as_object_mut);
@@ -23,14 +23,14 @@ fn without(parent: &str, field: &str) -> Vec<u8> {
     review.to_string().into_bytes()
 }
 
-/// A valid review with another value in one of its fields.
+/// Valid review with another value in one of its fields.
 fn with(pointer: &str, value: Value) -> Vec<u8> {
     let mut review = review(&database("a"), None);
     *review.pointer_mut(pointer).expect("a field") = value;
     review.to_string().into_bytes()
 }
 
-/// Malformed bodies, all answered with 400.
+/// Malformed bodies, which are all rejected with 400.
 fn malformed() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("malformed JSON", b"{\"apiVersion\": ".to_vec()),
@@ -49,21 +49,21 @@ fn malformed() -> Vec<(&'static str, Vec<u8>)> {
         ("an empty uid", with("/request/uid", json!(""))),
         ("no operation", without("/request", "operation")),
         (
-            "an operation that is none",
+            "an unknown operation",
             with("/request/operation", json!("update")),
         ),
         (
-            "a change of nothing",
+            "an update without an old object",
             with("/request/operation", json!("UPDATE")),
         ),
         (
-            "nesting beyond reason",
+            "excessive nesting",
             [vec![b'['; 100_000], vec![b']'; 100_000]].concat(),
         ),
     ]
 }
 
-/// Requests that are refused before their body counts.
+/// Requests that are rejected before their body is parsed.
 fn misdirected() -> Vec<(u16, &'static str, Request<Vec<u8>>)> {
     let request = |builder: http::request::Builder, body: &[u8]| {
         builder.body(body.to_vec()).expect("a request")
@@ -92,28 +92,30 @@ fn misdirected() -> Vec<(u16, &'static str, Request<Vec<u8>>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn http_2_is_spoken_as_specified() {
+async fn http_2_conforms_to_the_specification() {
     let gate = Alone::start(&[]).await;
     let address = gate.address();
-    // Some of its cases send a frame after a whole request, and fail when the answer was faster: on a busy
-    // machine that is chance. What is wrong stays wrong.
+    // Some cases of h2spec send a frame after a complete request and fail if the response was faster, which happens by
+    // chance on a busy machine. A real error fails in every attempt.
     let asked = tokio::task::spawn_blocking(move || {
         let first = h2spec(address, "/validate");
         (0..3).fold(first, |said, _| {
             said.or_else(|_| h2spec(address, "/validate"))
         })
     });
-    let said = asked.await.expect("it is run");
+    let said = asked.await.expect("h2spec runs");
     let said = said.unwrap_or_else(|error| panic!("{error}"));
     assert!(said.contains(" 0 failed"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn prometheus_finds_nothing_wrong_with_the_metrics() {
+async fn the_prometheus_linter_finds_no_error_in_the_metrics() {
     let world = World::start().await;
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = "user".into();
-    world.kubectl_apply(&invalid).expect_err("it is refused");
+    world
+        .kubectl_apply(&invalid)
+        .expect_err("the object is denied");
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
     for (url, must_have) in [
@@ -144,7 +146,7 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_review_gets_a_defined_answer() {
+async fn malformed_requests_are_rejected_and_well_formed_reviews_are_answered() {
     let mut world = World::start().await;
     let gate = Gate::of(&world).await;
     let malformed = malformed().into_iter().flat_map(|(what, body)| {
@@ -176,7 +178,7 @@ async fn what_is_no_review_gets_a_defined_answer() {
     let counted = r#"controller_runtime_webhook_requests_total{webhook="/validate",code="413"} 1"#;
     assert!(metrics.contains(counted), "{metrics}");
 
-    // SIGTERM: what is under way is finished, and the process ends well.
+    // SIGTERM: requests in flight are completed, and the process exits with 0.
     let (half, rest) = gate.begin("/validate", &review(&database("a"), None)).await;
     let webhook = world.installation.webhook();
     webhook.terminate().expect("a signal");
@@ -187,19 +189,20 @@ async fn what_is_no_review_gets_a_defined_answer() {
             .is_err()
             .then_some(())
     };
-    control_plane::eventually("the listener closing", closed)
+    control_plane::eventually("the end of the listener", closed)
         .await
-        .expect("it closes");
-    rest.send(()).expect("the gate still reads");
-    assert_eq!(half.await.expect("an answer").status(), 200);
+        .expect("the listener is closed");
+    rest.send(()).expect("the webhook still reads the request");
+    assert_eq!(half.await.expect("a response").status(), 200);
     let webhook = world.installation.webhook();
-    let ended = control_plane::eventually("the gate ending", async || webhook.exit_status()).await;
-    assert!(ended.expect("it ends").success());
+    let ended =
+        control_plane::eventually("the webhook's exit", async || webhook.exit_status()).await;
+    assert!(ended.expect("the process ends").success());
 }
 
-/// Whatever the gate says, the API server's own types hold all of it.
+/// The Go types of the API server must contain every field of a response.
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_are_read_strictly_as_the_go_types() {
+async fn responses_are_decoded_strictly_by_the_go_types() {
     let gate = Alone::start(&[]).await;
     let mut warned = database("a");
     warned["spec"]["storage"]["maxSizeGib"] = json!(115);
@@ -233,7 +236,7 @@ async fn answers_are_read_strictly_as_the_go_types() {
     let problems = oracle("read-reviews", &json!(answers)).expect("Go reads them");
     let none = vec![""; answers.len()];
     assert_eq!(problems, json!(none), "{answers:#?}");
-    // It is strict: a field that no type has is found.
+    // The decoder is strict: it reports an unknown field.
     let strange = answers[0].replacen("\"allowed\"", "\"alowed\"", 1);
     let problems = oracle("read-reviews", &json!([strange])).expect("Go reads it");
     assert!(
@@ -244,7 +247,7 @@ async fn answers_are_read_strictly_as_the_go_types() {
     );
 }
 
-/// A review of a kind that is not registered is answered as one, and refused.
+/// A review of an unregistered kind is answered as a review and denied.
 async fn unregistered_kinds_are_refused(gate: &Gate) {
     for (field, value) in [
         ("kind", "Widget"),
@@ -265,7 +268,7 @@ async fn unregistered_kinds_are_refused(gate: &Gate) {
 }
 
 async fn well_formed_reviews_are_answered(gate: &Gate) {
-    // Two objects of the API server's limit fit into one review.
+    // Two objects of the size that the API server accepts fit into one review.
     let mut large = database("a");
     large["metadata"]["annotations"] = json!({"large": "x".repeat(3 * 1024 * 1024 - 2048)});
     assert_eq!(
@@ -273,7 +276,7 @@ async fn well_formed_reviews_are_answered(gate: &Gate) {
         true
     );
 
-    // Defaults come as a patch, warnings beside the verdict.
+    // Defaults are returned as a patch, warnings in the validation response.
     let mut object = database("a");
     object["spec"]["storage"]["maxSizeGib"] = json!(115);
     let warned = gate.review("/validate", &object, None).await;
@@ -285,7 +288,7 @@ async fn well_formed_reviews_are_answered(gate: &Gate) {
         "JSONPatch"
     );
 
-    // What is not judged here passes untouched.
+    // Requests that the webhook does not validate are admitted without changes.
     for (field, value) in [
         ("subResource", "status"),
         ("subResource", "scale"),

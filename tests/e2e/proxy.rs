@@ -1,4 +1,4 @@
-//! A proxy in front of AWS or the API server: it sees every call, and can stop the world at one of them.
+//! Proxy in front of AWS or the API server: it records every call, and can stop at one of them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
@@ -15,31 +15,31 @@ use kube::{Client, Config};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-/// When, relative to a call, the trap springs.
+/// Position, relative to a call, at which the trap is triggered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// The call has not reached its server.
     Before,
-    /// The server has done it, and nobody has heard of it.
+    /// The server has processed the call, and the caller has no response.
     After,
-    /// The call reaches its server only once it is let go, when its caller may be long gone.
+    /// The call reaches its server only after its release, when its caller may have exited.
     Late,
 }
 
-/// Which calls count, under which name.
+/// Returns the name under which a call is recorded, or None if the call is ignored.
 type Naming = fn(method: &str, path: &str, body: &[u8]) -> Option<String>;
 
-/// A call by its name, and how many of that name came before it.
+/// Name of a call, and the number of earlier calls with that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub call: String,
     pub nth: usize,
 }
 
-/// What says that a trap has sprung; what it carries lets the call go, without an answer.
+/// Receives a message when a trap is triggered. The sender in the message releases the call, without a response.
 pub type Sprung = mpsc::UnboundedReceiver<oneshot::Sender<()>>;
 
-/// Shared by the proxies of one test, so that calls to different servers are one sequence.
+/// Trap that the proxies of one test share, so that the calls to different servers are one sequence.
 #[derive(Clone, Default)]
 pub struct Trap(Arc<Mutex<TrapState>>);
 
@@ -50,7 +50,7 @@ struct TrapState {
 }
 
 impl Trap {
-    /// Springs at a step, counted from now.
+    /// Sets the trap to a step, counted from now.
     pub fn arm(&self, step: &Step, when: When) -> Sprung {
         let (tell, told) = mpsc::unbounded_channel();
         let mut state = self.0.lock().expect("no panic under the lock");
@@ -61,12 +61,12 @@ impl Trap {
         told
     }
 
-    /// Lets every call pass, counted from zero again.
+    /// Removes the trap and restarts the count.
     pub fn disarm(&self) {
         *self.0.lock().expect("no panic under the lock") = TrapState::default();
     }
 
-    /// The calls seen since it was last armed or disarmed.
+    /// Calls recorded since the last `arm` or `disarm`.
     pub fn calls(&self) -> Vec<String> {
         self.0
             .lock()
@@ -75,7 +75,7 @@ impl Trap {
             .clone()
     }
 
-    /// The same as steps.
+    /// The recorded calls as steps.
     pub fn steps(&self) -> Vec<Step> {
         let calls = self.calls();
         let nth = |i: usize| calls[..i].iter().filter(|call| **call == calls[i]).count();
@@ -87,7 +87,7 @@ impl Trap {
             .collect()
     }
 
-    /// Counts a call; says whether and how it springs the trap.
+    /// Records a call, and returns the trap if the call triggers it.
     fn step_on(&self, call: String) -> Option<(When, mpsc::UnboundedSender<oneshot::Sender<()>>)> {
         let mut state = self.0.lock().expect("no panic under the lock");
         let nth = state
@@ -109,7 +109,7 @@ impl Trap {
     }
 }
 
-/// A running proxy.
+/// Running proxy.
 pub struct Proxy {
     url: String,
     trap: Trap,
@@ -118,11 +118,11 @@ pub struct Proxy {
 
 struct Upstream {
     client: Client,
-    /// The state that RDS is made to report of every instance.
+    /// State of every instance in the responses of RDS, if it is set.
     reported: Arc<Mutex<Option<&'static str>>>,
     naming: Naming,
     trap: Trap,
-    /// If true, the answers are those of RDS.
+    /// If true, the responses are those of RDS.
     is_aws: bool,
 }
 
@@ -135,7 +135,7 @@ impl Proxy {
         Self::start(towards_aws(moto), aws_action, trap, true).await
     }
 
-    /// In front of the API server; who calls stays who he is.
+    /// Proxy in front of the API server; the credentials of the caller are passed on.
     pub async fn trapped_before_apiserver(cluster: &Cluster, trap: Trap) -> Self {
         Self::start(
             towards_apiserver(cluster).await,
@@ -171,23 +171,24 @@ impl Proxy {
         self.url.clone()
     }
 
-    /// moto makes and ends instances at once; real ones take minutes, and report a state meanwhile.
+    /// Sets the state that RDS reports: moto creates and deletes instances immediately, RDS takes minutes and reports
+    /// intermediate states.
     pub fn report(&self, state: Option<&'static str>) {
         *self.reported.lock().expect("no panic under the lock") = state;
     }
 
-    /// The calls that count, by name.
+    /// Names of the recorded calls.
     pub fn calls(&self) -> Vec<String> {
         self.trap.calls()
     }
 }
 
-/// The way to moto.
+/// Configuration of a client for moto.
 pub fn towards_aws(moto: &Moto) -> Config {
     Config::new(moto.endpoint().parse().expect("a URL"))
 }
 
-/// The way to the API server, for whoever says himself who he is.
+/// Configuration of a client for the API server, without credentials: each request has those of its caller.
 pub async fn towards_apiserver(cluster: &Cluster) -> Config {
     let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
     let options = KubeConfigOptions::default();
@@ -210,7 +211,7 @@ async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Respon
     }
     let call = http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()));
     if let Some((When::Late, spring)) = trap {
-        // On its own: this very future ends with its caller's connection.
+        // In a task of its own: this future is dropped when its caller's connection ends.
         let late = tokio::spawn(async move {
             wait_for_release(&spring).await;
             let _ = upstream.client.send(call).await;
@@ -231,7 +232,7 @@ async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Respon
     }
 }
 
-/// An answer of moto in which each instance has a resource ID of its own, as in RDS, and another state if one is given.
+/// Response of moto in which each instance has its own resource ID, as in RDS, and the given state if there is one.
 async fn as_rds(answer: Response, state: Option<&str>) -> Response {
     const INSTANCE: &str = "<DBInstance>";
     let (mut parts, body) = answer.into_parts();
@@ -251,7 +252,7 @@ async fn as_rds(answer: Response, state: Option<&str>) -> Response {
     Response::from_parts(parts, Body::from(whole))
 }
 
-/// The resource ID of an instance: another one each time that an instance is created.
+/// Resource ID of an instance; a new one each time that an instance is created.
 fn resource_id(instance: &str) -> String {
     let mut hasher = DefaultHasher::new();
     for element in ["DBInstanceIdentifier", "InstanceCreateTime"] {
@@ -260,13 +261,13 @@ fn resource_id(instance: &str) -> String {
     format!("db-{:016X}", hasher.finish())
 }
 
-/// The text of the first element of that name.
+/// Text of the first element with that name.
 fn text_of<'a>(xml: &'a str, element: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{element}>"))?;
     Some(rest.split_once(&format!("</{element}>"))?.0)
 }
 
-/// The XML with another text in the first element of that name, if there is one.
+/// The XML with another text in the first element with that name, if it exists.
 fn with_text(xml: &str, element: &str, text: &str) -> String {
     let Some(before) = text_of(xml, element) else {
         return xml.to_owned();
@@ -286,13 +287,13 @@ async fn wait_for_release(spring: &mpsc::UnboundedSender<oneshot::Sender<()>>) {
     }
 }
 
-/// An answer that breaks off: to its caller, a lost connection.
+/// Response that breaks off; to the caller, a lost connection.
 pub fn cut_off() -> Response {
     let broken = stream::iter([Err::<Vec<u8>, _>(std::io::Error::other("cut off"))]);
     Response::new(Body::from_stream(broken))
 }
 
-/// Every call to RDS by its action. The one to STS, which asks for the account once, does not count.
+/// Action of a call to RDS. The call to STS, which requests the account ID once, is ignored.
 fn aws_action(_: &str, _: &str, body: &[u8]) -> Option<String> {
     let form = String::from_utf8_lossy(body).into_owned();
     let action = form
@@ -301,14 +302,14 @@ fn aws_action(_: &str, _: &str, body: &[u8]) -> Option<String> {
     (action != "GetCallerIdentity").then(|| action.to_owned())
 }
 
-/// Every write to a `CloudDatabase`.
+/// Name of a write to a `CloudDatabase`.
 fn database_write(method: &str, path: &str, _: &[u8]) -> Option<String> {
     let subresource = if path.ends_with("/status") {
         "/status"
     } else {
         ""
     };
-    // What is posted is a canary, which nobody stores.
+    // A POST is an admission probe, a dry run that is never stored.
     (!matches!(method, "GET" | "POST") && path.contains("/clouddatabases"))
         .then(|| format!("{method} clouddatabases{subresource}"))
 }

@@ -1,5 +1,5 @@
-//! Thousands of objects with something done to them: the desk, the gate over HTTPS, the API server and
-//! the loop must say the same of each.
+//! Thousands of randomly modified objects: `lockstep check`, the webhook over HTTPS, the API server and the
+//! controller must have the same result for each.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -21,10 +21,10 @@ use crate::world::{Detours, World, root};
 const NEW_OBJECTS: usize = 2400;
 const STORED_OBJECTS: usize = 40;
 const CHANGES_OF_EACH: usize = 30;
-/// The loop stores what it judges, and makes an instance of what stands.
+/// Number of objects that the controller validates. Each is stored, and each valid one gets an instance.
 const IN_THE_LOOP: usize = 300;
 
-/// One object, as text and as what the cases are made of.
+/// One object, as the text that is sent and as a case for comparison.
 struct Sample {
     sent: parity::Case,
     case: Case,
@@ -46,23 +46,23 @@ impl Sample {
     }
 }
 
-/// A verdict that the API server never lets get as far as the gate or the loop: it decodes strictly, or
-/// it prunes what it does not know.
+/// Returns true for errors in the text of an object. The webhook and the controller never get such an object, because
+/// the API server decodes strictly or prunes unknown fields.
 fn is_about_the_text(finding: &Finding) -> bool {
     finding.rule.ends_with("/unknown") || finding.rule.ends_with("/repeated")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn random_objects_get_the_same_verdict_everywhere() {
+async fn random_objects_get_the_same_validation_result_everywhere() {
     let seed = parity::seed();
-    println!("seed {seed}; LOCKSTEP_SEED=N makes other objects");
+    println!("seed {seed}; set LOCKSTEP_SEED=N for other objects");
     let detours = Detours {
         controller_args: vec!["--rds-resync=1h".to_owned()],
         ..Detours::default()
     };
     let mut world = World::start_with(detours).await;
     let gate = Gate::of(&world).await;
-    // What is stored for the API server's sake is to stay as it is.
+    // The objects that are stored as old objects must not be changed by the controller.
     let controller = world.installation.controller();
     controller.terminate().expect("a signal");
     controller.ended().await;
@@ -76,7 +76,7 @@ async fn random_objects_get_the_same_verdict_everywhere() {
         .iter()
         .filter(|verdict| !verdict.is_valid())
         .count();
-    println!("{} objects, {refused} refused", samples.len());
+    println!("{} objects, {refused} invalid", samples.len());
     assert!(refused * 4 > samples.len() && refused * 4 < samples.len() * 3);
 
     let judged: Vec<_> = samples.iter().zip(&verdicts).collect();
@@ -94,16 +94,16 @@ async fn random_objects_get_the_same_verdict_everywhere() {
     world
         .installation
         .remove_gate(&world.cluster)
-        .expect("the configurations go");
+        .expect("the webhook configurations are deleted");
     world.empty_crd().await;
     world.installation.start_controller().expect("a controller");
     let whole: Vec<_> = judged
         .iter()
         .filter(|(_, verdict)| !verdict.has(is_about_the_text))
-        // What is stored as `1` where `1.0` was sent is called by another name.
+        // A number that was sent as `1.0` is stored as `1`, so that messages print it differently.
         .filter(|(sample, _)| !sample.sent.object.contains(".0"))
         .collect();
-    // Some of each sort: new ones come first.
+    // A sample of both sorts: the new objects come first.
     let apart = whole.len().div_ceil(IN_THE_LOOP);
     stream::iter(whole.iter().step_by(apart))
         .for_each_concurrent(8, async |(sample, verdict)| {
@@ -118,7 +118,7 @@ fn crd() -> Value {
     serde_saphyr::from_str(&text).expect("a CRD")
 }
 
-/// Objects that changes are tried on.
+/// Stores valid objects, which updates then change.
 async fn store(world: &World, mutator: &mut Mutator) -> Vec<Value> {
     let mut stored = Vec::new();
     for index in 0..STORED_OBJECTS {
@@ -151,32 +151,32 @@ fn samples(mutator: &mut Mutator, stored: &[Value]) -> Vec<Sample> {
     samples
 }
 
-/// All of them in one run of the desk.
+/// Validates all objects in one run of `lockstep check`.
 fn at_the_desk(samples: &[Sample]) -> Vec<Verdict> {
     let mut desk = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["check", "--jsonl"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("the desk runs");
-    let mut input = desk.stdin.take().expect("its input");
+        .expect("`lockstep check` runs");
+    let mut input = desk.stdin.take().expect("a pipe to standard input");
     let lines: Vec<_> = samples
         .iter()
         .map(|sample| serde_json::to_string(&sample.sent).expect("a line"))
         .collect();
     let writer = std::thread::spawn(move || {
         for line in lines {
-            writeln!(input, "{line}").expect("the desk reads");
+            writeln!(input, "{line}").expect("`lockstep check` reads its input");
         }
     });
-    let output = desk.wait_with_output().expect("verdicts");
+    let output = desk.wait_with_output().expect("validation results");
     writer.join().expect("everything was written");
     let text = String::from_utf8(output.stdout).expect("text");
     let verdicts: Vec<_> = text
         .lines()
         .zip(samples)
         .map(|(line, sample)| {
-            let answer: Value = serde_json::from_str(line).expect("a verdict");
+            let answer: Value = serde_json::from_str(line).expect("a validation result");
             assert_eq!(answer["id"], sample.sent.id);
             let findings = serde_json::from_value(answer["errors"].clone());
             Verdict::new(findings.unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -192,13 +192,13 @@ async fn through_the_api_server(server: &Server, sample: &Sample, verdict: &Verd
         valid,
         code,
         causes,
-    } = server.ask(sent).await.expect("an answer");
+    } = server.ask(sent).await.expect("a response");
     assert_eq!(
         valid,
         verdict.is_valid(),
         "{case} through the API server: {causes:?}"
     );
-    // A refusal while decoding names no field.
+    // A decoding error of the API server names no field.
     if code == 400 {
         assert!(
             verdict.has(is_about_the_text),

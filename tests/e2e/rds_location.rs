@@ -1,4 +1,4 @@
-//! A controller that works in another region or account than an object's instance leaves that object alone.
+//! A controller in another region or account than an object's instance does not change that object.
 
 use control_plane::{Moto, eventually, stays};
 use kube::api::DeleteParams;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::proxy::Proxy;
 use crate::world::{World, database, rds};
 
-/// Long enough for the controller of a test, which looks at RDS every 300 ms, to do what it must not.
+/// Long enough for the test's controller, which polls RDS every 300 ms, to make a forbidden change.
 const WHILE: Duration = Duration::from_secs(2);
 
 async fn two_ready(world: &World) {
@@ -23,12 +23,12 @@ async fn two_ready(world: &World) {
     let same = |instance: &&aws_sdk_rds::types::DbInstance| {
         instance.db_instance_identifier() == status["instanceId"].as_str()
     };
-    let instance = instances.iter().find(same).expect("its instance");
+    let instance = instances.iter().find(same).expect("the instance exists");
     assert_eq!(status["arn"].as_str(), instance.db_instance_arn());
     assert_eq!(status["resourceId"].as_str(), instance.dbi_resource_id());
 }
 
-/// Asserts that both objects are left alone while the controller works elsewhere: one is kept, the other is to be deleted.
+/// Asserts that the controller in the other location changes neither object: one exists, the other is being deleted.
 async fn is_left_alone(world: &World, proxy: &Proxy, reason: &str) {
     let before = world.databases().get("orders").await.expect("an object");
     let ready = world.condition_because("orders", "Ready", reason).await;
@@ -50,7 +50,11 @@ async fn is_left_alone(world: &World, proxy: &Proxy, reason: &str) {
     let calls = async || proxy.calls().len();
     stays(WHILE, "the number of calls to RDS", calls).await;
     assert_eq!(proxy.calls(), Vec::<String>::new());
-    let billing = world.databases().get("billing").await.expect("it is kept");
+    let billing = world
+        .databases()
+        .get("billing")
+        .await
+        .expect("the object still exists");
     let finalizers = billing.metadata.finalizers.unwrap_or_default();
     assert_eq!(finalizers, ["database.example.com/finalizer"]);
     assert_eq!(world.instances().await.len(), 2);
@@ -58,12 +62,12 @@ async fn is_left_alone(world: &World, proxy: &Proxy, reason: &str) {
     for field in ["endpoint", "arn", "region", "accountId"] {
         assert_eq!(
             after.data["status"][field], before.data["status"][field],
-            "the {field} moved"
+            "`status.{field}` has changed"
         );
     }
 }
 
-/// The controller is back where both instances are.
+/// Restarts the controller in the location of both instances, and checks that it resumes reconciliation.
 async fn goes_on(mut world: World, proxy: &Proxy) {
     world
         .installation
@@ -74,7 +78,7 @@ async fn goes_on(mut world: World, proxy: &Proxy) {
     assert_eq!(world.instances().await.len(), 1);
 }
 
-/// Restarts the controller with another region than that of the instances.
+/// Restarts the controller in another region than that of the instances.
 fn restart_elsewhere(world: &mut World) {
     world
         .installation
@@ -82,7 +86,7 @@ fn restart_elsewhere(world: &mut World) {
         .expect("a controller");
 }
 
-/// The number of instances in that region.
+/// Number of instances in the other region.
 async fn instances_elsewhere(world: &World) -> usize {
     let there = rds(&world.moto.endpoint(), "us-east-1").await;
     let there = there.describe_db_instances().send().await;
@@ -91,7 +95,7 @@ async fn instances_elsewhere(world: &World) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_of_another_region_touches_nothing_of_an_object_made_here() {
+async fn a_controller_of_another_region_does_not_change_an_object_of_this_region() {
     let mut world = World::start().await;
     two_ready(&world).await;
     let proxy = Proxy::before_aws(&world.moto).await;
@@ -104,13 +108,13 @@ async fn a_controller_of_another_region_touches_nothing_of_an_object_made_here()
         .expect("a controller");
     is_left_alone(&world, &proxy, "RegionMismatch").await;
 
-    // A new object is the new region's.
+    // A new object gets its instance in the new region.
     world.kubectl_apply(&database("fresh")).expect("stored");
     world.condition("fresh", "Ready", "True").await;
     assert_eq!(
         instances_elsewhere(&world).await,
         1,
-        "one for each object made there, and no more"
+        "only the object that was created there has an instance"
     );
     world
         .kubectl(&["delete", "cdb/fresh", "--timeout=60s"])
@@ -119,7 +123,7 @@ async fn a_controller_of_another_region_touches_nothing_of_an_object_made_here()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_of_another_account_touches_nothing_of_an_object_made_here() {
+async fn a_controller_of_another_account_does_not_change_an_object_of_this_account() {
     let mut world = World::start().await;
     two_ready(&world).await;
     let other = Moto::start_as(&world.cluster.logs(), "210987654321")
@@ -136,7 +140,7 @@ async fn a_controller_of_another_account_touches_nothing_of_an_object_made_here(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_that_says_retain_goes_from_any_region() {
+async fn an_object_with_deletion_policy_retain_can_be_deleted_from_any_region() {
     let mut world = World::start().await;
     let mut orders = database("orders");
     orders["spec"]["deletionPolicy"] = "Retain".into();
@@ -153,7 +157,7 @@ async fn an_object_that_says_retain_goes_from_any_region() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_of_an_earlier_release_is_not_created_again_elsewhere() {
+async fn the_instance_of_an_object_from_an_earlier_release_is_not_created_again_elsewhere() {
     let mut world = World::start().await;
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
@@ -176,7 +180,11 @@ async fn an_object_of_an_earlier_release_is_not_created_again_elsewhere() {
     world
         .condition_because("orders", "Stalled", "InstanceMissing")
         .await;
-    assert_eq!(instances_elsewhere(&world).await, 0, "it was created again");
+    assert_eq!(
+        instances_elsewhere(&world).await,
+        0,
+        "the instance was created again"
+    );
 
     world
         .installation
@@ -188,7 +196,7 @@ async fn an_object_of_an_earlier_release_is_not_created_again_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_whose_creation_was_refused_belongs_to_no_region() {
+async fn an_object_whose_instance_could_not_be_created_belongs_to_no_region() {
     let mut world = World::start().await;
     let mut orders = database("orders");
     orders["spec"]["network"] = serde_json::json!({"subnetGroup": "nowhere"});
@@ -204,7 +212,7 @@ async fn an_object_whose_creation_was_refused_belongs_to_no_region() {
     is_refused(&world).await;
     let before = world.warnings("orders");
     restart_elsewhere(&mut world);
-    eventually("another attempt", async || {
+    eventually("another attempt to create the instance", async || {
         (world.warnings("orders") != before).then_some(())
     })
     .await

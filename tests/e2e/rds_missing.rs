@@ -1,5 +1,5 @@
-//! An instance that was there and is not any more, and one that an earlier object left: neither is replaced by an
-//! empty one unasked.
+//! An instance that no longer exists, and an instance of an earlier object with the same name: neither is replaced by
+//! an empty instance without the author's consent.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::proxy::Proxy;
 use crate::world::{World, condition, database};
 
-/// Long enough for the controller of a test, which looks at RDS every 300 ms, to do what it must not.
+/// Long enough for the test's controller, which polls RDS every 300 ms, to make a forbidden change.
 const WHILE: Duration = Duration::from_secs(2);
 
 const REPLACES: &str = "database.example.com/replaces-instance";
@@ -22,7 +22,7 @@ fn with_policy(name: &str, policy: &str) -> Value {
     object
 }
 
-/// A ready object whose instance somebody has then deleted in RDS.
+/// Creates an object, waits until it is ready, and deletes its instance directly in RDS.
 async fn vanished(policy: &str) -> (World, Proxy, DynamicObject) {
     let (world, proxy) = World::start_behind_proxy().await;
     world
@@ -38,7 +38,7 @@ async fn delete_by_hand(world: &World, object: &DynamicObject) {
     let id = object.data["status"]["instanceId"].as_str();
     let call = world.rds.delete_db_instance().skip_final_snapshot(true);
     let call = call.set_db_instance_identifier(id.map(String::from)).send();
-    call.await.expect("moto deletes it");
+    call.await.expect("moto deletes the instance");
 }
 
 fn creations(proxy: &Proxy) -> usize {
@@ -55,7 +55,7 @@ fn annotate(world: &World, value: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_that_vanished_is_reported_and_replaced_only_when_its_author_says_so() {
+async fn a_missing_instance_is_reported_and_replaced_only_with_the_annotation() {
     let (world, proxy, object) = vanished("Delete").await;
     let resource_id = object.data["status"]["resourceId"].as_str();
     let resource_id = resource_id.expect("a recorded resource ID");
@@ -72,7 +72,7 @@ async fn an_instance_that_vanished_is_reported_and_replaced_only_when_its_author
 
     annotate(&world, "another");
     stays(WHILE, "creations", async || creations(&proxy)).await;
-    assert_eq!(creations(&proxy), 1, "of the first instance");
+    assert_eq!(creations(&proxy), 1, "only the first instance was created");
     assert_eq!(world.instances().await.len(), 0);
 
     annotate(&world, resource_id);
@@ -81,7 +81,7 @@ async fn an_instance_that_vanished_is_reported_and_replaced_only_when_its_author
     assert_eq!(world.instances().await.len(), 1);
     assert_eq!(creations(&proxy), 2);
 
-    // The annotation is used up: it does not name the new instance.
+    // The annotation has no further effect: it does not name the new instance.
     let object = world.databases().get("orders").await.expect("an object");
     assert_ne!(object.data["status"]["resourceId"], resource_id);
     delete_by_hand(&world, &object).await;
@@ -93,7 +93,7 @@ async fn an_instance_that_vanished_is_reported_and_replaced_only_when_its_author
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_that_was_renamed_is_neither_missing_nor_replaced() {
+async fn a_renamed_instance_is_neither_missing_nor_replaced() {
     let world = World::start().await;
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
@@ -104,7 +104,7 @@ async fn an_instance_that_was_renamed_is_neither_missing_nor_replaced() {
         let call = world.rds.modify_db_instance().apply_immediately(true);
         let call = call.db_instance_identifier(from);
         let call = call.new_db_instance_identifier(to);
-        call.send().await.expect("moto renames it");
+        call.send().await.expect("moto renames the instance");
     };
     rename(id, "orders-old").await;
     let ready = world
@@ -122,7 +122,7 @@ async fn an_instance_that_was_renamed_is_neither_missing_nor_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_controller_does_not_replace_an_instance_that_vanished_meanwhile() {
+async fn a_restarted_controller_does_not_replace_an_instance_that_was_deleted_meanwhile() {
     let mut world = World::start().await;
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
@@ -136,7 +136,8 @@ async fn a_restarted_controller_does_not_replace_an_instance_that_vanished_meanw
     assert_eq!(world.instances().await.len(), 0);
 }
 
-/// An object whose instance vanished without its final snapshot is not let go unless its author gives it up.
+/// Asserts that the finalizer of an object stays if its instance was deleted without a final snapshot, until the
+/// policy is set to `Retain`.
 async fn is_kept_while_it_is_deleted(policy: &str) {
     let (world, _proxy, _) = vanished(policy).await;
     world
@@ -160,17 +161,17 @@ async fn is_kept_while_it_is_deleted(policy: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_with_a_snapshot_does_not_take_a_vanished_instance_for_deleted() {
+async fn a_deletion_with_policy_snapshot_does_not_count_a_missing_instance_as_deleted() {
     Box::pin(is_kept_while_it_is_deleted("Snapshot")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_without_a_snapshot_does_not_either() {
+async fn a_deletion_with_policy_delete_does_not_count_a_missing_instance_as_deleted() {
     Box::pin(is_kept_while_it_is_deleted("Delete")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_final_snapshot_that_exists_already_is_not_the_one_that_is_asked_for() {
+async fn an_existing_snapshot_is_not_used_as_the_final_snapshot() {
     let world = World::start().await;
     world
         .kubectl_apply(&with_policy("orders", "Snapshot"))
@@ -181,7 +182,7 @@ async fn a_final_snapshot_that_exists_already_is_not_the_one_that_is_asked_for()
     let id = id.expect("an identifier");
     let call = world.rds.create_db_snapshot().db_instance_identifier(id);
     let call = call.db_snapshot_identifier(format!("{id}-final")).send();
-    call.await.expect("moto takes it");
+    call.await.expect("moto creates the snapshot");
     world
         .kubectl(&["delete", "cdb/orders", "--timeout=60s"])
         .unwrap_or_else(|error| world.fail(&error));
@@ -192,7 +193,7 @@ async fn a_final_snapshot_that_exists_already_is_not_the_one_that_is_asked_for()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_applied_again_gets_no_second_instance_unless_its_author_says_so() {
+async fn a_recreated_object_gets_no_second_instance_without_the_annotation() {
     let (world, proxy) = World::start_behind_proxy().await;
     let backup = with_policy("orders", "Retain");
     world.kubectl_apply(&backup).expect("stored");
@@ -215,9 +216,9 @@ async fn an_object_applied_again_gets_no_second_instance_unless_its_author_says_
     assert_eq!(stalled.as_deref(), Some("True"));
     assert!(world.warnings("orders").contains(identifier));
     stays(WHILE, "creations", async || creations(&proxy)).await;
-    assert_eq!(creations(&proxy), 1, "of the first instance");
+    assert_eq!(creations(&proxy), 1, "only the first instance was created");
 
-    // Another object of that namespace is not held up.
+    // Another object of that namespace is not blocked.
     world.kubectl_apply(&database("billing")).expect("stored");
     world.condition("billing", "Ready", "True").await;
 

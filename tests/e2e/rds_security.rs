@@ -1,4 +1,4 @@
-//! Instances are private and encrypted unless their object says otherwise.
+//! Instances are private and encrypted unless the spec of the object sets otherwise.
 
 use aws_sdk_rds::types::DbInstance;
 use control_plane::stays;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::proxy::{Proxy, towards_aws};
 use crate::world::{World, database};
 
-/// Long enough for the controller of a test, which looks at RDS every 300 ms, to do what it must not.
+/// Long enough for the test's controller, which polls RDS every 300 ms, to make a forbidden change.
 const WHILE: Duration = Duration::from_secs(2);
 
-/// Accessibility, encryption, and tags of snapshots, as moto reports them.
+/// Public access, storage encryption, and copying of tags to snapshots, as moto reports them.
 fn settings(instance: &DbInstance) -> [Option<bool>; 3] {
     [
         instance.publicly_accessible(),
@@ -22,7 +22,7 @@ fn settings(instance: &DbInstance) -> [Option<bool>; 3] {
     ]
 }
 
-/// Asks moto's EC2, for which there is no client here: text between tags of its answer, in order.
+/// Calls the EC2 API of moto without an SDK, and returns the texts of all elements `tag` of the response, in order.
 async fn ec2(world: &World, action: &str, tag: &str) -> Vec<String> {
     let config: Config = towards_aws(&world.moto);
     let client = Client::try_from(config).expect("a client");
@@ -40,7 +40,7 @@ async fn ec2(world: &World, action: &str, tag: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_is_private_and_encrypted_and_its_snapshots_keep_its_tags() {
+async fn an_instance_is_private_and_encrypted_and_its_snapshots_get_its_tags() {
     let world = World::start().await;
     world.kubectl_apply(&database("orders")).expect("stored");
     world.condition("orders", "Ready", "True").await;
@@ -62,12 +62,12 @@ async fn an_instance_is_private_and_encrypted_and_its_snapshots_keep_its_tags() 
     unencrypted["spec"]["encryption"] = json!({"enabled": false});
     let complaint = world
         .kubectl_apply(&unencrypted)
-        .expect_err("it cannot be changed");
+        .expect_err("the field is immutable");
     assert!(complaint.contains("[encryption-immutable]"), "{complaint}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_gets_the_network_that_its_object_names_and_what_is_changed_later() {
+async fn an_instance_gets_the_network_settings_of_its_object_and_later_changes_of_them() {
     let world = World::start().await;
     let subnets = ec2(&world, "DescribeSubnets", "subnetId").await;
     let groups = ec2(&world, "DescribeSecurityGroups", "groupId").await;
@@ -80,7 +80,7 @@ async fn an_instance_gets_the_network_that_its_object_names_and_what_is_changed_
         .set_subnet_ids(Some(subnets[..2].to_vec()))
         .send()
         .await
-        .expect("moto makes it");
+        .expect("moto creates the subnet group");
     let mut orders = database("orders");
     orders["spec"]["network"] = json!({
         "subnetGroup": "databases", "securityGroups": [group], "publiclyAccessible": true,
@@ -102,18 +102,18 @@ async fn an_instance_gets_the_network_that_its_object_names_and_what_is_changed_
     let groups: Vec<_> = groups.filter_map(|it| it.vpc_security_group_id()).collect();
     assert_eq!(groups, [group.as_str()]);
 
-    // Made private by the word of its author.
+    // The spec makes the instance private.
     orders["spec"]["network"]["publiclyAccessible"] = json!(false);
     world.kubectl_apply(&orders).expect("stored");
     world
-        .instance_that("became private", |instance| {
+        .instance_that("the end of public access", |instance| {
             instance.publicly_accessible() == Some(false)
         })
         .await;
     orders["spec"]["network"]["subnetGroup"] = json!("elsewhere");
     let complaint = world
         .kubectl_apply(&orders)
-        .expect_err("it cannot be moved");
+        .expect_err("the subnet group is immutable");
     assert!(
         complaint.contains("[subnet-group-immutable]"),
         "{complaint}"
@@ -121,7 +121,7 @@ async fn an_instance_gets_the_network_that_its_object_names_and_what_is_changed_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_that_was_public_and_unencrypted_before_stays_so_and_the_status_says_it() {
+async fn an_existing_public_unencrypted_instance_is_not_changed_and_the_status_reports_it() {
     let mut world = World::start().await;
     world.installation.controller().kill();
     world.kubectl_apply(&database("orders")).expect("stored");
@@ -148,7 +148,9 @@ async fn an_instance_that_was_public_and_unencrypted_before_stays_so_and_the_sta
         .storage_encrypted(false)
         .copy_tags_to_snapshot(false)
         .tags(tag);
-    made.send().await.expect("as an earlier release made it");
+    made.send()
+        .await
+        .expect("an instance as an earlier release created it");
     let proxy = Proxy::before_aws(&world.moto).await;
     world
         .installation
@@ -162,7 +164,7 @@ async fn an_instance_that_was_public_and_unencrypted_before_stays_so_and_the_sta
         let calls = proxy.calls();
         calls.iter().any(|call| call == "ModifyDBInstance")
     };
-    stays(WHILE, "whether it was changed", looks).await;
+    stays(WHILE, "whether the instance was modified", looks).await;
     let instances = world.instances().await;
     assert_eq!(
         settings(&instances[0]),

@@ -1,4 +1,5 @@
-//! Pipelines that one Vector runs: who listens where another does is told by the loop, whoever comes later.
+//! Pipelines that run in the same Vector: the controller reports listen-address conflicts, whichever pipeline
+//! is created later.
 
 use control_plane::{Cluster, Moto, eventually};
 use kube::ResourceExt;
@@ -59,22 +60,24 @@ async fn edit(world: &World, object: &Value, change: &Value) {
     let api = world.objects(object);
     let (params, change) = (PatchParams::default(), Patch::Merge(change));
     let edited = api.patch(name, &params, &change).await;
-    edited.expect("it is stored");
+    edited.expect("the object is stored");
 }
 
 async fn delete(world: &World, object: &Value) {
     let name = object["metadata"]["name"].as_str().expect("a name");
     let (api, params) = (world.objects(object), DeleteParams::default());
-    api.delete(name, &params).await.expect("it goes");
+    api.delete(name, &params)
+        .await
+        .expect("the object is deleted");
 }
 
-/// Where a pipeline listens.
+/// Address at which a pipeline listens.
 fn listens(pipeline: &Value) -> String {
     let address = pipeline["spec"]["sources"]["in"]["address"].as_str();
     format!("tcp {}", address.expect("an address"))
 }
 
-/// Both, the elder first: what was made within a second is of one age, and then the UID counts.
+/// Both pipelines, the older one first. The UID decides between pipelines created within the same second.
 async fn by_age(world: &World, pipelines: [Value; 2]) -> [Value; 2] {
     let mut ages = Vec::new();
     for pipeline in &pipelines {
@@ -83,7 +86,7 @@ async fn by_age(world: &World, pipelines: [Value; 2]) -> [Value; 2] {
             .objects(pipeline)
             .get(name)
             .await
-            .expect("it is there");
+            .expect("the object exists");
         ages.push((stored.creation_timestamp(), stored.uid()));
     }
     let [one, another] = pipelines;
@@ -94,16 +97,16 @@ async fn by_age(world: &World, pipelines: [Value; 2]) -> [Value; 2] {
     }
 }
 
-/// Waits until a pipeline is told of like this.
+/// Waits until a pipeline satisfies the predicate.
 async fn becomes(world: &World, object: &Value, what: &str, is: impl Fn(&DynamicObject) -> bool) {
     let api: Api<DynamicObject> = world.objects(object);
     let name = object["metadata"]["name"].as_str().expect("a name");
-    let what = format!("'{name}' being {what}");
+    let what = format!("the state ({what}) of '{name}'");
     let found = eventually(&what, async || api.get(name).await.ok().filter(&is)).await;
     found.unwrap_or_else(|error| world.fail(&error.to_string()));
 }
 
-/// Waits until it is valid, and listens there.
+/// Waits until the pipeline is valid and listens at these addresses.
 async fn runs(world: &World, object: &Value, addresses: &[&str]) {
     becomes(world, object, "valid", |object| {
         let status = &object.data["status"];
@@ -114,13 +117,13 @@ async fn runs(world: &World, object: &Value, addresses: &[&str]) {
     .await;
 }
 
-/// Waits until it is told that another has its address.
+/// Waits until the status reports that another pipeline has the address.
 async fn waits(world: &World, object: &Value, whose: &str) {
-    let taken = format!("is taken by {whose}");
+    let taken = format!("is already used by {whose}");
     becomes(
         world,
         object,
-        &format!("told that its address {taken}"),
+        &format!("reported: its address {taken}"),
         |object| {
             let status = &object.data["status"];
             let valid = condition(object, "Valid");
@@ -135,10 +138,10 @@ async fn waits(world: &World, object: &Value, whose: &str) {
     .await;
 }
 
-/// How many pipelines have been judged, once each has had its round.
+/// Number of validations of pipelines, once no reconciliation is pending.
 async fn judgements(world: &World) -> u64 {
     let url = world.installation.controller_health_url();
-    let judged = eventually("nothing being left to do", async || {
+    let judged = eventually("the end of all reconciliations", async || {
         let metrics = world.metrics(&url).await;
         let count = |name: &str, label: &str, kind: &str| {
             let name = format!("{name}{{{label}=\"{kind}\"}}");
@@ -148,7 +151,7 @@ async fn judgements(world: &World) -> u64 {
         let mut judged = 0;
         for kind in ["vectorpipeline", "clustervectorpipeline"] {
             let waiting = count("workqueue_depth", "name", kind)?;
-            // Of a kind of which there was none, neither is counted.
+            // These metrics do not exist for a kind without objects.
             let [active, of_these] = [
                 "controller_runtime_active_workers",
                 "lockstep_controller_judgements_total",
@@ -166,27 +169,27 @@ async fn judgements(world: &World) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_loop() {
+async fn the_controller_reports_a_listen_address_conflict_in_the_same_aggregator() {
     let mut world = start().await;
     let tcp = &["tcp 0.0.0.0:9000"];
     let pipelines = ["one", "two"].map(|name| aggregated(name, "0.0.0.0:9000"));
     for pipeline in &pipelines {
         make(&world, pipeline.clone()).await;
-        // Nobody runs them: they are in nobody's way, and listen nowhere.
+        // No aggregator runs these pipelines: they are not in conflict and listen nowhere.
         runs(&world, pipeline, &[]).await;
     }
     let [old, new] = by_age(&world, pipelines).await;
     let source = |pipeline: &Value| {
         let name = pipeline["metadata"]["name"].as_str().unwrap_or_default();
         format!(
-            "the source `in` of VectorPipeline {NAMESPACE}/{name}, and VectorAggregator {NAMESPACE}/all runs both"
+            "the source `in` of VectorPipeline {NAMESPACE}/{name} in the Pods of VectorAggregator {NAMESPACE}/all"
         )
     };
     let aggregator = object("VectorAggregator", Some(NAMESPACE), "all", &json!({}));
     make(&world, aggregator.clone()).await;
     waits(&world, &new, &source(&old)).await;
     runs(&world, &old, tcp).await;
-    // The audit tells the same, and that the gate would refuse nothing.
+    // The audit reports the same, and that the webhook would deny nothing.
     let named = new["metadata"]["name"].as_str().unwrap_or_default();
     assert_eq!(
         audit(&world.cluster)["rules"],
@@ -195,12 +198,12 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
             "together": [format!("{NAMESPACE}/{named}")],
         }])
     );
-    // One that comes where there is one keeps waiting; one that has a port of its own does not.
+    // A new pipeline with the same address waits; one with a port of its own does not.
     let third = aggregated("three", "127.0.0.1:9000");
     make(&world, third.clone()).await;
     waits(&world, &third, &source(&old)).await;
     let [second, third] = by_age(&world, [new, third]).await;
-    // Both run them, for as long as there is another.
+    // A second aggregator runs both pipelines too, as long as it exists.
     let another = object("VectorAggregator", Some(NAMESPACE), "another", &json!({}));
     make(&world, another.clone()).await;
     becomes(&world, &old, "run by both", |object| {
@@ -212,30 +215,34 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
     make(&world, free.clone()).await;
     runs(&world, &free, &["tcp 0.0.0.0:9001"]).await;
 
-    // All of it stands in the statuses.
+    // All results are in the statuses: the restarted controller validates nothing again.
     judgements(&world).await;
     world
         .installation
         .restart_controller_with(&[])
-        .expect("it starts");
+        .expect("the process starts");
     let later = aggregated("later", "0.0.0.0:9002");
     make(&world, later.clone()).await;
     runs(&world, &later, &["tcp 0.0.0.0:9002"]).await;
-    assert_eq!(judgements(&world).await, 1, "only the new one is judged");
+    assert_eq!(
+        judgements(&world).await,
+        1,
+        "only the new pipeline is validated"
+    );
 
-    // Who has come first after the one that goes gets the address.
+    // The oldest of the waiting pipelines gets the address of the deleted one.
     delete(&world, &old).await;
     runs(&world, &second, &[&listens(&second)]).await;
     waits(&world, &third, &source(&second)).await;
     delete(&world, &another).await;
 
-    // Another set of labels, and they are not run together any more.
+    // With another selector the aggregator no longer runs them together.
     let selector = json!({"spec": {"selector": {"matchLabels": {"run": "it"}}}});
     edit(&world, &aggregator, &selector).await;
     for pipeline in [&third, &second] {
         runs(&world, pipeline, &[]).await;
     }
-    // With the label, each is run again: who is so first listens, and the elder is the newcomer.
+    // With the label each runs again: the first one to get it keeps the address, although the other is older.
     let label = json!({"metadata": {"labels": {"run": "it"}}});
     edit(&world, &third, &label).await;
     runs(&world, &third, &[&listens(&third)]).await;
@@ -245,7 +252,7 @@ async fn who_listens_where_another_of_the_same_aggregator_does_is_told_by_the_lo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
+async fn agents_run_the_pipelines_of_all_namespaces_and_the_cluster_scoped_ones_together() {
     let world = start().await;
     let made = world.kubectl(&["create", "namespace", "team"]);
     made.expect("a namespace");
@@ -256,17 +263,16 @@ async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
     runs(&world, &first, &["tcp 0.0.0.0:9100"]).await;
     let tenants = on_nodes("VectorPipeline", Some(NAMESPACE), "second");
     make(&world, tenants.clone()).await;
-    // A tenant is not told whose pipelines others are.
-    let of_another =
-        "a pipeline that is not of this namespace, and Vector default/agents runs both";
+    // A tenant does not learn which pipelines of other namespaces have the address.
+    let of_another = "a pipeline outside this namespace in the Pods of Vector default/agents";
     waits(&world, &tenants, of_another).await;
     let administrators = on_nodes("ClusterVectorPipeline", None, "third");
     make(&world, administrators.clone()).await;
     let of = |pipeline: &str| {
-        format!("the sink `out` of VectorPipeline {pipeline}, and Vector default/agents runs both")
+        format!("the sink `out` of VectorPipeline {pipeline} in the Pods of Vector default/agents")
     };
     waits(&world, &administrators, &of("team/first")).await;
-    // What holds an address keeps it, whoever is older: an old pipeline cannot take it from those that run.
+    // A pipeline that holds an address keeps it, even if an older pipeline changes to that address.
     let listening = |address: &str| json!({"spec": {"sinks": {"out": {"address": address}}}});
     edit(&world, &first, &listening("0.0.0.0:9200")).await;
     runs(&world, &first, &["tcp 0.0.0.0:9200"]).await;
@@ -274,9 +280,15 @@ async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
     edit(&world, &first, &listening("0.0.0.0:9100")).await;
     waits(&world, &first, of_another).await;
     judgements(&world).await;
-    assert!(is_valid(&world, holder).await, "who listens goes on");
-    assert!(!is_valid(&world, other).await, "who waits goes on waiting");
-    // Who holds it lets it go only once what is asked for instead is judged.
+    assert!(
+        is_valid(&world, holder).await,
+        "the listening pipeline stays valid"
+    );
+    assert!(
+        !is_valid(&world, other).await,
+        "the waiting pipeline stays invalid"
+    );
+    // The holder releases the address only when its change to another address has been validated.
     edit(&world, holder, &listening("0.0.0.0:9300")).await;
     runs(&world, holder, &["tcp 0.0.0.0:9300"]).await;
     let next = by_age(&world, [first, other.clone()]).await;
@@ -299,13 +311,13 @@ async fn agents_run_the_pipelines_of_all_namespaces_and_of_none_together() {
 async fn is_valid(world: &World, object: &Value) -> bool {
     let name = object["metadata"]["name"].as_str().expect("a name");
     let found = world.objects(object).get(name).await;
-    let is_valid = found.expect("it is there").data["status"]["configCheckResult"].as_bool();
-    is_valid.unwrap_or_else(|| world.fail("it was judged"))
+    let is_valid = found.expect("the object exists").data["status"]["configCheckResult"].as_bool();
+    is_valid.unwrap_or_else(|| world.fail("`status.configCheckResult` is not set"))
 }
 
-/// Which of two gets what both wait for, and which does not.
+/// The pipeline of the two that gets the address for which both wait, then the other one.
 async fn holder<'a>(world: &World, one: &'a Value, another: &'a Value) -> (&'a Value, &'a Value) {
-    let found = eventually("one of two having the address", async || {
+    let found = eventually("the assignment of the address", async || {
         match (is_valid(world, one).await, is_valid(world, another).await) {
             (true, false) => Some((one, another)),
             (false, true) => Some((another, one)),

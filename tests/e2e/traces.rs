@@ -1,4 +1,4 @@
-//! Reviews as a collector of OpenTelemetry sees them.
+//! Traces of reviews, as an OpenTelemetry collector receives them.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,12 +18,12 @@ use crate::alone::{Alone, NAME, speak};
 use crate::gate::review;
 use crate::world::database;
 
-/// What a collector has been sent.
+/// Bodies that the collector has received.
 #[derive(Clone, Default)]
 struct Collected(Arc<Mutex<Vec<Bytes>>>);
 
 impl Collected {
-    /// Starts a collector, and gives its URL.
+    /// Starts a collector and returns its URL.
     async fn listen(&self) -> String {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
@@ -32,14 +32,14 @@ impl Collected {
         let received = Arc::clone(&self.0);
         let routes = Router::new().fallback(move |uri: Uri, body: Bytes| async move {
             assert_eq!(uri.path(), "/v1/traces");
-            received.lock().expect("nobody panics").push(body);
+            received.lock().expect("no thread panics").push(body);
         });
         tokio::spawn(async move { axum::serve(listener, routes).await });
         url
     }
 
     fn spans(&self) -> Vec<Span> {
-        let received = self.0.lock().expect("nobody panics").clone();
+        let received = self.0.lock().expect("no thread panics").clone();
         let exports = received
             .into_iter()
             .map(|body| ExportTraceServiceRequest::decode(body).expect("OTLP"));
@@ -62,7 +62,7 @@ fn text(span: &Span, name: &str) -> Option<String> {
     }
 }
 
-/// Asks for a review that belongs to a trace.
+/// Sends a review that belongs to a trace.
 async fn ask(gate: &Alone, username: &str, traceparent: Option<&str>) {
     let mut object = database("orders");
     object["spec"]["credentials"]["username"] = json!(username);
@@ -76,26 +76,30 @@ async fn ask(gate: &Alone, username: &str, traceparent: Option<&str>) {
     let request = request.body(Full::new(Bytes::from(body)));
     let mut connection = speak(gate.tls().await).await;
     let answer = connection.send_request(request.expect("a request")).await;
-    let answer = answer.expect("an answer");
+    let answer = answer.expect("a response");
     assert_eq!(answer.status(), 200);
-    answer.into_body().collect().await.expect("a whole answer");
+    answer
+        .into_body()
+        .collect()
+        .await
+        .expect("a complete response");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_belongs_to_the_trace_that_it_came_with() {
+async fn a_review_belongs_to_the_trace_of_its_request() {
     let collected = Collected::default();
     let endpoint = format!("--otlp-endpoint={}", collected.listen().await);
     let mut gate = Alone::start(&[&endpoint, "--otlp-share=0"]).await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = |sampled: &str| format!("00-{trace}-00f067aa0ba902b7-{sampled}");
     ask(&gate, "user", Some(&parent("01"))).await;
-    // Neither what the API server does not trace, nor what nobody has decided about.
+    // A request that the API server does not sample, and one without a trace, are not recorded.
     ask(&gate, "app", Some(&parent("00"))).await;
     ask(&gate, "app", None).await;
-    // What has not been sent yet is sent before the end.
+    // Spans that are not yet exported are exported before the exit.
     gate.process().terminate().expect("a signal");
-    let ended = eventually("its end", async || gate.process().exit_status()).await;
-    assert!(ended.expect("it ends").success());
+    let ended = eventually("the exit", async || gate.process().exit_status()).await;
+    assert!(ended.expect("the process ends").success());
 
     let spans = collected.spans();
     let [span] = spans.as_slice() else {
@@ -123,7 +127,7 @@ async fn a_review_belongs_to_the_trace_that_it_came_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_collector_reviews_are_answered_all_the_same() {
+async fn without_a_collector_reviews_are_answered_nevertheless() {
     let gate = Alone::start(&["--otlp-endpoint=http://127.0.0.1:1", "--otlp-share=1"]).await;
     for _ in 0..10 {
         ask(&gate, "app", None).await;

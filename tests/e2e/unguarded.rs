@@ -1,4 +1,4 @@
-//! The gate is gone: what it would have refused is caught in the loop.
+//! The webhook configurations are deleted: the controller detects the invalid objects that the API server stores.
 
 use std::time::Duration;
 
@@ -8,22 +8,27 @@ use serde_json::{Value, json};
 use crate::proxy::Proxy;
 use crate::world::{World, check, database};
 
-/// A world without a gate, and a proxy that sees every call to AWS.
+/// Environment without a webhook, and a proxy that records every call to AWS.
 async fn unguarded() -> (World, Proxy) {
     let (world, proxy) = World::start_behind_proxy().await;
     world
         .installation
         .remove_gate(&world.cluster)
-        .expect("the configurations go");
+        .expect("the webhook configurations are deleted");
     (world, proxy)
 }
 
-/// Stores an invalid object, sees it frozen, corrects it and sees it come to life.
+/// Stores an invalid object, checks that its reconciliation is suspended, fixes it and waits until it is ready.
 async fn is_frozen_until_corrected(world: &World, proxy: &Proxy, invalid: &Value) {
     let expected = desk_message(world, invalid);
-    world.kubectl_apply(invalid).expect("nobody refuses it");
+    world
+        .kubectl_apply(invalid)
+        .expect("the object is stored without the webhook");
     let valid = world.condition("orders", "Valid", "False").await;
-    assert_eq!(valid.message, expected, "the loop says what the desk says");
+    assert_eq!(
+        valid.message, expected,
+        "the controller reports the same message as `lockstep check`"
+    );
     assert_eq!(
         world.condition("orders", "Ready", "False").await.reason,
         "Invalid"
@@ -59,7 +64,7 @@ async fn is_frozen_until_corrected(world: &World, proxy: &Proxy, invalid: &Value
         "{event}"
     );
 
-    // Long enough for the first, shortest backoff to have passed twice.
+    // Long enough for the first and shortest back-off to pass twice.
     let url = world.installation.controller_health_url();
     let reconciles = async || reconciles(&world.metrics(&url).await);
     stays(Duration::from_secs(3), "the reconcile count", reconciles).await;
@@ -78,7 +83,7 @@ async fn is_frozen_until_corrected(world: &World, proxy: &Proxy, invalid: &Value
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_rust_rule_freezes_the_object_until_it_is_corrected() {
+async fn a_violated_rust_rule_suspends_reconciliation_until_the_object_is_fixed() {
     let (world, proxy) = unguarded().await;
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = json!("user");
@@ -87,7 +92,7 @@ async fn a_broken_rust_rule_freezes_the_object_until_it_is_corrected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_schema_or_cel_rule_freezes_the_object_where_the_crd_has_lost_its_schema() {
+async fn a_violated_schema_or_cel_rule_suspends_reconciliation_where_the_crd_has_lost_its_schema() {
     let (world, proxy) = unguarded().await;
     world.empty_crd().await;
     let mut invalid = database("orders");
@@ -97,7 +102,7 @@ async fn a_broken_schema_or_cel_rule_freezes_the_object_where_the_crd_has_lost_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_that_cannot_be_read_harms_only_itself() {
+async fn an_object_that_cannot_be_decoded_does_not_affect_other_objects() {
     let (world, _proxy) = unguarded().await;
     world.empty_crd().await;
     let mut unreadable = database("unreadable");
@@ -115,7 +120,7 @@ async fn an_object_that_cannot_be_read_harms_only_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transition_is_judged_without_the_gate_and_a_frozen_object_is_deleted_safely() {
+async fn the_controller_validates_transitions_and_deletes_an_invalid_object_by_the_safer_policy() {
     let (world, proxy) = unguarded().await;
     world.empty_crd().await;
     let mut object = database("orders");
@@ -123,7 +128,7 @@ async fn a_transition_is_judged_without_the_gate_and_a_frozen_object_is_deleted_
     world.kubectl_apply(&object).expect("stored");
     world.condition("orders", "Ready", "True").await;
 
-    // Nobody stands at the gate: engine, size and deletion policy change, then the object is deleted.
+    // Without the webhook: engine, size and deletion policy change, then the object is deleted.
     object["spec"]["engine"] = json!("mysql");
     object["spec"]["storage"]["sizeGib"] = json!(50);
     object["spec"]["deletionPolicy"] = json!("Delete");
@@ -131,7 +136,7 @@ async fn a_transition_is_judged_without_the_gate_and_a_frozen_object_is_deleted_
     let valid = world.condition("orders", "Valid", "False").await;
     for part in [
         "spec.engine: Invalid value: \"mysql\": is immutable",
-        "spec.storage.sizeGib: Invalid value: 50: may grow",
+        "spec.storage.sizeGib: Invalid value: 50: must not be decreased",
     ] {
         assert!(
             valid.message.contains(part),
@@ -150,11 +155,11 @@ async fn a_transition_is_judged_without_the_gate_and_a_frozen_object_is_deleted_
     assert_eq!(
         world.instances().await.len(),
         1,
-        "the accepted policy was Retain"
+        "the last validated deletion policy was Retain"
     );
 }
 
-/// What the desk says of an object, as one message.
+/// The errors that `lockstep check` reports for an object, as one message.
 fn desk_message(world: &World, object: &Value) -> String {
     let path = world.cluster.directory().join("desk.json");
     std::fs::write(&path, object.to_string()).expect("a file");
@@ -176,6 +181,9 @@ fn reconciles(metrics: &str) -> Vec<String> {
         .lines()
         .filter(|line| line.starts_with("controller_runtime_reconcile_total"));
     let counts: Vec<_> = counts.map(String::from).collect();
-    assert!(!counts.is_empty(), "nothing is counted: {metrics}");
+    assert!(
+        !counts.is_empty(),
+        "no reconciliation is counted: {metrics}"
+    );
     counts
 }

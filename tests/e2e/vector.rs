@@ -1,5 +1,5 @@
-//! Pipelines of Vector: refused at once with everything that is wrong, and told of by the loop where there is
-//! no gate.
+//! Vector pipelines: the webhook denies them with every error, and without the webhook the controller reports the
+//! errors in the status.
 
 use control_plane::{Cluster, Moto, eventually};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -37,10 +37,10 @@ impl Vector {
         made.expect("stored");
     }
 
-    /// Waits until a pipeline can be used.
+    /// Waits until a pipeline is ready.
     async fn is_ready(&self, name: &str) {
         let api = self.pipelines();
-        let ready = eventually("it being ready", async || {
+        let ready = eventually("the readiness", async || {
             let object = api.get(name).await.ok()?;
             let ready = condition(&object, "Ready")?;
             (ready.status == "True").then_some(())
@@ -50,7 +50,7 @@ impl Vector {
             .unwrap_or_else(|error| self.world.fail(&error.to_string()));
     }
 
-    /// The status of a pipeline, once it is told of as it is.
+    /// Status of a pipeline, once it reports the current generation.
     async fn status(&self, name: &str) -> Value {
         let api = self.pipelines();
         let told = eventually("a status", async || {
@@ -81,7 +81,7 @@ pub fn remapping(program: &str) -> Value {
     })
 }
 
-/// The example by which the authors of the operator show what Kubernetes lets pass.
+/// Example of the operator's authors for what Kubernetes admits without a webhook.
 pub fn rubbish() -> Value {
     json!({
         "sources": {"source-test": {"lol": "kek"}},
@@ -91,11 +91,12 @@ pub fn rubbish() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rubbish_is_refused_with_an_error_for_each_component_and_a_program_with_its_line() {
+async fn an_invalid_pipeline_is_denied_with_an_error_for_each_component_and_a_program_with_its_line()
+ {
     let vector = Vector::start().await;
     let refused = |spec: &Value| {
         let answer = vector.world.kubectl_apply(&pipeline("example", spec));
-        answer.expect_err("it is refused")
+        answer.expect_err("the object is denied")
     };
     let said = refused(&rubbish());
     for path in [
@@ -118,7 +119,7 @@ async fn rubbish_is_refused_with_an_error_for_each_component_and_a_program_with_
     let applied = vector
         .world
         .kubectl_apply(&pipeline("example", &remapping(".a = 1")));
-    applied.expect("it is taken");
+    applied.expect("the object is admitted");
     let status = vector.status("example").await;
     assert_eq!(status["configCheckResult"], true, "{status}");
     assert_eq!(status["role"], "agent", "{status}");
@@ -127,10 +128,10 @@ async fn rubbish_is_refused_with_an_error_for_each_component_and_a_program_with_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_gate_the_status_tells_the_same_and_nothing_is_judged_twice() {
+async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validated_twice() {
     let mut vector = Vector::start().await;
     let removed = vector.world.installation.remove_gate(&vector.world.cluster);
-    removed.expect("the gate is gone");
+    removed.expect("the webhook configurations are deleted");
     vector.make("rubbish", &rubbish()).await;
     vector
         .make("program", &remapping(".b = to_int(.message)"))
@@ -153,28 +154,40 @@ async fn without_the_gate_the_status_tells_the_same_and_nothing_is_judged_twice(
         let reason = status["reason"].as_str().unwrap_or_default();
         assert!(reasons.iter().all(|part| reason.contains(part)), "{reason}");
         assert!(status["LastAppliedPipelineHash"].is_i64(), "{status}");
-        let object = vector.pipelines().get(name).await.expect("it is there");
+        let object = vector
+            .pipelines()
+            .get(name)
+            .await
+            .expect("the object exists");
         before.push((name, object.metadata.resource_version));
     }
     vector
         .world
         .installation
         .restart_controller_with(&[])
-        .expect("it starts");
-    // Once one that came later has been judged, all others have been seen.
+        .expect("the process starts");
+    // After the later pipeline is validated, the controller has seen all others.
     vector.make("later", &remapping(".a = 2")).await;
     vector.status("later").await;
     for (name, version) in before {
-        let object = vector.pipelines().get(name).await.expect("it is there");
+        let object = vector
+            .pipelines()
+            .get(name)
+            .await
+            .expect("the object exists");
         assert_eq!(object.metadata.resource_version, version, "{name}");
     }
     let url = vector.world.installation.controller_health_url();
     let metrics = vector.world.metrics(&url).await;
     let judged = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} 1\n";
     assert!(metrics.contains(judged), "{metrics}");
-    // Its status is written twice; a controller that ends between the two has left it like this.
+    // The status is written in two steps. A controller that exits between them leaves this status.
     let is_valid = |condition: &Value| condition["type"] == "Valid";
-    let object = vector.pipelines().get("good").await.expect("it is there");
+    let object = vector
+        .pipelines()
+        .get("good")
+        .await
+        .expect("the object exists");
     let conditions = object.data["status"]["conditions"].as_array();
     let mut conditions = conditions.expect("conditions").clone();
     conditions.retain(is_valid);
@@ -184,20 +197,20 @@ async fn without_the_gate_the_status_tells_the_same_and_nothing_is_judged_twice(
         .pipelines()
         .patch_status("good", &params, &patch)
         .await;
-    patched.expect("it is stored");
+    patched.expect("the object is stored");
     vector
         .world
         .installation
         .restart_controller_with(&[])
-        .expect("it starts");
+        .expect("the process starts");
     vector.is_ready("good").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_could_not_be_judged_is_told_and_judged_again() {
+async fn a_pipeline_that_could_not_be_validated_is_reported_and_validated_again() {
     let vector = Vector::start().await;
     let removed = vector.world.installation.remove_gate(&vector.world.cluster);
-    removed.expect("the gate is gone");
+    removed.expect("the webhook configurations are deleted");
     vector.make("slow", &remapping(&programs::slow(0))).await;
     let status = vector.status("slow").await;
     assert_eq!(status["configCheckResult"], false, "{status}");
@@ -205,7 +218,7 @@ async fn what_could_not_be_judged_is_told_and_judged_again() {
     assert!(reason.contains("Internal error: "), "{reason}");
     assert_eq!(status["LastAppliedPipelineHash"], Value::Null, "{status}");
     let url = vector.world.installation.controller_health_url();
-    eventually("another try", async || {
+    eventually("another validation", async || {
         let metrics = vector.world.metrics(&url).await;
         let count = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} ";
         let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(count));
@@ -217,7 +230,7 @@ async fn what_could_not_be_judged_is_told_and_judged_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
+async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
     let vector = Vector::start().await;
     let apply = || {
         let mut object = pipeline("example", &remapping(".host = get_hostname!()"));
@@ -225,15 +238,15 @@ async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
         object["spec"]["sources"]["of-pods"] = of_pods;
         vector.world.kubectl_apply(&object)
     };
-    apply().expect("it is taken");
+    apply().expect("the object is admitted");
     let becomes = async |policy: &str, refusals: &[&str]| {
         vector
             .world
             .installation
             .set_policy(policy)
             .expect("a policy");
-        eventually("the policy in force", async || {
-            // Anew each time: what was stored with an error may keep it.
+        eventually("the reload of the policy", async || {
+            // Created again each time: an object that was stored with an error may keep it.
             vector
                 .world
                 .kubectl(&["delete", "vp", "example", "--ignore-not-found"])
@@ -248,8 +261,8 @@ async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
     becomes(
         "settings: {vector: {tenants: {deniedSinks: [blackhole], deniedFunctions: [get_hostname]}}}",
         &[
-            "spec.sinks[out].type: Invalid value: \"blackhole\": sinks of this type are not for tenants",
-            "`get_hostname` is not for tenants",
+            "spec.sinks[out].type: Invalid value: \"blackhole\": sinks of this type are denied for tenants",
+            "`get_hostname` is denied for tenants",
         ],
     )
     .await;
@@ -262,10 +275,10 @@ async fn what_tenants_may_do_is_the_policys_to_say_while_the_gate_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_changes_is_asked_of_what_stands() {
+async fn a_changed_policy_is_applied_to_stored_objects() {
     let vector = Vector::start().await;
     let removed = vector.world.installation.remove_gate(&vector.world.cluster);
-    removed.expect("the gate is gone");
+    removed.expect("the webhook configurations are deleted");
     vector
         .make("example", &remapping(".host = get_env_var!(\"HOST\")"))
         .await;
@@ -274,7 +287,7 @@ async fn a_policy_that_changes_is_asked_of_what_stands() {
     let allowed = "settings: {vector: {tenants: {deniedFunctions: []}}}";
     let set = vector.world.installation.set_policy(allowed);
     set.expect("a policy");
-    eventually("it being valid", async || {
+    eventually("the valid status", async || {
         let object = vector.pipelines().get("example").await.ok()?;
         (object.data["status"]["configCheckResult"] == true).then_some(())
     })
@@ -283,7 +296,7 @@ async fn a_policy_that_changes_is_asked_of_what_stands() {
 }
 
 #[test]
-fn the_desk_points_at_the_very_characters_of_a_program() {
+fn check_points_to_the_exact_characters_of_a_program() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("pipeline.yaml");
     let text = "\
@@ -313,7 +326,7 @@ spec:
         .arg("check")
         .arg(&file)
         .output()
-        .expect("the desk runs");
+        .expect("`lockstep check` runs");
     let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
     let shown = "12 |         .b = to_int(.message)\n   |              ^^^^^^^^^^^^^^^^\n";
     assert!(printed.contains(shown), "{printed}");

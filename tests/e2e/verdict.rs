@@ -1,11 +1,11 @@
-//! What the desk says of a case, and what has to be equal elsewhere.
+//! Validation result of `lockstep check` for a case, and the part of it that must be equal everywhere.
 
 use std::collections::BTreeSet;
 
 use kube::core::response::StatusCause;
 use serde::Deserialize;
 
-/// What the desk says: the verdict that the other places are compared with.
+/// Validation result of `lockstep check`, with which the results of webhook, API server and controller are compared.
 pub struct Verdict {
     pub findings: Vec<Finding>,
 }
@@ -21,7 +21,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What has to be equal elsewhere: for structural errors type and path, else the message too.
+    /// The part that must be equal everywhere: type and path for structural errors, otherwise the message too.
     pub fn essence(&self) -> (String, String, String) {
         let body = self
             .message
@@ -56,7 +56,7 @@ impl Verdict {
             .collect()
     }
 
-    /// What reaches a user through the API server: it asks the gate only when it has nothing to say.
+    /// Causes that a user gets through the API server, which calls the webhook only if it finds no error itself.
     pub fn through_api_server(&self) -> BTreeSet<(String, String, String)> {
         let own = self.essences(|finding| finding.layer != "rust");
         if own.is_empty() {
@@ -66,12 +66,12 @@ impl Verdict {
         }
     }
 
-    /// Whether only the gate would refuse it, so that the API server alone stores it.
+    /// Returns true if only the webhook would deny the object, so that the API server stores it without the webhook.
     pub fn is_for_rust_alone(&self) -> bool {
         self.findings.iter().all(|finding| finding.layer == "rust")
     }
 
-    /// The message of a condition.
+    /// Message of a condition.
     pub fn message(&self) -> String {
         let messages: Vec<_> = self
             .findings
@@ -84,8 +84,8 @@ impl Verdict {
         }
     }
 
-    /// The same for causes, which name no layer: the message does not count where the desk has a
-    /// structural error there, and none that says the same.
+    /// The equal part of causes, which name no layer. The message of a cause is ignored if `lockstep check` reports a
+    /// structural error there and no error with that message.
     pub fn essences_of(&self, causes: &[StatusCause]) -> BTreeSet<(String, String, String)> {
         let at_desk = self.essences(|_| true);
         let is_own_wording = |cause: &StatusCause| {
@@ -100,7 +100,7 @@ impl Verdict {
         };
         causes
             .iter()
-            // A remark of the API server's own, which does not count.
+            // Added by the API server itself; not compared.
             .filter(|cause| {
                 !cause
                     .message

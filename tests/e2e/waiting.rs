@@ -1,11 +1,11 @@
-//! RDS takes its time, and the object waits for it.
+//! RDS takes time to create and to delete an instance, and the object waits for it.
 
 use control_plane::eventually;
 
 use crate::world::{World, database};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_waits_for_its_instance_to_come_and_to_go() {
+async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted() {
     let (world, proxy) = World::start_behind_proxy().await;
     let looks = || {
         proxy
@@ -16,7 +16,7 @@ async fn an_object_waits_for_its_instance_to_come_and_to_go() {
     };
     let looks_again = async |times: usize| {
         let before = looks();
-        let again = eventually("RDS being looked at", async || {
+        let again = eventually("another request to RDS", async || {
             (looks() >= before + times).then_some(())
         });
         again
@@ -26,7 +26,7 @@ async fn an_object_waits_for_its_instance_to_come_and_to_go() {
 
     proxy.report(Some("creating"));
     world.kubectl_apply(&database("orders")).expect("stored");
-    let reported = eventually("the state being reported", async || {
+    let reported = eventually("the report of the RDS state", async || {
         let ready = world.condition("orders", "Ready", "False").await;
         (ready.message == "RDS reports the instance as 'creating'").then_some(())
     });
@@ -42,7 +42,7 @@ async fn an_object_waits_for_its_instance_to_come_and_to_go() {
         .count();
     assert_eq!(creations, 1, "{:?}", proxy.calls());
 
-    // A state that is not known here passes; one in which clients are served is ready.
+    // An unknown state counts as temporary; a state in which the instance serves clients counts as ready.
     proxy.report(Some("rebooting"));
     looks_again(2).await;
     world.condition("orders", "Ready", "False").await;
@@ -56,7 +56,7 @@ async fn an_object_waits_for_its_instance_to_come_and_to_go() {
     looks_again(3).await;
     assert!(
         world.has_database("orders").await,
-        "it went before its instance"
+        "the object was removed before its instance"
     );
     proxy.report(None);
     world

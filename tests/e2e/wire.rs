@@ -1,4 +1,4 @@
-//! A wire to a server, which can be cut.
+//! TCP proxy that can cut its connections.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// A wire that holds.
+    /// Starts a proxy that forwards connections to the server.
     pub async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -25,12 +25,12 @@ impl Wire {
         Self { address, holds }
     }
 
-    /// Where the server is reached now.
+    /// Address on which the proxy listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends every connection, and every new one at once.
+    /// Ends every open connection, and every new one immediately.
     pub fn cut(&self) {
         self.holds.send_replace(false);
     }

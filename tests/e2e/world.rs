@@ -1,4 +1,4 @@
-//! A cluster with Lockstep in it.
+//! Test environment: a cluster with Lockstep installed.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::proxy::Proxy;
 
-/// The namespace that tests work in.
+/// Namespace of the test objects.
 pub const NAMESPACE: &str = "default";
 
-/// The Secret that every test's database names.
+/// Secret that the spec of every test database names.
 pub const SECRET: &str = "credentials";
 
 pub struct World {
@@ -29,23 +29,23 @@ pub struct World {
     pub moto: Moto,
 }
 
-/// What differs from one test's world to another's.
+/// Settings in which the environment of a test differs from the default.
 #[derive(Default)]
 pub struct Detours {
-    /// In front of moto.
+    /// URL of a proxy in front of moto.
     pub aws_endpoint: Option<String>,
-    /// In front of the API server, for the controller.
+    /// URL of a proxy in front of the API server, for the controller.
     pub controller_server: Option<String>,
-    /// More arguments of the controller.
+    /// Additional arguments of the controller.
     pub controller_args: Vec<String>,
-    /// The kinds to install, other than those that are by default.
+    /// Kinds to install instead of the default ones.
     pub kinds: Option<&'static str>,
-    /// More arguments of what writes the manifests.
+    /// Additional arguments of `lockstep manifests`.
     pub manifest_args: &'static [&'static str],
 }
 
 impl World {
-    /// A cluster in which everything runs.
+    /// Starts a cluster with Lockstep installed and running.
     pub async fn start() -> Self {
         Self::start_with(Detours::default()).await
     }
@@ -56,7 +56,7 @@ impl World {
         Self::install(cluster, moto, detours).await
     }
 
-    /// The same, with a proxy that sees every call to AWS.
+    /// Starts the same environment, with a proxy that records every call to AWS.
     pub async fn start_behind_proxy() -> (Self, Proxy) {
         let cluster = Cluster::start().await.expect("a cluster");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
@@ -68,13 +68,13 @@ impl World {
         (Self::install(cluster, moto, detours).await, proxy)
     }
 
-    /// Whether the API server knows a database.
+    /// Returns true if the database exists in the API server.
     pub async fn has_database(&self, name: &str) -> bool {
         let found = self.databases().get_opt(name).await;
-        found.expect("an answer").is_some()
+        found.expect("a response").is_some()
     }
 
-    /// Lockstep in a cluster that stands.
+    /// Installs Lockstep in a running cluster.
     pub async fn install(cluster: Cluster, moto: Moto, detours: Detours) -> Self {
         let quick = [
             "--rds-poll=100ms",
@@ -99,7 +99,10 @@ impl World {
         let mut installation = Installation::apply(&cluster, &manifests, options)
             .await
             .expect("manifests");
-        installation.start(&cluster).await.expect("both processes");
+        installation
+            .start(&cluster)
+            .await
+            .expect("the webhook and the controller start");
         let rds = rds(&moto.endpoint(), "eu-central-1").await;
         let world = Self {
             installation,
@@ -120,7 +123,7 @@ impl World {
         self.objects(&database("any"))
     }
 
-    /// The objects of the kind that one of them says.
+    /// API client for the kind of the given object.
     pub fn objects(&self, like: &Value) -> Api<DynamicObject> {
         let resource = resource_of(like);
         if is_in_no_namespace(like) {
@@ -141,7 +144,7 @@ impl World {
             .expect("the Secret is created");
     }
 
-    /// Runs `kubectl` with a document on standard input; gives its output, or what it complained of.
+    /// Runs `kubectl apply` on an object. Returns its standard output, or its standard error if it fails.
     pub fn kubectl_apply(&self, object: &Value) -> Result<String, String> {
         let path = self.cluster.directory().join(format!(
             "apply-{}.json",
@@ -166,13 +169,13 @@ impl World {
         }
     }
 
-    /// A condition of a database, once it speaks of the present generation.
+    /// Waits until a condition of a database has this status and the current generation.
     pub async fn condition(&self, name: &str, type_: &str, status: &str) -> Condition {
         self.condition_of(&self.databases(), name, type_, status)
             .await
     }
 
-    /// The same, of an object of any kind.
+    /// Waits until a condition of an object of any kind has this status and the current generation.
     pub async fn condition_of(
         &self,
         api: &Api<DynamicObject>,
@@ -180,7 +183,7 @@ impl World {
         type_: &str,
         status: &str,
     ) -> Condition {
-        let what = format!("{name} having {type_}={status}");
+        let what = format!("condition {type_}={status} of {name}");
         eventually(&what, async || {
             let object = api.get(name).await.ok()?;
             condition(&object, type_).filter(|c| {
@@ -191,7 +194,7 @@ impl World {
         .unwrap_or_else(|error| self.fail(&error.to_string()))
     }
 
-    /// An instance that is as it is said to become.
+    /// Waits until an instance satisfies the predicate.
     pub async fn instance_that(&self, what: &str, is_so: impl Fn(&DbInstance) -> bool) {
         let seen = eventually(what, async || {
             self.instances().await.iter().any(&is_so).then_some(())
@@ -200,10 +203,10 @@ impl World {
             .unwrap_or_else(|error| self.fail(&error.to_string()));
     }
 
-    /// A condition of a database with a reason, once it speaks of the present generation.
+    /// Waits until a condition of a database has this reason and the current generation.
     pub async fn condition_because(&self, name: &str, type_: &str, reason: &str) -> Condition {
         let databases = self.databases();
-        let what = format!("{name} having {type_} because of {reason}");
+        let what = format!("condition {type_} with reason {reason} of {name}");
         eventually(&what, async || {
             let object = databases.get(name).await.ok()?;
             condition(&object, type_).filter(|c| {
@@ -214,16 +217,16 @@ impl World {
         .unwrap_or_else(|error| self.fail(&error.to_string()))
     }
 
-    /// Waits until an object is gone.
+    /// Waits until a database no longer exists.
     pub async fn gone(&self, name: &str) {
-        eventually("the object being gone", async || {
+        eventually("the deletion of the object", async || {
             (!self.has_database(name).await).then_some(())
         })
         .await
         .unwrap_or_else(|error| self.fail(&error.to_string()));
     }
 
-    /// The notes of the Warning Events about an object.
+    /// Messages of the Warning Events about an object.
     pub fn warnings(&self, name: &str) -> String {
         let selector = format!("--field-selector=type=Warning,involvedObject.name={name}");
         let notes = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
@@ -231,7 +234,7 @@ impl World {
             .unwrap_or_else(|error| self.fail(&error))
     }
 
-    /// The metrics that a process serves.
+    /// Metrics that a process serves.
     pub async fn metrics(&self, url: &str) -> String {
         let client = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client");
         let request = http::Request::get("/metrics")
@@ -240,7 +243,7 @@ impl World {
         client.request_text(request).await.expect("metrics")
     }
 
-    /// Takes the schema out of the CRD: the API server stores whatever it is given.
+    /// Removes the schema from the CRD, so that the API server stores any object.
     pub async fn empty_crd(&self) {
         let mut probe = database("probe");
         probe["spec"]["port"] = json!("no number");
@@ -248,7 +251,7 @@ impl World {
             .await;
     }
 
-    /// The same for a CRD by its schema, until an object is admitted that breaks it.
+    /// Removes the schema from a CRD and waits until the API server admits `probe`, which violates the schema.
     pub async fn empty_crd_of(&self, name: &str, probe: &Value) {
         let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
@@ -268,14 +271,14 @@ impl World {
             dry_run: true,
             ..PostParams::default()
         };
-        eventually("the emptied schema", async || {
+        eventually("the removal of the schema", async || {
             objects.create(&params, &probe).await.ok()
         })
         .await
         .unwrap_or_else(|error| self.fail(&error.to_string()));
     }
 
-    /// The instances that moto knows.
+    /// Instances in moto.
     pub async fn instances(&self) -> Vec<DbInstance> {
         let answer = self
             .rds
@@ -286,13 +289,13 @@ impl World {
         answer.db_instances.unwrap_or_default()
     }
 
-    /// Fails the test, with what the processes have printed.
+    /// Fails the test, and prints the output of the processes.
     pub fn fail(&self, why: &str) -> ! {
         panic!("{why}\n{}", self.installation.output())
     }
 }
 
-/// Vector's kinds, with their plurals.
+/// The kinds of Vector, with their plurals.
 pub const VECTOR: [(&str, &str); 5] = [
     ("VectorPipeline", "vectorpipelines"),
     ("ClusterVectorPipeline", "clustervectorpipelines"),
@@ -301,7 +304,7 @@ pub const VECTOR: [(&str, &str); 5] = [
     ("ClusterVectorAggregator", "clustervectoraggregators"),
 ];
 
-/// The kind of an object: a database's, unless it says that it is another.
+/// API resource of an object's kind; `CloudDatabase` if the kind is not one of the others.
 pub fn resource_of(object: &Value) -> ApiResource {
     let vector = "observability.kaasops.io";
     let (group, kind, plural) = match object["kind"].as_str() {
@@ -319,13 +322,13 @@ pub fn resource_of(object: &Value) -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, plural)
 }
 
-/// Whether an object's kind is the cluster's.
+/// Returns true if the kind of the object is cluster-scoped.
 pub fn is_in_no_namespace(object: &Value) -> bool {
     let kind = object["kind"].as_str();
     kind.is_some_and(|kind| kind.starts_with("Cluster"))
 }
 
-/// Writes the manifests of other kinds than those that are installed by default.
+/// Writes the manifests for kinds other than the default ones.
 fn write_manifests(cluster: &Cluster, kinds: &str, more: &[&str]) -> PathBuf {
     let folder = cluster.directory().join("manifests");
     let written = Command::new(env!("CARGO_BIN_EXE_lockstep"))
@@ -343,7 +346,7 @@ fn write_manifests(cluster: &Cluster, kinds: &str, more: &[&str]) -> PathBuf {
     folder
 }
 
-/// A field of the webhook that judges, as the cluster has it.
+/// Field of the validating webhook in the cluster's configuration.
 pub fn judging_webhook(cluster: &Cluster, field: &str) -> String {
     let kind = "validatingwebhookconfiguration";
     let path = format!("jsonpath={{.webhooks[0].{field}}}");
@@ -351,7 +354,7 @@ pub fn judging_webhook(cluster: &Cluster, field: &str) -> String {
     read.expect("the configuration")
 }
 
-/// A condition of an object.
+/// Condition of an object.
 pub fn condition(object: &DynamicObject, type_: &str) -> Option<Condition> {
     let conditions = object.data.pointer("/status/conditions")?.as_array()?;
     let found = conditions
@@ -377,19 +380,19 @@ pub fn database(name: &str) -> Value {
     })
 }
 
-/// The repository.
+/// Root folder of the repository.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The desk's verdict on a text, as JSON.
+/// Runs `lockstep check` on a file and returns the validation result as JSON.
 pub fn check(arguments: &[&str], file: &std::path::Path) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["check", "--output", "json"])
         .args(arguments)
         .arg(file)
         .output()
-        .expect("the desk runs");
+        .expect("`lockstep check` runs");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
         panic!(
             "{error}: {}{}",
@@ -399,7 +402,7 @@ pub fn check(arguments: &[&str], file: &std::path::Path) -> Value {
     })
 }
 
-/// RDS in a region of a moto server.
+/// RDS client for a region of a moto server.
 pub async fn rds(endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())

@@ -1,4 +1,4 @@
-//! A cluster whose API server dials the gate's replicas through a Service, each in a network of its own.
+//! Testbed: the API server calls the webhook's replicas through a Service, and each replica has a network of its own.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// As many Pods as `count`, of which the first two run, and a gate that is armed.
+    /// Starts a testbed with `count` Pods, of which the first two run, and waits for `failurePolicy: Fail`.
     pub async fn start(count: usize, webhook_args: &[&str], controller_args: &[&str]) -> Self {
         let cluster = Cluster::start_with(&APISERVER_ARGS)
             .await
@@ -38,12 +38,14 @@ impl Bed {
             _moto: moto,
         };
         for index in 0..2 {
-            bed.fleet.start(index).expect("it starts");
+            bed.fleet.start(index).expect("the process starts");
         }
         for index in 0..2 {
             bed.ready(index).await;
         }
-        wait_until_armed(&bed.cluster).await.expect("it is armed");
+        wait_until_armed(&bed.cluster)
+            .await
+            .expect("`failurePolicy` becomes `Fail`");
         bed.make_secret().await;
         bed
     }

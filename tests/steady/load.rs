@@ -1,4 +1,4 @@
-//! Steady requests of every sort, each answer checked against what the rules say.
+//! Steady load of different requests; each response is compared with what the rules require.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,31 +12,31 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How often each worker asks, at most.
+/// Minimum interval between the requests of a worker.
 const PACE: Duration = Duration::from_millis(15);
 
-/// Requests that go on until they are stopped.
+/// Requests that continue until they are stopped.
 pub struct Load {
     stop: watch::Sender<bool>,
     workers: Vec<JoinHandle<()>>,
     tally: Arc<Tally>,
 }
 
-/// What has come of the requests.
+/// Counts of the responses.
 #[derive(Default)]
 pub struct Tally {
     asked: AtomicU64,
-    /// What came instead of the expected answer, and when.
+    /// Unexpected responses, with their times.
     unexpected: Mutex<Vec<(Instant, String)>>,
 }
 
 impl Tally {
-    /// How many answers were as expected, or not.
+    /// Number of requests, with expected or unexpected responses.
     pub fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// What was unexpected, and how often.
+    /// Unexpected responses, with their counts.
     pub fn unexpected(&self) -> BTreeMap<String, usize> {
         let all = self.all_unexpected();
         let mut counted = BTreeMap::new();
@@ -64,7 +64,7 @@ impl Tally {
 }
 
 impl Load {
-    /// Starts asking.
+    /// Starts the requests.
     pub async fn start(cluster: &Cluster) -> Self {
         let (stop, _) = watch::channel(false);
         let tally = Arc::new(Tally::default());
@@ -90,7 +90,7 @@ impl Load {
         &self.tally
     }
 
-    /// Lets every request under way be answered.
+    /// Stops the requests, and waits for the responses to those in flight.
     pub async fn stop(self) -> Arc<Tally> {
         self.stop.send_replace(true);
         for worker in self.workers {
@@ -111,7 +111,7 @@ impl Worker {
     async fn prepare(&self) {
         let object = object(&self.standing(), "app");
         let made = self.api.create(&PostParams::default(), &object).await;
-        made.expect("a database to change");
+        made.expect("the database for later changes is created");
     }
 
     fn standing(&self) -> String {
@@ -128,7 +128,7 @@ impl Worker {
                 1 | 5 => self.dry_run("user", true).await,
                 2 | 6 => self.change(turn).await,
                 4 => self.change_badly().await,
-                // Slower than the rest: what is stored is made in AWS as well.
+                // Less often than the others: a stored object also gets an instance in AWS.
                 _ if turn % 64 == 7 => self.create_and_delete(turn).await,
                 _ => self.dry_run("app", false).await,
             };
@@ -175,10 +175,10 @@ impl Worker {
     }
 }
 
-/// An answer as the rules want it, or what it was instead.
+/// Returns an error that describes the response if it is not what the rules require.
 fn expect(answer: Result<DynamicObject, kube::Error>, is_refused: bool) -> Result<(), String> {
     match answer {
-        Ok(_) if is_refused => Err("admitted what no rule allows".to_owned()),
+        Ok(_) if is_refused => Err("an invalid object was admitted".to_owned()),
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) => {
             let by_rule = status.code == 422 && status.message.contains("[username-reserved]");

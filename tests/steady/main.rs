@@ -1,7 +1,7 @@
-//! No admission is refused or lost: two replicas behind a real Service, asked all the time, while their
-//! keys and they themselves are exchanged and killed.
+//! Availability test: no admission request is wrongly denied or lost. Two replicas behind a real Service get requests
+//! all the time, while their certificates are rotated and the replicas are restarted and killed.
 //!
-//! Replicas need networks of their own, which only root makes; elsewhere these are counted as ignored.
+//! Replicas need networks of their own, which only root can create; without root the trials are reported as ignored.
 
 mod bed;
 mod load;
@@ -13,7 +13,7 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Each has a cluster of its own, and its load is the machine's.
+    // Each trial has a cluster of its own, and its load takes the whole machine.
     arguments.test_threads.get_or_insert(1);
     let is_impossible = !arguments.list && !Network::is_possible();
     let trial = |name: &str, run: fn()| {
@@ -24,9 +24,9 @@ fn main() {
         Trial::test(name, run).with_ignored_flag(is_impossible)
     };
     let trials = vec![
-        trial("twenty_exchanges_of_the_ca", rotations::twenty),
+        trial("twenty_rotations_of_the_ca", rotations::twenty),
         trial(
-            "whoever_keeps_the_keys_is_killed_in_each_phase",
+            "the_rotating_controller_is_killed_in_each_phase",
             rotations::keepers_are_killed,
         ),
         trial("ten_rolling_restarts", replicas::ten_rolling_restarts),

@@ -1,4 +1,4 @@
-//! While replicas come and go.
+//! Load while replicas are restarted and killed.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::load::Load;
 
 pub fn ten_rolling_restarts() {
     block_on(async {
-        // One more than two: as in a rollout, the new one is ready before an old one goes.
+        // Three Pods: as in a rollout, the new replica is ready before an old one is terminated.
         let mut bed = Bed::start(3, &["--shutdown-delay=2s"], &[]).await;
         let load = Load::start(&bed.cluster).await;
         let started = Instant::now();
@@ -18,7 +18,7 @@ pub fn ten_rolling_restarts() {
         let mut free = 2;
         for _ in 0..10 {
             for slot in &mut running {
-                bed.fleet.start(free).expect("it starts");
+                bed.fleet.start(free).expect("the process starts");
                 bed.ready(free).await;
                 let ended = bed.fleet.terminate(*slot).await;
                 ended.unwrap_or_else(|error| panic!("{error}"));
@@ -33,23 +33,23 @@ pub fn ten_rolling_restarts() {
             tally.asked(),
             tally.unexpected()
         );
-        assert!(tally.asked() > 1_000, "too few to show anything");
+        assert!(tally.asked() > 1_000, "too few requests to prove anything");
         assert!(tally.unexpected().is_empty());
     });
 }
 
-/// What the API server says of a connection that broke while it was waiting for the answer.
+/// Errors of the API server if a connection breaks while it waits for the response.
 const BROKEN: [&str; 5] = [
     "EOF",
     "connection reset",
     "broken pipe",
     "closed network connection",
-    // Go's client, where the end is seen just as the request takes the connection.
+    // Error of Go's HTTP client if the connection is closed just as the request takes it.
     "server closed idle connection",
 ];
 
-/// What it says of a replica that it dialled although nobody is there any more: until its
-/// `EndpointSlice` tells, it cannot know.
+/// Error of the API server if it dials a replica that has exited. It cannot know this until the `EndpointSlice` is
+/// updated.
 const REFUSED: &str = "connection refused";
 
 pub fn one_is_killed_thirty_times() {
@@ -64,16 +64,18 @@ pub fn one_is_killed_thirty_times() {
                 (load.tally().asked() > before + 30).then_some(())
             })
             .await
-            .expect("the load goes on");
-            // Before it, for whoever hears of it before this process goes on.
+            .expect("the load continues");
+            // Recorded before the kill, because a request can fail before this process continues.
             kills.push(Instant::now());
             bed.fleet.webhook(index).kill();
-            eventually("the endpoint being taken away", async || {
+            eventually("the removal of the endpoint", async || {
                 (!bed.fleet.is_ready(index)).then_some(())
             })
             .await
-            .expect("it is");
-            bed.fleet.start_webhook(index).expect("it comes back");
+            .expect("the endpoint is removed");
+            bed.fleet
+                .start_webhook(index)
+                .expect("the process restarts");
             bed.ready(index).await;
         }
         let tally = load.stop().await;
@@ -92,11 +94,11 @@ pub fn one_is_killed_thirty_times() {
             }
         }
         println!(
-            "30 kills: {} requests, {broken} broken on the way, {refused} sent to a dead address before \
-             its EndpointSlice told, other: {other:?}",
+            "30 kills: {} requests, {broken} on a connection that broke, {refused} to a dead address before \
+             its EndpointSlice was updated, other: {other:?}",
             tally.asked()
         );
-        assert!(tally.asked() > 1_000, "too few to show anything");
+        assert!(tally.asked() > 1_000, "too few requests to prove anything");
         assert!(other.is_empty());
     });
 }

@@ -1,4 +1,4 @@
-//! While the keys are exchanged.
+//! Load while the certificates are rotated.
 
 use std::time::{Duration, Instant};
 
@@ -11,17 +11,17 @@ use crate::bed::Bed;
 use crate::block_on;
 use crate::load::Load;
 
-/// API servers of this cluster hear of a change within milliseconds.
+/// Short delays: a change reaches the API servers of this cluster within milliseconds.
 const QUICK: [&str; 2] = ["--ca-settle=1s", "--keys-look-every=300ms"];
 
 fn secrets(bed: &Bed) -> Api<Secret> {
     Api::namespaced(bed.cluster.client(), "lockstep-system")
 }
 
-/// The keys of the Secret that tell the phase, and the CA that signs.
+/// Rotation phase, derived from the keys in the Secret, and the private key of the CA that signs.
 async fn look(bed: &Bed) -> (&'static str, Vec<u8>) {
     let secret = secrets(bed).get("lockstep-webhook-tls").await;
-    let data = secret.expect("the keys").data.unwrap_or_default();
+    let data = secret.expect("the Secret").data.unwrap_or_default();
     let text = |name: &str| data.get(name).map(|bytes| bytes.0.clone());
     let trusted = String::from_utf8(text("ca.crt").unwrap_or_default()).expect("PEM");
     let phase = match (text("incoming-ca.key"), trusted.matches("BEGIN").count()) {
@@ -41,14 +41,14 @@ async fn ask_for_a_new_ca(bed: &Bed) {
             &Patch::Merge(patch),
         )
         .await;
-    asked.expect("the annotation");
+    asked.expect("the Secret is annotated");
 }
 
-/// Asks for a new CA and waits until it is the only one.
+/// Requests a new CA and waits until it is the only one.
 async fn rotate(bed: &Bed) {
     let (_, before) = look(bed).await;
     ask_for_a_new_ca(bed).await;
-    eventually("the exchange of the CA", async || {
+    eventually("the rotation of the CA", async || {
         let (phase, signing) = look(bed).await;
         (phase == "steady" && signing != before).then_some(())
     })
@@ -67,18 +67,18 @@ pub fn twenty() {
         let took = started.elapsed();
         let tally = load.stop().await;
         println!(
-            "20 exchanges of CA and certificate in {:.0} s: {} requests, unexpected: {:?}",
+            "20 rotations of CA and certificate in {:.0} s: {} requests, unexpected: {:?}",
             took.as_secs_f64(),
             tally.asked(),
             tally.unexpected()
         );
-        assert!(tally.asked() > 1_000, "too few to show anything");
+        assert!(tally.asked() > 1_000, "too few requests to prove anything");
         assert!(tally.unexpected().is_empty());
     });
 }
 
-/// The keeper of one replica is killed as soon as a phase is seen; the other one goes on, and the killed one
-/// comes back.
+/// Kills the controller that rotates the certificates as soon as a phase is reached. The other replica continues, and
+/// the killed one is started again.
 pub fn keepers_are_killed() {
     block_on(async {
         let mut bed = Bed::start(2, &[], &QUICK).await;
@@ -98,9 +98,11 @@ pub fn keepers_are_killed() {
             let leader = leader(&bed);
             bed.fleet.controller(leader).kill();
             seen.push(format!("{phase}: {}", bed.fleet.name(leader)));
-            // The exchange waits for nobody but for what this replica's gate shows.
-            bed.fleet.start_controller(leader).expect("it comes back");
-            eventually("the exchange of the CA", async || {
+            // The rotation waits for nothing except the certificate that the webhook of this replica serves.
+            bed.fleet
+                .start_controller(leader)
+                .expect("the process restarts");
+            eventually("the rotation of the CA", async || {
                 let (phase, signing) = look(&bed).await;
                 (phase == "steady" && signing != before).then_some(())
             })
@@ -117,13 +119,13 @@ pub fn keepers_are_killed() {
     });
 }
 
-/// Whoever has done the last step of an exchange.
+/// Index of the replica that has done the last step of a rotation.
 fn leader(bed: &Bed) -> usize {
     let steps = |index: usize| {
         let log = bed.fleet.log_of_controller(index);
         let last = log.lines().rfind(|line| line.contains("phase"));
         last.map(str::to_owned).unwrap_or_default()
     };
-    // Lines begin with their time.
+    // Each line of the log begins with its time.
     usize::from(steps(1) > steps(0))
 }

@@ -1,24 +1,24 @@
-//! The blocks of a text in Markdown that say what to do.
+//! Code blocks of a Markdown text that contain files, changes and commands.
 
-/// One of them.
+/// One code block.
 pub enum Block {
-    /// Of a file, or the next piece of it.
+    /// Content of a file, or its next part.
     File { path: String, content: String },
-    /// A change of files, as `git diff` prints it.
+    /// Change of files, in the format of `git diff`.
     Change(String),
-    /// Commands, and what they print.
+    /// Commands and their output.
     Console(Vec<Said>),
 }
 
-/// A command and what it is shown to print.
+/// Command and the output that the text shows.
 pub struct Said {
     pub command: String,
     pub output: String,
 }
 
-/// All of them, in order.
+/// All blocks of a text, in order.
 pub fn blocks(text: &str) -> Vec<Block> {
-    // What is fenced in stands at the odd places.
+    // The fenced parts have the odd indices.
     let fenced = text.split("\n```").skip(1).step_by(2);
     fenced.map(block).collect()
 }
@@ -33,7 +33,7 @@ fn block(fenced: &str) -> Block {
         },
         None if info == "diff" => Block::Change(content),
         None if info == "console" => Block::Console(session(&content)),
-        None => panic!("a block of `{info}` says neither which file it is of nor what to do"),
+        None => panic!("the block `{info}` names no file and is neither `diff` nor `console`"),
     }
 }
 

@@ -1,24 +1,24 @@
-//! A copy of the repository.
+//! Copy of the repository.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// What is not copied: what was built, and what was before.
+/// Folders that are not copied: build output and history.
 const LEFT: [&str; 2] = ["target", ".git"];
 
-/// A fresh one, with the control plane that was built for the original.
+/// Creates a fresh copy, with the control plane that was built for the original.
 pub fn copied(repository: &Path, folder: &Path) -> PathBuf {
     let copy = folder.join("tutorial");
     if copy.exists() {
-        fs::remove_dir_all(&copy).expect("the last one can go");
+        fs::remove_dir_all(&copy).expect("the previous copy is deleted");
     }
     copy_folder(repository, &copy);
-    // What is built of it shares a folder with what is built of the original, under names made of the version.
+    // Builds of the copy and of the original share a folder, in which file names depend on the version.
     let manifest = copy.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).expect("a manifest");
     let renamed = text.replacen("version = \"", "version = \"0.0.0-tutorial+", 1);
-    assert_ne!(renamed, text, "it has a version");
+    assert_ne!(renamed, text, "`Cargo.toml` must contain a version");
     fs::write(&manifest, renamed).expect("a manifest");
     fs::create_dir(copy.join("target")).expect("a folder");
     let built = repository.join("target/control-plane");

@@ -1,5 +1,5 @@
-//! The tutorial does what it says: its files are written, its commands are run, and they print what it shows, in
-//! a copy of this repository.
+//! The tutorial is correct: in a copy of this repository its files are written and its commands are run, and they
+//! print the output that it shows.
 
 mod blocks;
 mod copy;
@@ -15,7 +15,7 @@ use crate::blocks::{Block, Said, blocks};
 use crate::copy::copied;
 
 #[test]
-fn whoever_follows_it_gets_what_it_shows() {
+fn following_the_tutorial_gives_the_output_that_it_shows() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let repository = repository.canonicalize().expect("the repository");
     let copy = copied(&repository, &PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
@@ -33,11 +33,11 @@ fn whoever_follows_it_gets_what_it_shows() {
             }
         }
     }
-    assert!(commands >= 5, "what it shows was not found");
+    assert!(commands >= 5, "the commands of the tutorial were not found");
     is_echo(&copy, &repository);
 }
 
-/// What it builds is what the smallest operator is, under another name.
+/// Asserts that the operator of the tutorial is the smallest operator under another name.
 fn is_echo(copy: &Path, repository: &Path) {
     let read = |path: PathBuf| fs::read_to_string(path).expect("an operator");
     let built = read(copy.join("operators/greeting/src/lib.rs"));
@@ -48,11 +48,11 @@ fn is_echo(copy: &Path, repository: &Path) {
     assert_eq!(renamed.trim(), echo.trim());
 }
 
-/// Begins a file, or goes on with it.
+/// Creates a file, or appends to it.
 fn add(path: &Path, content: &str) {
     let folder = path.parent().expect("a folder");
     fs::create_dir_all(folder).expect("a folder");
-    // What cargo has put there to begin with is not what anybody writes.
+    // Content that cargo generated is replaced.
     let before = fs::read_to_string(path).unwrap_or_default();
     let before = if before.contains("pub fn add(") {
         String::new()
@@ -67,18 +67,20 @@ fn apply(copy: &Path, change: &str) {
     let mut git = Command::new("git")
         .args(["apply", "-"])
         .current_dir(copy)
-        // The copy lies within a repository and is none of it.
+        // The copy lies inside a repository but does not belong to it.
         .env("GIT_CEILING_DIRECTORIES", copy.parent().expect("a folder"))
         .stdin(Stdio::piped())
         .spawn()
         .expect("git runs");
-    let mut stdin = git.stdin.take().expect("it listens");
-    stdin.write_all(change.as_bytes()).expect("it reads");
+    let mut stdin = git.stdin.take().expect("git has a standard input");
+    stdin
+        .write_all(change.as_bytes())
+        .expect("the process reads its input");
     drop(stdin);
-    assert!(git.wait().expect("it ends").success(), "{change}");
+    assert!(git.wait().expect("the process ends").success(), "{change}");
 }
 
-/// What a command prints, with what has been built already.
+/// Output of a command, which reuses earlier build output.
 fn run(repository: &Path, copy: &Path, said: &Said) -> String {
     let command = &said.command;
     let finds_something = said.output.starts_with("error[");
@@ -102,14 +104,15 @@ fn run(repository: &Path, copy: &Path, said: &Said) -> String {
     printed
 }
 
-/// Whether cargo has set it for this test: what was built without it would be built again.
+/// Returns true if cargo has set the variable for this test. It would cause everything to be built again that was
+/// built without it.
 fn is_of_this_test(name: &str) -> bool {
     const PREFIXES: [&str; 5] = ["BIN_", "CRATE_", "MANIFEST_", "PKG_", "TARGET_"];
     let of_cargo = name.strip_prefix("CARGO_");
     of_cargo.is_some_and(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
 }
 
-/// Holds what was printed against what is shown; a line of dots stands for any lines.
+/// Compares the output of a command with the one shown, in which a line `...` matches any lines.
 fn compare(said: &Said, printed: &str) {
     let (shown, printed_now) = (still(&said.output) + "\n", still(printed));
     let pieces: Vec<_> = shown.split("\n...\n").map(str::trim).collect();
@@ -120,12 +123,12 @@ fn compare(said: &Said, printed: &str) {
         is_so &= at.is_some();
         rest = at.map_or("", |at| &rest[at + piece.len()..]);
     }
-    // Without dots there is nothing else.
+    // Without such a line the whole output must be equal.
     is_so &= pieces.len() > 1 || printed_now.trim() == shown.trim();
     assert!(is_so, "`{}` prints:\n{printed}", said.command);
 }
 
-/// The same without how long anything took.
+/// The text without durations and temporary paths.
 fn still(text: &str) -> String {
     let time = Regex::new(r"\d+\.\d s\b|\b\d+s\b|/tmp/[^ \n]*").expect("a pattern");
     let lines = text.lines().map(|line| time.replace_all(line, "_"));

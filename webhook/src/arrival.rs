@@ -1,4 +1,4 @@
-//! When something arrives on a connection.
+//! Detection of incoming bytes on a connection.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connections::Connection;
 
-/// A stream that tells its connection of every read that brings something.
+/// Stream that notifies its connection of every read that returns bytes.
 pub(crate) struct ActivityTracker<S> {
     stream: S,
     connection: Arc<Connection>,

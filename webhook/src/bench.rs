@@ -1,4 +1,4 @@
-//! Review → candidate → verdict → response.
+//! `AdmissionReview` → validation request → validation result → response.
 
 use axum::http::StatusCode;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::refusal::RequestError;
 use crate::response::{self, AdmissionReview};
 use crate::review::{AdmissionRequest, LazyObject};
 
-/// What is judged by.
+/// Rulesets, policy and CRD status that requests are validated with.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) rulesets: ValidatorRegistry,
@@ -23,17 +23,17 @@ pub(crate) struct Handler {
     pub(crate) metrics: Metrics,
 }
 
-/// What is asked of an object.
+/// Kind of answer that a request needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
-    /// Whether it keeps its rules.
+    /// Validate the object.
     Validate,
-    /// Which defaults it lacks.
+    /// Return the defaults that the object lacks.
     Mutate,
 }
 
 impl Handler {
-    /// Answers one review.
+    /// Answers one admission request.
     pub(crate) fn handle(
         &self,
         question: Mode,
@@ -46,7 +46,7 @@ impl Handler {
         let Some(ruleset) = ruleset else {
             let kind = &request.kind;
             let message = format!(
-                "no rules here for {}/{} {}; the webhook configuration must match registered kinds only",
+                "no ruleset is registered for {}/{} {}; the webhook configuration must match registered kinds only",
                 kind.group, kind.version, kind.kind
             );
             return Ok(AdmissionReview::deny(
@@ -61,7 +61,7 @@ impl Handler {
             "DELETE" | "CONNECT" => false,
             other => {
                 return Err(RequestError::bad_request(format!(
-                    "`request.operation` is no operation: `{other}`"
+                    "`request.operation` is `{other}`; expected CREATE, UPDATE, DELETE or CONNECT"
                 )));
             }
         };
@@ -76,20 +76,21 @@ impl Handler {
         let object = self
             .parse(request.object.take(), "object")?
             .ok_or_else(|| {
-                RequestError::bad_request("`request.object` is missing: nothing to judge")
+                RequestError::bad_request("`request.object` is missing but required")
             })?;
         let old = self.parse(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
             return Err(RequestError::bad_request(
-                "`request.oldObject` is missing: a change cannot be judged",
+                "`request.oldObject` is missing; UPDATE needs it",
             ));
         }
         let crd = match self.crds.get(ruleset.as_ref()) {
-            // The API server judges what was written, by that version's schema.
+            // The API server validates the object in the version of the user's request, by the schema of that
+            // version, and not in the version that it converts the object to for the webhook.
             CrdMatch::Same if !request.is_stored_version() => CrdMatch::Unknown,
             crd => crd,
         };
-        // Most have nothing to be said of, and this is the quicker way to tell.
+        // Fast path: most objects are valid and complete, and this check is cheaper.
         let passes = match question {
             Mode::Validate => ruleset.is_trivially_valid(&object, old.as_ref(), crd),
             Mode::Mutate => ruleset.has_all_defaults(&object, crd),
@@ -129,11 +130,11 @@ impl Handler {
             if problem.starts_with("recursion limit exceeded") {
                 self.metrics.rejected(Limit::Depth);
             }
-            RequestError::bad_request(format!("`request.{name}` cannot be read: {problem}"))
+            RequestError::bad_request(format!("cannot parse `request.{name}`: {problem}"))
         })
     }
 
-    /// Counts what fired and logs a refusal: who, what kind, which rules; never the object.
+    /// Counts violations and logs a denial: user, kind and rules, never the object.
     fn record_metrics(
         &self,
         request: &AdmissionRequest<LazyObject<'_>>,
@@ -158,7 +159,7 @@ impl Handler {
                 operation = request.operation,
                 dry_run = request.dry_run,
                 rules = response::rules(verdict.errors.iter()),
-                "refused"
+                "denied"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The bytes of a request, taken in as far as there is room for them.
+//! Request bodies, buffered within a memory limit.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
 use crate::refusal::RequestError;
 
-/// What is held of all bodies together.
+/// Memory limit shared by all request bodies.
 #[derive(Clone)]
 pub(crate) struct MemoryBudget {
     bytes: Arc<Semaphore>,
@@ -18,7 +18,7 @@ pub(crate) struct MemoryBudget {
     metrics: Metrics,
 }
 
-/// A whole body; the room that it takes is free again when this is dropped.
+/// Complete request body. Dropping it releases the memory that it has reserved.
 pub(crate) struct BufferedBody {
     pub(crate) bytes: Vec<u8>,
     _room: Option<OwnedSemaphorePermit>,
@@ -36,8 +36,8 @@ impl MemoryBudget {
         }
     }
 
-    /// Takes in a body of at most so many bytes. Room is taken for what has arrived, not for what is
-    /// announced: a client that sends little holds little.
+    /// Reads a body of at most `most` bytes. Memory is reserved for the bytes that have arrived, not for
+    /// `Content-Length`, so that a client that sends little reserves little.
     pub(crate) async fn read(&self, body: Body, most: usize) -> Result<BufferedBody, RequestError> {
         tokio::time::timeout(self.limits.body_timeout, self.collect(body, most))
             .await
@@ -47,7 +47,7 @@ impl MemoryBudget {
             })?
     }
 
-    /// Takes room for what a body becomes when it is read, which may be far more than its bytes.
+    /// Reserves memory for the parsed form of a body, which may be far larger than its bytes.
     pub(crate) fn reserve_for_parse(
         &self,
         received: &mut BufferedBody,
@@ -63,7 +63,7 @@ impl MemoryBudget {
         Ok(())
     }
 
-    /// Takes room, if there is as much.
+    /// Reserves memory, or fails if less than that is free.
     fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, RequestError> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let taken = Arc::clone(&self.bytes).try_acquire_many_owned(bytes);
@@ -78,7 +78,7 @@ impl MemoryBudget {
         let mut room: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| {
-                RequestError::bad_request(format!("the body broke off: {error}"))
+                RequestError::bad_request(format!("cannot read the body: {error}"))
             })?;
             let Ok(data) = frame.into_data() else {
                 continue;
@@ -102,17 +102,17 @@ impl MemoryBudget {
     }
 }
 
-/// What an item of a list, or a field, takes in memory; rather more of an item, and less of a field.
+/// Memory estimate for a list item or a field: rather too high for an item, and too low for a field.
 const ITEM_BYTES: usize = 64;
 
-/// What an object takes that has any field: its first node has room for eleven.
+/// Memory estimate for an object with at least one field: its first B-tree node has room for eleven.
 const OBJECT_BYTES: usize = 700;
 
-/// The object as it is read, as it is judged, and what becomes of it meanwhile.
+/// Number of copies of an object in memory: as parsed, as validated, and one for intermediate values.
 const COPIES: usize = 3;
 
-/// About what JSON takes once it is read, without the texts in it. Commas and braces within texts count as
-/// well, so that this is rather too much.
+/// Memory estimate for parsed JSON, without the strings in it. Commas and braces within strings are counted, too,
+/// so the estimate is rather too high.
 fn parsed_size_estimate(json: &[u8]) -> usize {
     let weights = json.iter().map(|byte| match byte {
         b',' => ITEM_BYTES,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_when_it_is_read_takes_room_for_that() {
+    fn memory_is_reserved_for_the_parsed_form_of_a_body() {
         let limits = Limits {
             max_inflight_bytes: 1 << 20,
             ..Limits::default()
@@ -146,24 +146,24 @@ mod tests {
         let mut long = received(vec![b'x'; 4 << 20]);
         assert!(
             room.reserve_for_parse(&mut long).is_ok(),
-            "texts stay what they are"
+            "strings do not grow when parsed"
         );
         let mut items = received(b"0,".repeat(5_000));
         assert!(room.reserve_for_parse(&mut items).is_ok());
         let mut more = received(b"0,".repeat(5_000));
         let refusal = room
             .reserve_for_parse(&mut more)
-            .expect_err("both together are too much");
+            .expect_err("both together exceed the limit");
         assert_eq!(refusal.code.as_u16(), 429);
         drop(items);
         assert!(
             room.reserve_for_parse(&mut more).is_ok(),
-            "there is room again"
+            "the memory has been released"
         );
         let mut objects = received(b"{\"a\":0},".repeat(1_000));
         let refusal = room
             .reserve_for_parse(&mut objects)
-            .expect_err("too much at any time");
+            .expect_err("this body alone exceeds the limit");
         assert_eq!(refusal.code.as_u16(), 413);
     }
 }

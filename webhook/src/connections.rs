@@ -1,5 +1,5 @@
-//! The connections that stand, so that a new one always finds room: where there is none left, the one that
-//! has been idle for longest is closed, or else the one whose request has been arriving for longest.
+//! Limit on open connections. When it is reached, a new connection evicts an old one: the one that has been
+//! idle for longest, or else the one with the oldest incomplete request.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
-/// Every connection.
+/// All open connections.
 #[derive(Clone)]
 pub(crate) struct ConnectionPool {
     most: usize,
@@ -18,13 +18,13 @@ pub(crate) struct ConnectionPool {
 #[derive(Default)]
 struct PoolState {
     count: usize,
-    /// Those without a request, by when they last had one; behind them those whose requests are all still
-    /// arriving, by when they began. Whoever is first makes room.
+    /// Connections that may be evicted, in this order: connections without a request, by the end of their last one,
+    /// then connections with incomplete requests only, by the time at which these began.
     waiting: BTreeMap<Slot, Arc<CloseSignal>>,
     next: u64,
 }
 
-/// A connection having to make room. It is asked once.
+/// Eviction signal of one connection. It is sent at most once.
 #[derive(Default)]
 struct CloseSignal {
     told: Notify,
@@ -37,7 +37,7 @@ enum Slot {
     ReadingRequest(u64),
 }
 
-/// One connection; it leaves when this is dropped.
+/// Open connection. It is removed from [`Connections`] when this is dropped.
 pub(crate) struct Connection {
     connections: ConnectionPool,
     closing: Arc<CloseSignal>,
@@ -48,11 +48,11 @@ pub(crate) struct Connection {
 #[derive(Default)]
 struct State {
     requests: usize,
-    /// How many of them have not arrived in full.
+    /// Number of these requests that have not arrived in full.
     arriving: usize,
-    /// Since when a header has been arriving.
+    /// Time at which an incomplete header began to arrive.
     header: Option<Instant>,
-    /// Its place among those that may have to make room.
+    /// Position in the order of eviction. `None` if the connection cannot be evicted.
     place: Option<Slot>,
 }
 
@@ -64,8 +64,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Takes a connection in, and tells whether another one had to make room. Where all have requests
-    /// that are being answered, there is no room.
+    /// Adds a connection, and returns whether another one was evicted for it. Returns `None` if the limit is
+    /// reached and all connections have requests that are being answered.
     pub(crate) fn try_admit(&self) -> Option<(Connection, bool)> {
         let mut standing = self.lock();
         let is_full = standing.count >= self.most;
@@ -104,12 +104,12 @@ impl PoolState {
 }
 
 impl Connection {
-    /// Resolves when the connection has to make room.
+    /// Resolves when the connection is evicted.
     pub(crate) async fn evicted(&self) {
         self.closing.told.notified().await;
     }
 
-    /// Something has arrived: without a request under way, it is a header.
+    /// Records that bytes have arrived. If no request is in progress, they belong to a header.
     pub(crate) fn record_activity(&self) {
         let mut state = self.state();
         if state.requests == 0 && state.header.is_none() {
@@ -122,7 +122,7 @@ impl Connection {
         self.state().header
     }
 
-    /// Resolves when a header has been arriving for longer than that.
+    /// Resolves when a header has been arriving for longer than `deadline`.
     pub(crate) async fn header_is_late(&self, deadline: Duration) {
         loop {
             self.header_began.notified().await;
@@ -135,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// A request begins, and ends when what is returned is dropped.
+    /// Starts a request. It ends when the returned value is dropped.
     pub(crate) fn start_request(self: &Arc<Self>) -> ActiveRequest {
         let mut state = self.state();
         state.requests += 1;
@@ -149,12 +149,12 @@ impl Connection {
         }
     }
 
-    /// Finds the place that a connection has now.
+    /// Updates the position of the connection in the order of eviction.
     fn update_slot(&self, state: &mut State) {
         let is_arriving = state.requests == state.arriving;
         let place: Option<fn(u64) -> Slot> = match (state.requests, state.place) {
             (0, _) => Some(Slot::Idle),
-            // It keeps its place: whoever begins one request after the other is no younger for that.
+            // Keep the position: starting more requests must not postpone the eviction.
             (_, Some(Slot::ReadingRequest(_))) if is_arriving => return,
             (_, _) => is_arriving.then_some(Slot::ReadingRequest),
         };
@@ -171,14 +171,14 @@ impl Connection {
     }
 }
 
-/// A request under way, however it ends.
+/// Request in progress. It ends when this is dropped, also if it is cancelled.
 pub(crate) struct ActiveRequest {
     connection: Arc<Connection>,
     has_arrived: AtomicBool,
 }
 
 impl ActiveRequest {
-    /// It has arrived in full: from now on it is answered.
+    /// Marks the request as received in full. From now on it is being answered.
     pub(crate) fn mark_request_received(&self) {
         if !self.has_arrived.swap(true, Ordering::Relaxed) {
             let mut state = self.connection.state();
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_longest_idle_connection_makes_room_and_none_with_a_request_does() {
+    async fn the_longest_idle_connection_is_evicted_and_none_with_an_active_request() {
         let connections = ConnectionPool::new(2);
         let (first, _) = connections.try_admit().expect("room");
         let (second, evicts) = connections.try_admit().expect("room");
@@ -223,7 +223,7 @@ mod tests {
         // The first has had a request since, so that the second has been idle for longer.
         let first = Arc::new(first);
         drop(first.start_request());
-        let (third, evicts) = connections.try_admit().expect("room is made");
+        let (third, evicts) = connections.try_admit().expect("one is evicted");
         assert!(evicts);
         second.evicted().await;
         drop(second);
@@ -231,14 +231,14 @@ mod tests {
         let (first_at_work, third_at_work) = (first.start_request(), third.start_request());
         first_at_work.mark_request_received();
         third_at_work.mark_request_received();
-        assert!(connections.try_admit().is_none(), "both are at work");
+        assert!(connections.try_admit().is_none(), "both have active requests");
         drop(third_at_work);
         assert!(connections.try_admit().is_some());
         third.evicted().await;
     }
 
     #[tokio::test]
-    async fn who_has_been_sending_for_longest_makes_room_where_nobody_is_idle() {
+    async fn if_none_is_idle_the_connection_with_the_oldest_incomplete_request_is_evicted() {
         let connections = ConnectionPool::new(2);
         let enter = || {
             connections
@@ -247,26 +247,26 @@ mod tests {
         };
         let (first, second) = (enter().expect("room"), enter().expect("room"));
         let (slow, quick) = (second.start_request(), first.start_request());
-        // Another stream of the same connection makes it no younger.
+        // Another stream of the same connection does not change its position.
         let more = second.start_request();
         drop(more);
         quick.mark_request_received();
-        let third = enter().expect("room is made");
+        let third = enter().expect("one is evicted");
         second.evicted().await;
         drop((slow, second));
         let arriving = third.start_request();
         drop(quick);
-        let fourth = enter().expect("room is made");
+        let fourth = enter().expect("one is evicted");
         first.evicted().await;
         drop(first);
         let (_at_work, arrived) = (arriving, fourth.start_request());
         arrived.mark_request_received();
-        drop(enter().expect("room is made"));
+        drop(enter().expect("one is evicted"));
         third.evicted().await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_header_that_no_request_comes_of_is_late() {
+    async fn only_a_header_that_does_not_become_a_request_times_out() {
         let connections = ConnectionPool::new(1);
         let connection = Arc::new(connections.try_admit().expect("room").0);
         let deadline = Duration::from_secs(10);
@@ -279,11 +279,11 @@ mod tests {
         assert!(!is_late().await, "nothing has arrived");
         connection.record_activity();
         drop(connection.start_request());
-        assert!(!is_late().await, "a request came of it");
+        assert!(!is_late().await, "the header became a request");
         let at_work = connection.start_request();
         connection.record_activity();
         drop(at_work);
-        assert!(!is_late().await, "that was a body");
+        assert!(!is_late().await, "the bytes belonged to a body");
         connection.record_activity();
         assert!(is_late().await);
     }

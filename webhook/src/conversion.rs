@@ -1,4 +1,4 @@
-//! Objects of one version → the same objects in another.
+//! Conversion webhook: objects of one API version → the same objects in another version.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ struct Request {
     objects: Vec<Value>,
 }
 
-/// A `ConversionReview` that answers.
+/// `ConversionReview` with a response.
 pub(crate) type ConversionReviewResponse = ReviewEnvelope<Response>;
 
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ pub(crate) struct Response {
     result: Value,
 }
 
-/// Converts every object of a review, or none.
+/// Converts all objects of a review, or none if one of them cannot be converted.
 pub(crate) fn convert(
     body: &[u8],
     rulesets: &ValidatorRegistry,
@@ -57,7 +57,7 @@ pub(crate) fn convert(
         )));
     }
     let request = asked.request.ok_or_else(|| {
-        RequestError::bad_request("the ConversionReview has no `request`: nothing to convert")
+        RequestError::bad_request("the ConversionReview has no `request`; there is nothing to convert")
     })?;
     let to = request.desired_api_version.as_str();
     let converted = request.objects.iter().enumerate().map(|(index, object)| {
@@ -85,7 +85,7 @@ fn convert_object(object: &Value, to: &str, rulesets: &ValidatorRegistry) -> Res
     let (group, _) = api_version.split_once('/').unwrap_or_default();
     let ruleset = rulesets
         .get(group, kind)
-        .ok_or_else(|| format!("no kind `{kind}` of `{api_version}` is known here"))?;
+        .ok_or_else(|| format!("no ruleset is registered for kind `{kind}` of `{api_version}`"))?;
     ruleset
         .convert(object, to)
         .map_err(|error| error.to_string())
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_converted_is_named() {
+    fn a_failed_conversion_names_its_cause() {
         let said = message(&json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": KIND}));
         assert!(
             said.contains("set `conversionReviewVersions: [v1]`"),
@@ -120,7 +120,9 @@ mod tests {
         });
         let said = message(&review);
         assert!(
-            said.contains("objects[0]: no kind `Trap` of `example.com/v1`"),
+            said.contains(
+                "objects[0]: no ruleset is registered for kind `Trap` of `example.com/v1`"
+            ),
             "{said}"
         );
     }

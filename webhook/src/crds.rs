@@ -1,4 +1,4 @@
-//! What is known of the CRDs that the API server judges by, for as long as somebody vouches for it.
+//! CRD status: whether the CRDs of the cluster match the compiled ones. It is valid until it expires.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use shared_validation::{CrdMatch, CrdStatus, CrdStatusReport, Validator, ValidatorRegistry};
 
-/// What is known now, shared by who learns it and who judges. At first, nothing is.
+/// Current CRD status, shared by the task that updates it and by validation. Initially unknown for all kinds.
 #[derive(Clone, Default)]
 pub struct CrdStatusCache {
-    /// The fingerprint of each compiled CRD, by its kind.
+    /// Fingerprint of each compiled CRD, by kind.
     ours: Arc<BTreeMap<String, String>>,
     known: Arc<RwLock<Option<Known>>>,
 }
@@ -20,7 +20,7 @@ struct Known {
 }
 
 impl CrdStatusCache {
-    /// Nothing yet of the CRDs of these.
+    /// Creates a status for the kinds of `rulesets`, unknown for all of them.
     #[must_use]
     pub fn new(rulesets: &ValidatorRegistry) -> Self {
         let ours = rulesets.iter().map(|ruleset| {
@@ -33,8 +33,9 @@ impl CrdStatusCache {
         }
     }
 
-    /// Takes what was seen, at `now` in seconds since 1970, and tells what is known then. What has run out,
-    /// or claims to hold for longer than anybody is believed, is not taken.
+    /// Stores a reported CRD status and returns the resulting status of each kind. `now` is in seconds since the
+    /// Unix epoch. If the report has expired, or claims to be valid for longer than [`Sightings::LIFE`], all
+    /// kinds become unknown.
     pub fn update(&self, seen: &CrdStatusReport, now: u64) -> Vec<CrdMatch> {
         let left = Duration::from_secs(seen.until.saturating_sub(now));
         let is_taken = !left.is_zero() && left <= CrdStatusReport::LIFE;
@@ -55,7 +56,7 @@ impl CrdStatusCache {
         standings
     }
 
-    /// What is known of a kind's.
+    /// Returns the CRD status of a kind.
     pub(crate) fn get(&self, ruleset: &dyn Validator) -> CrdMatch {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let known = known.as_ref().filter(|known| Instant::now() < known.until);
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_holds_for_a_while() {
+    fn a_crd_status_is_valid_for_a_limited_time() {
         let life = i64::try_from(CrdStatusReport::LIFE.as_secs()).expect("a short time");
         assert_eq!(known(&kind(1), true, life), CrdMatch::Same);
         assert_eq!(known(&kind(2), true, life), CrdMatch::Different);

@@ -1,4 +1,4 @@
-//! The doors: bytes → review, and the answer on its way back.
+//! HTTP endpoints of the webhook: request → validation → response, with limits, metrics and tracing.
 
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,13 +28,14 @@ use crate::refusal::RequestError;
 use crate::response::AdmissionReview;
 use crate::review::{self, AdmissionRequest};
 
-/// Larger reviews take longer than others should wait for them, and are judged on threads of their own.
+/// Largest request that is validated on the async runtime's own threads. Larger ones would block other requests for
+/// too long, and run on the blocking thread pool.
 const QUICK_BYTES: usize = 64 << 10;
 
-/// The longest name of anything in Kubernetes.
+/// Maximum length of an object name in Kubernetes.
 const MAX_NAME_BYTES: usize = 253;
 
-/// Judges reviews.
+/// Admission and conversion webhook.
 #[derive(Clone)]
 pub struct Webhook {
     bench: Handler,
@@ -42,7 +43,7 @@ pub struct Webhook {
     limits: Limits,
     room: MemoryBudget,
     reviews: Arc<Semaphore>,
-    /// For large reviews: they are done no sooner by more threads than there are cores, and each thread holds
+    /// Threads for large requests. More threads than cores would not finish them sooner, and each thread holds
     /// memory of its own.
     threads: Arc<Semaphore>,
 }
@@ -54,7 +55,7 @@ enum Endpoint {
     Convert,
 }
 
-/// What is answered to what was asked.
+/// Response body of an endpoint.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum EndpointResponse {
@@ -72,7 +73,7 @@ impl Endpoint {
     }
 }
 
-/// A request that is being answered, until it is or nobody waits for it any more.
+/// Request counted as in flight, until it is answered or its client has gone.
 struct InFlight(Gauge);
 
 impl InFlight {
@@ -89,7 +90,7 @@ impl Drop for InFlight {
 }
 
 impl Webhook {
-    /// A gate that judges the kinds of `rulesets`.
+    /// Creates a webhook that validates the kinds of `rulesets`.
     #[must_use]
     pub fn new(rulesets: ValidatorRegistry, metrics: Metrics, limits: Limits) -> Self {
         Self {
@@ -109,25 +110,25 @@ impl Webhook {
         }
     }
 
-    /// The same, under a policy that may be replaced at any time.
+    /// Sets the policy, which may be replaced at any time.
     #[must_use]
     pub fn with_policy(mut self, policy: PolicyHandle) -> Self {
         self.bench.policy = policy;
         self
     }
 
-    /// The same, where it may become known how the cluster's CRDs compare with these.
+    /// Sets the source of the CRD status: whether the CRDs of the cluster match the compiled ones.
     #[must_use]
     pub fn with_crd_status(mut self, crds: CrdStatusCache) -> Self {
         self.bench.crds = crds;
         self
     }
 
-    /// The HTTP routes: `POST /validate`, `POST /mutate` and `POST /convert`.
+    /// Returns the HTTP routes: `POST /validate`, `POST /mutate` and `POST /convert`.
     ///
     /// # Guarantees
     ///
-    /// A request that is no well-formed review of a registered kind is never answered with an allow.
+    /// A request is allowed only if it is a well-formed `AdmissionReview` of a registered kind.
     pub fn into_router(self) -> Router {
         let gate = Arc::new(self);
         let door = |door: Endpoint| {
@@ -182,7 +183,7 @@ impl Webhook {
             .observe(started.elapsed().as_secs_f64());
         let response = match answer {
             Ok(answer) => {
-                let body = serde_json::to_vec(&answer).expect("an answer is JSON");
+                let body = serde_json::to_vec(&answer).expect("a response is serializable as JSON");
                 ([(header::CONTENT_TYPE, "application/json")], body).into_response()
             }
             Err(refusal) => {
@@ -190,7 +191,7 @@ impl Webhook {
                     webhook = door.name(),
                     code = refusal.code.as_u16(),
                     message = refusal.message,
-                    "refused a request that is no review"
+                    "rejected a request"
                 );
                 refusal.into_response()
             }
@@ -215,8 +216,8 @@ impl Webhook {
                 Endpoint::Validate | Endpoint::Mutate => self.limits.max_request_bytes,
                 Endpoint::Convert => self.limits.max_conversion_bytes,
             };
-            // All of it, also where it is not looked at: whoever is answered before he has ended may go on
-            // as if he had not been.
+            // Read the whole body, even of a request that is going to be rejected: a client that gets a response
+            // before it has sent the whole body may continue as if it had received none.
             let received = self.room.read(body, most).await?;
             if let Some(request) = parts.extensions.get::<Arc<ActiveRequest>>() {
                 request.mark_request_received();
@@ -230,7 +231,7 @@ impl Webhook {
         })?
     }
 
-    /// Judges a body, if not too many are being judged.
+    /// Handles a body within the limits on concurrent requests and on memory.
     async fn run_handler(
         self: &Arc<Self>,
         door: Endpoint,
@@ -248,7 +249,7 @@ impl Webhook {
         let thread = threads.map_err(|_| RequestError::overloaded())?;
         let gate = Arc::clone(self);
         let span = Span::current();
-        // Nobody may wait for it any more; it counts all the same until it has ended.
+        // The thread cannot be cancelled: it counts against the limits until it ends, even if the client has gone.
         let judging = tokio::task::spawn_blocking(move || {
             let answer = span.in_scope(|| gate.catch_panic(door, &received.bytes));
             drop((received, at_work, thread));
@@ -259,7 +260,7 @@ impl Webhook {
             .unwrap_or_else(|_| Err(RequestError::panicked()))
     }
 
-    /// Judges a body; a panic ends this review and nothing else.
+    /// Handles a body. A panic fails this request only.
     fn catch_panic(&self, door: Endpoint, body: &[u8]) -> Result<EndpointResponse, RequestError> {
         let reviewed = |question: Mode| {
             let mut request = review::parse(body)?;
@@ -286,13 +287,13 @@ fn threads() -> usize {
     cores.map_or(1, NonZeroUsize::get).max(4)
 }
 
-/// Tells a trace what was asked and answered; never the object.
+/// Records the request and the response in the current span, never the object.
 fn record_span_fields<T>(request: &AdmissionRequest<T>, review: &AdmissionReview) {
     let span = Span::current();
     if span.is_disabled() {
         return;
     }
-    // Spans are held until they are sent: nobody fills them.
+    // Spans stay in memory until they are exported, so a client must not be able to fill them.
     span.record("uid", truncate(&request.uid));
     span.record("kind", truncate(&request.kind.kind));
     span.record("operation", truncate(&request.operation));
@@ -302,12 +303,12 @@ fn record_span_fields<T>(request: &AdmissionRequest<T>, review: &AdmissionReview
     }
 }
 
-/// As much of a text as any name has.
+/// Truncates a text to the maximum length of a name.
 fn truncate(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_NAME_BYTES)]
 }
 
-/// Until when there has to be an answer: what the client waits, less a tenth for the way back.
+/// Returns the time in which to answer: the client's time-out, less a tenth for the way back, but at most `most`.
 fn deadline(uri: &Uri, most: Duration) -> Duration {
     let named = uri.query().into_iter().flat_map(|query| query.split('&'));
     let named = named
@@ -344,7 +345,7 @@ mod tests {
 
     use super::*;
 
-    /// A kind with a rule that some objects make panic.
+    /// Kind with a rule that panics for some objects.
     struct Explosive(CrdValidator);
 
     impl Validator for Explosive {
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_ends_one_review_and_is_counted() {
+    async fn a_panic_fails_one_request_and_is_counted() {
         let metrics = Metrics::register(&mut Registry::default());
         let routes = Webhook::new(explosive(), metrics.clone(), Limits::default()).into_router();
         let long = "x".repeat(2 * QUICK_BYTES);
@@ -435,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_answered_before_it_stops_waiting() {
+    fn the_client_is_answered_before_its_timeout() {
         let most = Duration::from_secs(30);
         let deadline = |uri: &'static str| deadline(&Uri::from_static(uri), most);
         assert_eq!(deadline("/validate?timeout=10s"), Duration::from_secs(9));

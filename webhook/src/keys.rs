@@ -1,4 +1,4 @@
-//! The serving certificate and its key, read from files and read again when they change.
+//! Serving certificate and private key, loaded from files and reloaded when these change.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use x509_parser::parse_x509_certificate;
 
 use crate::metrics::Metrics;
 
-/// How often the files are looked at. Their content is compared, so that neither a swapped symlink
-/// nor a rewrite in place goes unseen.
+/// Interval at which the files are read. Their content is compared, so that both a swapped symlink and
+/// a rewrite in place are detected.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Why files are no serving pair, or no CA of clients.
+/// Error in the files of the TLS key pair or of the client CA.
 #[derive(Debug, thiserror::Error)]
 pub enum CertError {
     /// A file cannot be read.
@@ -26,40 +26,40 @@ pub enum CertError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The file holds no PEM certificate.
-    #[error("{path} holds no PEM certificate")]
+    /// The file contains no PEM certificate.
+    #[error("{path} contains no PEM certificate")]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
-    /// The key file holds no PEM private key.
-    #[error("{path} holds no PEM private key")]
+    /// The key file contains no PEM private key.
+    #[error("{path} contains no PEM private key")]
     NoKey {
         /// The file.
         path: PathBuf,
     },
-    /// The key cannot sign, or does not belong to the certificate.
-    #[error("the key in {path} does not fit the certificate: {source}")]
+    /// The private key cannot sign, or does not match the certificate.
+    #[error("the private key in {path} does not match the certificate: {source}")]
     Mismatch {
-        /// The key's file.
+        /// File of the private key.
         path: PathBuf,
-        /// What rustls says.
+        /// Error of rustls.
         source: rustls::Error,
     },
-    /// What the file holds cannot verify clients.
-    #[error("{path} holds no CA to verify clients with: {source}")]
+    /// The certificates in the file cannot verify clients.
+    #[error("{path} contains no CA that can verify client certificates: {source}")]
     NoCa {
         /// The file.
         path: PathBuf,
-        /// What rustls says.
+        /// Error of rustls.
         source: rustls::Error,
     },
 }
 
-/// Reads a file that others may write.
+/// Reads a file that another process may write.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CertError> {
     std::fs::read(path).map_err(|source| CertError::Unreadable {
         path: path.to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CertError> {
     })
 }
 
-/// The PEM certificates of a file, at least one.
+/// Returns the PEM certificates of a file, at least one.
 pub(crate) fn certificates(
     path: &Path,
     pem: &[u8],
@@ -81,12 +81,12 @@ pub(crate) fn certificates(
         })
 }
 
-/// The pair that is served now.
+/// TLS key pair that is currently served, and its reloading.
 ///
 /// # Guarantees
 ///
-/// A handshake always uses the last good pair; a bad new one is reported and left aside. Connections
-/// that stand are not touched by a change.
+/// A handshake always uses the last valid pair. An invalid new pair is reported and not used. A change does not
+/// affect open connections.
 #[derive(Debug)]
 pub struct CertWatcher {
     certificate: PathBuf,
@@ -95,7 +95,7 @@ pub struct CertWatcher {
 }
 
 impl CertWatcher {
-    /// Keys read from `tls.crt` and `tls.key` in a directory, which may still be empty.
+    /// Creates a key pair to be read from `tls.crt` and `tls.key` in a directory, which may still be empty.
     #[must_use]
     pub fn new(directory: &Path) -> Arc<Self> {
         Arc::new(Self {
@@ -105,12 +105,12 @@ impl CertWatcher {
         })
     }
 
-    /// Whether there is a pair to serve.
+    /// Returns true if a key pair has been loaded.
     pub fn is_ready(&self) -> bool {
         self.get().is_some()
     }
 
-    /// Looks at the files for as long as the process lives, and takes every good pair into service.
+    /// Watches the files for as long as the process lives, and serves each valid new pair.
     pub async fn run(self: Arc<Self>, metrics: Metrics) {
         let mut served = None;
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -118,14 +118,14 @@ impl CertWatcher {
             looks.tick().await;
             let found = match self.read_files() {
                 Ok(found) => found,
-                // Before the first pair has been written there is nothing to complain about.
+                // Before the first pair has been written, a missing file is not an error.
                 Err(error) if served.is_none() => {
                     tracing::debug!(%error, "no serving certificate yet");
                     continue;
                 }
                 Err(error) => {
                     metrics.certificate_errors.inc();
-                    tracing::error!(%error, "cannot reload the serving certificate; the old one stays");
+                    tracing::error!(%error, "cannot reload the serving certificate; the old one remains in use");
                     continue;
                 }
             };
@@ -146,7 +146,7 @@ impl CertWatcher {
                 }
                 Err(error) => {
                     metrics.certificate_errors.inc();
-                    tracing::error!(%error, "cannot use the new serving certificate; the old one stays");
+                    tracing::error!(%error, "the new serving certificate is invalid; the old one remains in use");
                 }
             }
             served = Some(found);
@@ -160,7 +160,7 @@ impl CertWatcher {
             .clone()
     }
 
-    /// Both files of one moment: whoever swaps them may do so between two reads.
+    /// Reads both files so that they belong together: they may be replaced between two reads.
     fn read_files(&self) -> Result<(Vec<u8>, Vec<u8>), CertError> {
         let mut certificate = read(&self.certificate)?;
         loop {
@@ -188,7 +188,7 @@ impl CertWatcher {
     }
 }
 
-/// When a pair expires, in seconds since 1970.
+/// Returns the expiration time of a certificate, in seconds since the Unix epoch.
 fn expiry(pair: &CertifiedKey) -> Option<i64> {
     let (_, certificate) = parse_x509_certificate(pair.cert.first()?).ok()?;
     Some(certificate.validity().not_after.timestamp())

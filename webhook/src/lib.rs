@@ -1,7 +1,8 @@
-//! The gate: an HTTPS admission server for any registered ruleset.
+//! HTTPS admission webhook for any registered ruleset.
 //!
-//! One way through: bytes → review → candidate → verdict → response. [`Gate`] holds the rulesets
-//! and answers; [`Server`] speaks TLS around it with the keys that [`ServingKeys`] keeps fresh.
+//! Data flow: bytes → `AdmissionReview` → validation request → validation result → response.
+//! [`Gate`] holds the rulesets and answers requests. [`Server`] serves it over TLS with the
+//! certificate that [`ServingKeys`] reloads when it changes.
 
 mod arrival;
 mod bench;

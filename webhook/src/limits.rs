@@ -1,33 +1,33 @@
-//! What the gate takes at most, so that nobody can keep it from serving others.
+//! Limits that keep a single client from blocking the webhook for other clients.
 
 use std::time::Duration;
 
-/// The bounds. Each one that bites is counted in `lockstep_gate_limited_total`.
+/// Limits of the webhook. Each connection or request that exceeds one is counted in `lockstep_gate_limited_total`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long a client may take to agree on TLS.
+    /// Time-out of the TLS handshake.
     pub handshake_timeout: Duration,
-    /// How long a header may take to arrive once it has begun.
+    /// Time-out of a header, from its first byte to its last.
     pub read_header_timeout: Duration,
-    /// How long a connection may stand idle. Above the 90 s for which the API server keeps idle
-    /// connections: closing first would race with its next request.
+    /// Time-out of an idle connection. It is longer than the 90 s for which the API server keeps idle
+    /// connections: if the webhook closed first, it would race with the next request.
     pub idle_timeout: Duration,
-    /// How long a body may take to arrive.
+    /// Time-out of reading a body.
     pub body_timeout: Duration,
-    /// How long a whole request may take. What the client names as `?timeout=` counts if it is less.
+    /// Time-out of a whole request. The `?timeout=` of the client applies if it is shorter.
     pub request_timeout: Duration,
-    /// How many connections stand at once. At the limit, the one that has been idle for longest makes
-    /// room, or else the one whose request has been arriving for longest.
+    /// Maximum number of open connections. When it is exceeded, the connection that has been idle for longest is
+    /// closed, or else the one with the oldest incomplete request.
     pub max_connections: usize,
-    /// How many reviews are judged at once. What comes beyond is shed, and tried again by the API
-    /// server.
+    /// Maximum number of requests validated at the same time. Further requests are rejected with 429, and the API
+    /// server retries them.
     pub max_requests_inflight: usize,
-    /// How large one body may be.
+    /// Maximum size of the body of an admission request.
     pub max_request_bytes: usize,
-    /// How large one body may be that is to be converted: whole lists come at once.
+    /// Maximum size of the body of a conversion request, which may contain a whole list of objects.
     pub max_conversion_bytes: usize,
-    /// How much all bodies may take that are held at once; large ones count as what they become when they
-    /// are read.
+    /// Maximum memory for all bodies in flight. A large body also counts with the memory estimate of its parsed
+    /// form.
     pub max_inflight_bytes: usize,
 }
 
@@ -41,8 +41,8 @@ impl Default for Limits {
             request_timeout: Duration::from_secs(30),
             max_connections: 4096,
             max_requests_inflight: 256,
-            // What one update carries at most: two objects of the API server's request limit (3 MiB)
-            // and the envelope around them.
+            // The largest update contains two objects of the API server's request limit (3 MiB) and the
+            // `AdmissionReview` around them.
             max_request_bytes: 7 << 20,
             max_conversion_bytes: 32 << 20,
             max_inflight_bytes: 256 << 20,
@@ -50,7 +50,7 @@ impl Default for Limits {
     }
 }
 
-/// Which bound has bitten, as the metric names it.
+/// Limit that was exceeded, as a label value of the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Handshake,

@@ -1,4 +1,4 @@
-//! What the gate counts, under controller-runtime's names where it has one.
+//! Prometheus metrics of the webhook, under the names of controller-runtime where it has one.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -9,7 +9,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::limits::Limit;
 
-/// The gate's metrics.
+/// Metrics of the webhook.
 #[derive(Clone)]
 pub struct Metrics {
     pub(crate) requests: Family<RequestLabels, Counter>,
@@ -47,7 +47,7 @@ pub(crate) struct ViolationLabels {
     pub(crate) component: &'static str,
 }
 
-/// From 100 µs, which a refusal takes, to the API server's shortest time-out.
+/// Histogram buckets from 100 µs, the time of a denial, to 1 s, the shortest time-out of the API server.
 const BUCKETS_SECONDS: [f64; 10] = [
     0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0,
 ];
@@ -59,7 +59,7 @@ impl Metrics {
         Self {
             requests: add.metric(
                 "controller_runtime_webhook_requests",
-                "Admission requests by webhook and HTTP code",
+                "Admission requests by webhook and HTTP status code",
                 Family::default(),
             ),
             latency: add.metric(
@@ -74,43 +74,43 @@ impl Metrics {
             ),
             violations: add.metric(
                 "lockstep_rule_violations",
-                "Broken rules by kind, rule and place",
+                "Rule violations by kind, rule and place of validation",
                 Family::default(),
             ),
             panics: add.metric(
                 "controller_runtime_webhook_panics",
-                "Reviews that ended in a panic",
+                "Admission requests that failed with a panic",
                 Counter::default(),
             ),
             crd_validation_skipped: add.metric(
                 "lockstep_gate_rust_only",
-                "Reviews that took the Rust rules alone: the API server had just judged the rest by the same CRD",
+                "Admission requests without schema and CEL validation, because the API server had applied the same CRD",
                 Counter::default(),
             ),
             certificates: add.metric(
                 "certwatcher_read_certificate",
-                "Certificates that were taken into service",
+                "Serving certificates that were loaded",
                 Counter::default(),
             ),
             certificate_errors: add.metric(
                 "certwatcher_read_certificate_errors",
-                "Certificates that could not be read or used",
+                "Certificates that could not be read or were invalid",
                 Counter::default(),
             ),
             certificate_expiry: add.metric(
                 "lockstep_gate_certificate_expiry_timestamp_seconds",
-                "When the certificate that is served expires",
+                "Expiration time of the serving certificate, in seconds since the Unix epoch",
                 Gauge::default(),
             ),
             limited: add.metric(
                 "lockstep_gate_limited",
-                "Connections and requests that a bound has ended, by bound",
+                "Connections and requests that were closed or rejected because of a limit, by limit",
                 Family::default(),
             ),
         }
     }
 
-    /// Counts a bound that has bitten.
+    /// Counts a connection or request that exceeded a limit.
     pub(crate) fn rejected(&self, limit: Limit) {
         let labels = RejectionLabels {
             limit: limit.name(),
@@ -119,7 +119,7 @@ impl Metrics {
     }
 }
 
-/// A registry that names each metric where it is made.
+/// Registry that takes name, help text and metric in one call.
 struct Registrar<'a>(&'a mut Registry);
 
 impl Registrar<'_> {

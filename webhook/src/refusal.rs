@@ -1,10 +1,10 @@
-//! Requests that are no review: answered with a `Status`, never with an allow.
+//! Errors of requests that cannot be processed. The response is a `Status`, so the request is never allowed.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// A request that cannot be judged.
+/// Error of a request that cannot be validated or converted.
 #[derive(Debug)]
 pub(crate) struct RequestError {
     pub(crate) code: StatusCode,
@@ -33,7 +33,7 @@ impl RequestError {
         Self {
             code: StatusCode::METHOD_NOT_ALLOWED,
             reason: "MethodNotAllowed",
-            message: "send a review by POST".to_owned(),
+            message: "the method is not allowed; use POST".to_owned(),
         }
     }
 
@@ -41,7 +41,7 @@ impl RequestError {
         Self {
             code: StatusCode::NOT_FOUND,
             reason: "NotFound",
-            message: "reviews are taken at /validate, /mutate and /convert".to_owned(),
+            message: "the path does not exist; use /validate, /mutate or /convert".to_owned(),
         }
     }
 
@@ -49,7 +49,7 @@ impl RequestError {
         Self {
             code: StatusCode::PAYLOAD_TOO_LARGE,
             reason: "RequestEntityTooLarge",
-            message: format!("a review must not exceed {limit_bytes} bytes"),
+            message: format!("the request body is larger than {limit_bytes} bytes"),
         }
     }
 
@@ -58,7 +58,7 @@ impl RequestError {
             code: StatusCode::PAYLOAD_TOO_LARGE,
             reason: "RequestEntityTooLarge",
             message: format!(
-                "the review has too many fields and items: read, it would take more than {limit_bytes} bytes"
+                "the request body has too many fields and items: parsed, it would need more than {limit_bytes} bytes"
             ),
         }
     }
@@ -73,12 +73,12 @@ impl RequestError {
 }
 
 impl RequestError {
-    /// The API server tries again within its own time-out.
+    /// Error of a request beyond the limits. The API server retries it within its own time-out.
     pub(crate) fn overloaded() -> Self {
         Self {
             code: StatusCode::TOO_MANY_REQUESTS,
             reason: "TooManyRequests",
-            message: "too much is under way here; try again".to_owned(),
+            message: "too many admission requests in flight; retry later".to_owned(),
         }
     }
 
@@ -86,7 +86,7 @@ impl RequestError {
         Self {
             code: StatusCode::GATEWAY_TIMEOUT,
             reason: "Timeout",
-            message: "the review took longer than the client waits".to_owned(),
+            message: "the request took longer than the client's time-out".to_owned(),
         }
     }
 
@@ -95,7 +95,7 @@ impl RequestError {
             code: StatusCode::INTERNAL_SERVER_ERROR,
             reason: "InternalError",
             message:
-                "a rule panicked; this is a defect of the rule, its place is in the gate's log"
+                "a rule panicked; this is a bug in the rule, its location is in the log of the webhook"
                     .to_owned(),
         }
     }

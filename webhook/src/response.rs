@@ -1,4 +1,4 @@
-//! Verdict → response: what the API server decodes.
+//! Validation result → response: the `AdmissionReview` that the API server decodes.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use shared_validation::{ValidationResult, Violation, aggregate};
 
 use crate::review::{AdmissionRequest, GroupVersionKind};
 
-/// The API server cuts a warning at 256 characters.
+/// Length at which the API server truncates a warning.
 const MAX_WARNING_CHARS: usize = 256;
 
-/// A review that answers, of whichever kind.
+/// Review with a response, either an `AdmissionReview` or a `ConversionReview`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReviewEnvelope<R> {
@@ -21,7 +21,7 @@ pub(crate) struct ReviewEnvelope<R> {
     pub(crate) response: R,
 }
 
-/// An `AdmissionReview` that answers.
+/// `AdmissionReview` with a response.
 pub(crate) type AdmissionReview = ReviewEnvelope<AdmissionResponse>;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ pub(crate) struct AdmissionResponse {
     status: Option<Status>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
-    /// Base64, as Go encodes bytes.
+    /// JSON Patch in Base64, as Go encodes bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -42,7 +42,7 @@ pub(crate) struct AdmissionResponse {
     audit_annotations: Option<AuditAnnotations>,
 }
 
-/// A `Status` of Kubernetes.
+/// Kubernetes `Status`.
 #[derive(Serialize)]
 struct Status {
     #[serde(rename = "status")]
@@ -74,7 +74,7 @@ struct AuditAnnotations {
     rules: String,
 }
 
-/// As in the message that names all of them.
+/// Formats a cause as in the message that contains all of them.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
@@ -104,12 +104,12 @@ impl AdmissionReview {
         }
     }
 
-    /// Nothing to say.
+    /// Allows the request without warnings.
     pub(crate) fn allow(uid: &str) -> Self {
         Self::new(AdmissionResponse::allowed(uid))
     }
 
-    /// Refused, for a reason other than the object's fields.
+    /// Denies the request, for a reason other than the object's fields.
     pub(crate) fn deny(uid: &str, code: u16, reason: &'static str, message: String) -> Self {
         let status = Status {
             outcome: "Failure",
@@ -125,7 +125,8 @@ impl AdmissionReview {
         })
     }
 
-    /// What the rules say: 422 with one cause for each error, or leave with warnings.
+    /// Returns the response for a validation result: denied with code 422 and one cause for each error, or
+    /// allowed with warnings.
     pub(crate) fn from_result<T>(
         request: &AdmissionRequest<T>,
         verdict: &ValidationResult,
@@ -148,7 +149,7 @@ impl AdmissionReview {
         })
     }
 
-    /// The defaults to add.
+    /// Returns the response with the defaults to add, as a JSON Patch.
     pub(crate) fn patch(uid: &str, additions: &json_patch::Patch) -> Self {
         let mut response = AdmissionResponse::allowed(uid);
         if !additions.0.is_empty() {
@@ -163,14 +164,14 @@ impl AdmissionReview {
         self.response.allowed
     }
 
-    /// The rules that it has fired for, as the audit annotation names them.
+    /// Returns the ids of the rules that fired, as in the audit annotation.
     pub(crate) fn fired_rules(&self) -> Option<&str> {
         let annotations = self.response.audit_annotations.as_ref()?;
         Some(&annotations.rules)
     }
 }
 
-/// A `Status` as the API server itself gives for an invalid object.
+/// Returns the `Status` that the API server itself returns for an invalid object.
 fn invalid(kind: &GroupVersionKind, name: &str, verdict: &ValidationResult) -> Status {
     let GroupVersionKind { group, kind, .. } = kind;
     let causes = verdict.errors.iter().map(|violation| Cause {
@@ -196,7 +197,7 @@ fn invalid(kind: &GroupVersionKind, name: &str, verdict: &ValidationResult) -> S
     }
 }
 
-/// The ids of the rules that fired, each once, as one line.
+/// Returns the ids of the rules that fired, each once, separated by commas.
 pub(crate) fn rules<'a>(violations: impl Iterator<Item = &'a Violation>) -> String {
     let mut ids: Vec<_> = violations
         .map(|violation| violation.rule.as_str())
@@ -225,7 +226,7 @@ mod tests {
     use crate::review;
 
     #[test]
-    fn the_message_of_a_refusal_names_every_cause_as_the_desk_does() {
+    fn the_message_of_a_denial_names_every_cause_as_lockstep_check_does() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "integer"}, "b": {"type": "integer", "maximum": 3},
         }});
@@ -245,7 +246,7 @@ mod tests {
         let status = AdmissionReview::from_result(&request, &verdict)
             .response
             .status;
-        let status = status.expect("a refusal");
+        let status = status.expect("a denial");
         let expected = format!("Trap.example.com \"one\" is invalid: {}", verdict.message());
         assert_eq!(status.message, expected);
         assert_eq!(status.details.map(|details| details.causes.len()), Some(2));

@@ -1,4 +1,4 @@
-//! Bytes → review: one borrowed parse of what the API server sends.
+//! Bytes → `AdmissionReview`: one borrowed parse of the request body.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,13 +6,13 @@ use shared_validation::RawObject;
 
 use crate::refusal::RequestError;
 
-/// What an `AdmissionReview` asks, as far as a judgement needs it.
+/// Request of an `AdmissionReview`, reduced to the fields that validation needs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdmissionRequest<T> {
     pub(crate) uid: String,
     pub(crate) kind: GroupVersionKind,
-    /// What kind the user has written, which may be another version's.
+    /// Kind of the user's request. Its version may differ from that of `kind`.
     #[serde(rename = "requestKind")]
     written_as: Option<GroupVersionKind>,
     pub(crate) sub_resource: Option<String>,
@@ -29,16 +29,16 @@ pub(crate) struct AdmissionRequest<T> {
     pub(crate) dry_run: bool,
 }
 
-/// An object of a review.
+/// Object of an `AdmissionReview`.
 #[derive(Debug)]
 pub(crate) enum LazyObject<'a> {
     Parsed(RawObject<'a>),
-    /// As it stands: perhaps nobody wants to read it.
+    /// Raw JSON of an object that cannot be parsed. It may never be needed.
     Raw(&'a RawValue),
 }
 
 impl<'a> LazyObject<'a> {
-    /// Reads it, if that has not been done.
+    /// Parses the object, unless that has already been done.
     pub(crate) fn parse(self) -> serde_json::Result<RawObject<'a>> {
         match self {
             Self::Parsed(written) => Ok(written),
@@ -48,7 +48,7 @@ impl<'a> LazyObject<'a> {
 }
 
 impl<T> AdmissionRequest<T> {
-    /// The same with its objects as something else.
+    /// Converts the objects of the request to another type.
     fn map<U>(self, of: impl Fn(T) -> U) -> AdmissionRequest<U> {
         AdmissionRequest {
             uid: self.uid,
@@ -65,14 +65,14 @@ impl<T> AdmissionRequest<T> {
         }
     }
 
-    /// Whether the object was written as it is asked about here, and not converted first.
+    /// Returns true if the object has the version of the user's request, so that it was not converted.
     pub(crate) fn is_stored_version(&self) -> bool {
         let written_as = self.written_as.as_ref();
         written_as.is_some_and(|written| *written == self.kind)
     }
 }
 
-/// What kind the object is of.
+/// Group, version and kind of the object.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct GroupVersionKind {
     pub(crate) group: String,
@@ -80,7 +80,7 @@ pub(crate) struct GroupVersionKind {
     pub(crate) kind: String,
 }
 
-/// Who asks.
+/// User who sent the request.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct UserInfo {
     #[serde(default)]
@@ -107,16 +107,16 @@ impl<T> AdmissionReview<T> {
     }
 }
 
-/// Reads an `admission.k8s.io/v1` review.
+/// Parses an `AdmissionReview` of `admission.k8s.io/v1`.
 pub(crate) fn parse(body: &[u8]) -> Result<AdmissionRequest<LazyObject<'_>>, RequestError> {
     let refuse = |error: &dyn std::error::Error| {
         RequestError::bad_request(format!("the body is not an AdmissionReview: {error}"))
     };
-    // All of it: the parser does not look into the texts of fields that it passes over.
+    // Check the whole body: the parser does not check the strings of fields that it skips.
     let body = std::str::from_utf8(body).map_err(|error| refuse(&error))?;
     let review = match serde_json::from_str::<AdmissionReview<RawObject<'_>>>(body) {
         Ok(review) => review.map(LazyObject::Parsed),
-        // An object that cannot be read matters only to who has to read it.
+        // An object that cannot be parsed is an error only if the request needs it.
         Err(_) => serde_json::from_str::<AdmissionReview<&RawValue>>(body)
             .map_err(|error| refuse(&error))?
             .map(LazyObject::Raw),
@@ -130,11 +130,11 @@ pub(crate) fn parse(body: &[u8]) -> Result<AdmissionRequest<LazyObject<'_>>, Req
         )));
     }
     let request = review.request.ok_or_else(|| {
-        RequestError::bad_request("the AdmissionReview has no `request`: nothing to judge")
+        RequestError::bad_request("the AdmissionReview has no `request`; there is nothing to validate")
     })?;
     if request.uid.is_empty() {
         return Err(RequestError::bad_request(
-            "`request.uid` is empty: the answer could not be told apart",
+            "`request.uid` is empty; the response needs it",
         ));
     }
     Ok(request)
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_that_cannot_be_read_stays_as_it_is() {
+    fn an_object_that_cannot_be_parsed_remains_raw() {
         let body = |operation: &str, depth: usize| {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
             format!(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_text_is_no_review_even_where_nobody_reads_it() {
+    fn a_body_that_is_not_utf8_is_rejected_even_if_only_an_ignored_field_is_not() {
         let body = |note: &[u8]| {
             let after = br#"", "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request":
                 {"uid": "u", "operation": "CREATE", "kind": {"group": "g", "version": "v1", "kind": "K"}}}"#;

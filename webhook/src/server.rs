@@ -1,4 +1,4 @@
-//! The routes on a port, from the first byte to the last answer before the process ends.
+//! HTTP(S) server, from the first byte of a connection to graceful shutdown.
 
 use std::convert::Infallible;
 use std::io;
@@ -26,19 +26,19 @@ use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
 use crate::tls::ServerTls;
 
-/// How long answers under way may take once the server stops. The API server waits at most 30 s.
+/// Maximum time for requests in flight once the server stops. The API server waits at most 30 s.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How much of what has arrived is held for a connection before it is asked for.
+/// Maximum size of the read buffer of a connection over HTTP/1.1.
 const READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// The largest header taken over HTTP/2; over HTTP/1.1 it is the buffer.
+/// Maximum size of a header over HTTP/2. Over HTTP/1.1 the read buffer limits it.
 const HEADER_BYTES: u32 = 64 << 10;
 
-/// How often a client that speaks HTTP/2 is asked whether it is there.
+/// Interval of the keep-alive pings over HTTP/2.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// Routes on a port.
+/// HTTP(S) server of routes.
 pub struct Server {
     routes: Router,
     tls: Option<Arc<ServerTls>>,
@@ -46,7 +46,7 @@ pub struct Server {
     metrics: Option<Metrics>,
 }
 
-/// What every connection needs.
+/// Data that every connection needs.
 #[derive(Clone)]
 struct Shared {
     tls: Option<Arc<ServerTls>>,
@@ -57,7 +57,7 @@ struct Shared {
 }
 
 impl Server {
-    /// A server of these routes, behind TLS.
+    /// Creates a server of these routes with TLS.
     #[must_use]
     pub fn new(routes: Router, tls: Arc<ServerTls>, limits: Limits, metrics: Metrics) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    /// A server of these routes without TLS, of whose bounds nothing is told.
+    /// Creates a server of these routes without TLS and without metrics of its limits.
     #[must_use]
     pub fn http(routes: Router, limits: Limits) -> Self {
         Self {
@@ -79,15 +79,15 @@ impl Server {
         }
     }
 
-    /// Serves until `stopping` turns true and for `delay` longer, then finishes what is under way.
+    /// Serves until `stopping` becomes true and for `delay` longer, then shuts down gracefully.
     ///
     /// # Guarantees
     ///
-    /// TLS 1.2 is the floor. A client that fails its handshake, or never begins it, or never ends a
-    /// header, holds up nobody. From `stopping` on, every answer over HTTP/1.1 ends its connection: whoever
-    /// keeps connections open, as API servers do, moves away with the next request, and loses none. After
-    /// the delay, no new connection is taken, those that still stand are closed politely (HTTP/2: GOAWAY),
-    /// and answers under way are finished within 30 s.
+    /// The minimum version is TLS 1.2. A client that fails its handshake, never begins it, or never ends a header
+    /// does not block other clients. Once `stopping` is true, every response over HTTP/1.1 closes its connection,
+    /// so that clients that keep connections open, such as API servers, connect elsewhere for their next request
+    /// and lose none. After the delay, no new connection is accepted, open connections are closed gracefully
+    /// (HTTP/2: GOAWAY), and requests in flight are finished within 30 s.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -104,7 +104,7 @@ impl Server {
         };
         let stop = async {
             let mut stopping = stopping;
-            // Nobody who could tell any more is as good as being told.
+            // A dropped sender counts as a signal to stop.
             let _ = stopping.wait_for(|stopping| *stopping).await;
             tokio::time::sleep(delay).await;
         };
@@ -128,7 +128,7 @@ impl Server {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    // Out of file descriptors, most likely: do not spin on it.
+                    // Most likely no file descriptor is free: do not busy-loop.
                     if !is_about_one_connection(&error) {
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
@@ -140,7 +140,9 @@ impl Server {
             .await
             .is_err()
         {
-            tracing::warn!("answers were still under way when the time to drain was over");
+            tracing::warn!(
+                "requests were still in flight at the end of the graceful shutdown period"
+            );
         }
     }
 }
@@ -154,15 +156,15 @@ fn is_about_one_connection(error: &io::Error) -> bool {
 }
 
 impl Shared {
-    /// Serves one connection until it ends, breaks a bound, or has to make room.
+    /// Serves one connection until it ends, exceeds a limit, or is evicted.
     async fn accept_connection(self, stream: TcpStream, connection: Connection, drain: Watcher) {
-        // Answers are small and whole: waiting for more to send only delays them.
+        // Responses are small and written as a whole: Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
             return self.serve_connection(stream, None, connection, drain).await;
         };
         let Some(config) = tls.current() else {
-            return tracing::debug!("a client came before the clients' CA");
+            return tracing::debug!("closed a connection: the client CA has not been loaded yet");
         };
         let acceptor = TlsAcceptor::from(config);
         let handshake =
@@ -181,7 +183,7 @@ impl Shared {
             .await;
     }
 
-    /// Speaks HTTP, in the version that was agreed on.
+    /// Serves HTTP on a connection, in the version negotiated by ALPN.
     async fn serve_connection<S>(
         self,
         stream: S,
@@ -194,7 +196,7 @@ impl Shared {
         let speaks_http2 = agreed.as_deref() == Some(b"h2");
         let connection = Arc::new(connection);
         let stream = ActivityTracker::new(stream, Arc::clone(&connection));
-        // Who has agreed on a protocol speaks that one.
+        // A negotiated protocol is the only one accepted.
         let builder = match agreed.as_deref() {
             Some(b"h2") => self.builder().http2_only(),
             Some(_) => self.builder().http1_only(),
@@ -220,7 +222,7 @@ impl Shared {
         });
         let serving = builder.serve_connection(TokioIo::new(stream), service);
         let serving = drain.watch(serving.into_owned());
-        // What a client that speaks HTTP/2 sends without a request is answered by its own rules.
+        // Over HTTP/2, bytes without a request are frames of the protocol, which has its own time-outs.
         let late = connection.header_is_late(self.limits.read_header_timeout);
         tokio::select! {
             ended = serving => {

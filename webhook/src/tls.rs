@@ -1,5 +1,4 @@
-//! How TLS is spoken: with the keys that are served now, and with clients that show a certificate where
-//! that is asked for.
+//! TLS configuration: the current serving certificate and, if configured, client certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,12 +10,12 @@ use rustls::{RootCertStore, ServerConfig};
 use crate::keys::{self, CertError, CertWatcher, LOOK_EVERY};
 use crate::metrics::Metrics;
 
-/// TLS 1.2 and 1.3, with one provider of cryptography.
+/// TLS configuration of the server: TLS 1.2 and 1.3, with one cryptography provider.
 ///
 /// # Guarantees
 ///
-/// Where a client CA is given, nobody without a certificate of it is served, also before the file is
-/// there. A file that is no CA is reported, and the last good one stays.
+/// If a client CA file is given, only clients with a certificate that this CA has signed are served; before the
+/// file exists, no client is. A file that is not a valid CA is reported, and the last valid CA remains in use.
 pub struct ServerTls {
     keys: Arc<CertWatcher>,
     client_ca: Option<PathBuf>,
@@ -24,11 +23,11 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// TLS for everyone who trusts the keys.
+    /// Creates a configuration without client authentication.
     ///
     /// # Errors
     ///
-    /// When rustls refuses the configuration.
+    /// Returns an error if rustls rejects the configuration.
     pub fn new(keys: Arc<CertWatcher>) -> Result<Self, rustls::Error> {
         let everyone = Self::config(&keys, None)?;
         Ok(Self {
@@ -38,8 +37,8 @@ impl ServerTls {
         })
     }
 
-    /// TLS for clients whose certificate a CA in this file has signed. The file is read by
-    /// [`keep_fresh`](Self::keep_fresh).
+    /// Creates a configuration that accepts only clients whose certificate a CA in this file has signed. The file
+    /// is read by [`keep_fresh`](Self::keep_fresh).
     #[must_use]
     pub fn with_client_ca(keys: Arc<CertWatcher>, client_ca: PathBuf) -> Self {
         Self {
@@ -49,7 +48,7 @@ impl ServerTls {
         }
     }
 
-    /// Whether anybody can be served.
+    /// Returns true if the certificates are loaded, so that clients can be served.
     pub fn is_loaded(&self) -> bool {
         self.current().is_some() && self.keys.is_ready()
     }
@@ -61,7 +60,7 @@ impl ServerTls {
             .clone()
     }
 
-    /// Looks at the client CA for as long as the process lives.
+    /// Watches the client CA file for as long as the process lives.
     pub async fn watch_client_ca(self: Arc<Self>, metrics: Metrics) {
         let Some(path) = &self.client_ca else { return };
         let mut told = None;
@@ -69,7 +68,7 @@ impl ServerTls {
         loop {
             looks.tick().await;
             let found = keys::read(path);
-            // What has been told once is told again when it is something else.
+            // Log a state only if it differs from the last one.
             let state = found.as_ref().map(Vec::clone).map_err(ToString::to_string);
             if told.as_ref() == Some(&state) {
                 continue;
@@ -78,11 +77,11 @@ impl ServerTls {
             match found.and_then(|pem| self.config_with_client_ca(path, &pem)) {
                 Ok(config) => {
                     *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(config);
-                    tracing::info!(path = %path.display(), "asking clients for a certificate of this CA");
+                    tracing::info!(path = %path.display(), "requiring client certificates signed by this CA");
                 }
                 Err(error) => {
                     metrics.certificate_errors.inc();
-                    tracing::error!(%error, "cannot use the clients' CA; the old one stays");
+                    tracing::error!(%error, "cannot use the client CA; the last valid one remains in use");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What kinds of children an operator makes.
+//! Types of owned objects.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::Resource;
@@ -6,22 +6,23 @@ use kube::api::ApiResource;
 use kube::discovery::Scope;
 use serde_json::{Value, json};
 
-/// What happens to a child that is not as it is desired.
+/// Update strategy: what happens to a child that differs from the desired one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpdateStrategy {
-    /// It is brought to what is desired, by server-side apply.
+    /// Updates the child by server-side apply.
     #[default]
     Apply,
-    /// It is deleted and made again once it is gone: for what cannot be changed in place, such as a Job.
+    /// Deletes the child, and creates it again once it is gone: for objects that cannot be changed in place, such
+    /// as a Job.
     Recreate,
-    /// It stays as it is until somebody deletes it, and is then made as desired.
+    /// Leaves the child unchanged until a user deletes it, and then creates the desired one.
     OnDelete,
-    /// Made where it is missing, and left alone from then on: for what would differ each time, such as a
+    /// Creates the child if it is missing and never changes it: for content that would differ each time, such as a
     /// generated password.
     CreateOnly,
 }
 
-/// A type of children that an operator makes. It may make no others.
+/// Type of owned objects. An operator can create only objects of the types that it declares.
 #[derive(Clone, Debug)]
 pub struct OwnedType {
     pub(super) resource: ApiResource,
@@ -32,7 +33,7 @@ pub struct OwnedType {
 }
 
 impl OwnedType {
-    /// One that lives in a namespace.
+    /// Declares a namespaced type.
     pub fn namespaced<T>() -> Self
     where
         T: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -40,9 +41,8 @@ impl OwnedType {
         Self::dynamic(ApiResource::erase::<T>(&()), &Scope::Namespaced)
     }
 
-    /// One that lives in no namespace. A parent that lives in one cannot be its owner as the garbage
-    /// collector understands it: such a child is told by its labels, and the parent gets a finalizer so that
-    /// the child goes with it.
+    /// Declares a cluster-scoped type. A namespaced parent cannot be its owner for the garbage collector: such a
+    /// child is identified by its labels, and the parent gets a finalizer so that the child is deleted with it.
     pub fn cluster_scoped<T>() -> Self
     where
         T: Resource<DynamicType = (), Scope = ClusterResourceScope>,
@@ -50,7 +50,7 @@ impl OwnedType {
         Self::dynamic(ApiResource::erase::<T>(&()), &Scope::Cluster)
     }
 
-    /// One that has no Rust type.
+    /// Declares a type that has no Rust type.
     pub fn dynamic(resource: ApiResource, scope: &Scope) -> Self {
         Self {
             resource,
@@ -61,31 +61,33 @@ impl OwnedType {
         }
     }
 
-    /// What happens to one that is not as it is desired.
+    /// Sets the update strategy.
     #[must_use]
     pub fn update_strategy(mut self, strategy: UpdateStrategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// Keeps a child, once somebody deletes it, until its owner lets it go: for what cannot be made again
-    /// without a loss. Both the child and its owner get the owner's finalizer.
+    /// Protects the children with a finalizer. A child that a user deletes is kept until its owner removes the
+    /// finalizer: for objects that cannot be recreated without a loss. Both the child and its owner get the
+    /// owner's finalizer.
     #[must_use]
     pub fn with_finalizer(mut self) -> Self {
         self.has_finalizer = true;
         self
     }
 
-    /// One that does what has to be done before its owner goes, such as a Job: it may be asked for while the owner
-    /// is being deleted, and goes just before the owner does. The garbage collector is not told whose it is, since
-    /// it would take it away in the middle of its work; its labels tell that, and the owner gets a finalizer.
+    /// Declares a type for cleanup, such as a Job that runs before its owner is removed: it may be desired while
+    /// the owner is being deleted, and is deleted just before the owner is. It has no owner reference, since the
+    /// garbage collector would delete it in the middle of its work; its labels identify the owner, which gets a
+    /// finalizer.
     #[must_use]
     pub fn cleanup_job(mut self) -> Self {
         self.is_cleanup_job = true;
         self
     }
 
-    /// What the loop may have to do with them, as an RBAC rule.
+    /// Returns the permissions that the controller needs on these objects, as an RBAC rule.
     pub fn rbac_rule(&self) -> Value {
         json!({
             "apiGroups": [self.resource.group],
@@ -94,12 +96,12 @@ impl OwnedType {
         })
     }
 
-    /// The type itself.
+    /// Returns the API resource.
     pub fn api_resource(&self) -> &ApiResource {
         &self.resource
     }
 
-    /// Whether its objects live in namespaces.
+    /// Returns true if the type is namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.is_namespaced
     }

@@ -1,4 +1,4 @@
-//! What children are to be, as an operator's author says it and as it is sent.
+//! Desired children: as an operator author returns them, and as they are sent.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,20 +13,20 @@ use super::observed::Place;
 use super::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OWNER_LABEL, OwnedType, Owner};
 use crate::reconcile::ReconcileError;
 
-/// What one child is to be.
+/// One desired child.
 #[derive(Debug)]
 pub(crate) struct Desired {
-    /// As it is sent.
+    /// The object that is sent.
     pub(crate) body: Value,
-    /// A fingerprint of what the author says of it, but for secret values.
+    /// Fingerprint of what the author returned, without secret values.
     pub(crate) fingerprint: String,
-    /// The secret values; they are compared as they are, and no fingerprint of them is published.
+    /// The secret values. They are compared directly, and no fingerprint of them is published.
     pub(crate) secrets: Option<Map<String, Value>>,
-    /// Whether only its name is given: it stays as it is.
+    /// If true, only the name is given: the child is left unchanged.
     pub(crate) is_minimal: bool,
 }
 
-/// What the API server alone sets.
+/// Metadata fields that only the API server sets.
 const NOT_TO_BE_DESIRED: &[&str] = &[
     "creationTimestamp",
     "deletionTimestamp",
@@ -36,12 +36,12 @@ const NOT_TO_BE_DESIRED: &[&str] = &[
     "uid",
 ];
 
-/// What is to be sent for each child.
+/// Returns the object to send for each child.
 ///
 /// # Guarantees
 ///
-/// All of them can be children of the owner, as far as that can be told from what they say; else it is an
-/// error, and none of them is sent.
+/// All of them can be children of the owner, as far as their content shows; otherwise the result is an error and
+/// none of them is sent.
 pub(crate) fn desired(
     owner: &Owner<'_>,
     types: &[OwnedType],
@@ -98,7 +98,7 @@ pub(crate) fn desired(
     Ok(all)
 }
 
-/// A child as it is called in errors.
+/// A child, as error messages name it.
 pub(crate) struct ChildRef {
     pub(crate) api_version: String,
     pub(crate) kind: String,
@@ -106,13 +106,13 @@ pub(crate) struct ChildRef {
 }
 
 impl ChildRef {
-    /// Somebody has to change something first.
+    /// Returns an error that needs a change first.
     pub(crate) fn permanent_error(&self, reason: &'static str, why: &str) -> ReconcileError {
         let message = self.message(why);
         ReconcileError::Permanent { reason, message }
     }
 
-    /// It may pass by itself.
+    /// Returns an error that may disappear without a change.
     pub(crate) fn transient_error(&self, reason: &'static str, why: &str) -> ReconcileError {
         let message = self.message(why);
         ReconcileError::Transient { reason, message }
@@ -139,13 +139,14 @@ fn namespace(
     match (type_.is_namespaced, owner.namespace, given) {
         (false, _, None) => Ok(None),
         (false, _, Some(given)) => {
-            let why =
-                format!("names the namespace '{given}', and its type is in none; leave it out");
+            let why = format!(
+                "names the namespace '{given}', but its type is cluster-scoped; leave the namespace out"
+            );
             Err(what.permanent_error(REASON, &why))
         }
         (true, Some(own), Some(given)) if own != given => {
             let why = format!(
-                "is to be in the namespace '{given}', and its owner is in '{own}': children of an object in a namespace are in the same one"
+                "is in the namespace '{given}', but its owner is in '{own}': the children of a namespaced object must be in its namespace"
             );
             Err(what.permanent_error(REASON, &why))
         }
@@ -153,7 +154,7 @@ fn namespace(
         (true, None, Some(given)) => Ok(Some(given.to_owned())),
         (true, None, None) => Err(what.permanent_error(
             REASON,
-            "needs `metadata.namespace`, since its owner is in none",
+            "needs `metadata.namespace`, since its owner is cluster-scoped",
         )),
     }
 }
@@ -162,7 +163,7 @@ fn check(child: &Value, what: &ChildRef) -> Result<(), ReconcileError> {
     if child.get("status").is_some() {
         return Err(what.permanent_error(
             "ChildWithStatus",
-            "has a `status`: that is for the controller of its type to write; leave it out",
+            "has a `status`, which only the controller of its type writes; leave it out",
         ));
     }
     let set = NOT_TO_BE_DESIRED
@@ -170,7 +171,7 @@ fn check(child: &Value, what: &ChildRef) -> Result<(), ReconcileError> {
         .find(|name| child["metadata"].get(**name).is_some());
     set.map_or(Ok(()), |name| {
         let why = format!(
-            "has `metadata.{name}`, which the API server sets: say only what the child is to be, not what it was"
+            "has `metadata.{name}`, which only the API server sets: return the desired child, not the observed one"
         );
         Err(what.permanent_error("ChildAsObserved", &why))
     })
@@ -187,7 +188,7 @@ fn is_minimal(child: &Value) -> bool {
         && has_only(&child["metadata"], &["name", "namespace"])
 }
 
-/// A child with all that tells whose it is.
+/// Adds everything that identifies the owner to a child.
 fn with_owner(owner: &Owner<'_>, type_: &OwnedType, mut child: Value, fingerprint: &str) -> Value {
     if let Some(metadata) = metadata(&mut child) {
         let labels = object(metadata, "labels");
@@ -205,7 +206,7 @@ fn with_owner(owner: &Owner<'_>, type_: &OwnedType, mut child: Value, fingerprin
     child
 }
 
-/// The fingerprint of what an author says of a child of this owner.
+/// Returns the fingerprint of what an author returned for a child of this owner.
 fn fingerprint(owner: &Owner<'_>, child: &Value, is_secret: bool) -> String {
     let mut said = Cow::Borrowed(child);
     if is_secret && let Some(values) = said.to_mut().get_mut("data") {
@@ -227,7 +228,9 @@ fn object<'a>(parent: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<Str
     if !value.is_object() {
         *value = json!({});
     }
-    value.as_object_mut().expect("it has just been made one")
+    value
+        .as_object_mut()
+        .expect("the value was just made an object")
 }
 
 fn array<'a>(parent: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
@@ -235,10 +238,12 @@ fn array<'a>(parent: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Valu
     if !value.is_array() {
         *value = json!([]);
     }
-    value.as_array_mut().expect("it has just been made one")
+    value
+        .as_array_mut()
+        .expect("the value was just made an array")
 }
 
-/// A null stands for a field that is not there.
+/// Removes nulls: a null means that the field is not set.
 fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -250,8 +255,7 @@ fn remove_nulls(value: &mut Value) {
     }
 }
 
-/// The texts of a Secret as the API server keeps them: `stringData` is for writing only, and could never be
-/// found again.
+/// Encodes `stringData` as the API server stores it: that field is write-only and could never be compared.
 fn encode(secret: &mut Value, what: &ChildRef) -> Result<(), ReconcileError> {
     let Some(secret) = secret.as_object_mut() else {
         return Ok(());
@@ -260,13 +264,13 @@ fn encode(secret: &mut Value, what: &ChildRef) -> Result<(), ReconcileError> {
         None => return Ok(()),
         Some(Value::Object(texts)) => texts,
         Some(_) => {
-            return Err(what.permanent_error("ChildInvalid", "has a `stringData` that is no object"));
+            return Err(what.permanent_error("ChildInvalid", "needs `stringData` to be an object"));
         }
     };
     let data = object(secret, "data");
     for (name, text) in texts {
         let Value::String(text) = text else {
-            let why = format!("has `stringData.{name}`, which is no text; quote it");
+            let why = format!("has `stringData.{name}`, which is not a string; quote it");
             return Err(what.permanent_error("ChildInvalid", &why));
         };
         data.insert(name, json!(STANDARD.encode(text)));
@@ -315,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_tells_whose_it_is() {
+    fn a_child_identifies_its_owner() {
         let child = desire(Some("default"), config_map(&[("data", json!({"a": "b"}))]));
         let Desired {
             body, fingerprint, ..
@@ -336,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_garbage_collector_cannot_understand_is_not_told_to_it() {
+    fn a_cluster_scoped_child_of_a_namespaced_owner_has_no_owner_reference() {
         let child = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
         let child = desire(Some("default"), child).expect("a child");
         assert_eq!(child.body.pointer("/metadata/ownerReferences"), None);
@@ -345,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_of_a_secret_are_sent_as_they_are_kept_and_a_guarded_child_has_the_finalizer() {
+    fn string_data_of_a_secret_is_encoded_and_a_protected_child_has_the_finalizer() {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
             "data": {"kept": "Zg=="}, "stringData": {"password": "hunter2"},
@@ -359,16 +363,16 @@ mod tests {
         let number = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"port": 5432},
         });
-        let error = desire(Some("default"), number).expect_err("no text");
+        let error = desire(Some("default"), number).expect_err("not a string");
         assert!(
-            error.contains("`stringData.port`, which is no text"),
+            error.contains("`stringData.port`, which is not a string"),
             "{error}"
         );
         assert_eq!(secret["metadata"]["finalizers"], json!(["g/finalizer"]));
     }
 
     #[test]
-    fn nulls_are_what_is_not_there() {
+    fn a_null_means_that_the_field_is_not_set() {
         let with = |value| config_map(&[("data", json!({"a": "b"})), ("immutable", value)]);
         let plain = desire(Some("n"), config_map(&[("data", json!({"a": "b"}))])).expect("a child");
         let null = desire(Some("n"), with(Value::Null)).expect("a child");
@@ -378,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_nobodys_child_is_refused_with_what_to_do() {
+    fn an_invalid_child_is_rejected_with_what_to_do() {
         let named = |name: &str, value: Value| config_map(&[(name, value)]);
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
         let place = json!({"name": "n", "namespace": "default"});
@@ -399,10 +403,10 @@ mod tests {
             (
                 Some("a"),
                 named("metadata.namespace", json!("b")),
-                "and its owner is in 'a'",
+                "but its owner is in 'a'",
             ),
             (None, named("data", json!({})), "needs `metadata.namespace`"),
-            (Some("a"), placed, "leave it out"),
+            (Some("a"), placed, "leave the namespace out"),
             (
                 Some("a"),
                 named("metadata.uid", json!("1")),

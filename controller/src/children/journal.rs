@@ -1,4 +1,4 @@
-//! What a round does to the children of its object.
+//! Changes that a reconciliation makes to the children of its object.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use kube::api::DynamicObject;
 
 use super::observed::{ChildMap, Place};
 
-/// What one round has come to know of children since it began.
+/// Changes of the children that one reconciliation knows of since it began.
 #[derive(Default)]
 pub(crate) struct AppliedChanges {
     state: Mutex<State>,
@@ -14,26 +14,26 @@ pub(crate) struct AppliedChanges {
 
 #[derive(Default)]
 struct State {
-    /// As they last were.
+    /// Latest states.
     children: ChildMap,
     has_written: bool,
     has_missed: bool,
 }
 
 impl AppliedChanges {
-    /// Takes a child as it is.
+    /// Records the current state of a child.
     pub(super) fn record_found(&self, place: &Place, child: DynamicObject) {
         self.state().take(place, child);
     }
 
-    /// Takes a child as it has been written.
+    /// Records a child that was written.
     pub(super) fn record_write(&self, place: &Place, child: DynamicObject) {
         let mut state = self.state();
         state.take(place, child);
         state.has_written = true;
     }
 
-    /// Takes that something has happened to a child that the round knows nothing of.
+    /// Records that a child has changed in a way that the reconciliation has not seen.
     pub(super) fn record_missed(&self) {
         self.state().has_missed = true;
     }
@@ -46,7 +46,7 @@ impl AppliedChanges {
         self.state().has_missed
     }
 
-    /// The children as they are now, of those that there were.
+    /// Returns the current children, given those at the beginning.
     pub(crate) fn children_after(&self, before: &ChildMap) -> ChildMap {
         let mut now = before.clone();
         let state = self.state();

@@ -1,4 +1,4 @@
-//! The children that there are, by whose they are.
+//! Cache of children, by owner.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,18 +14,18 @@ use crate::objects::resource_version;
 use crate::predicate::UpdateEvent;
 use crate::watches::ObjectChange;
 
-/// Where a child is: the place of its type in the operator's list, its namespace, and its name.
+/// Key of a child: the index of its type in the operator's list, its namespace, and its name.
 pub(crate) type Place = (usize, String, String);
 
 /// The children of one owner.
 pub(crate) type ChildMap = BTreeMap<Place, Arc<DynamicObject>>;
 
-/// The children of every owner: as the watches have brought them, or as we have just written them.
+/// Cache of the children of all owners: as the watches delivered them, or as we have just written them.
 ///
 /// # Guarantees
 ///
-/// What has been written is seen from then on. A watch that lags behind does not bring back what was before:
-/// rounds on such a view would write everything twice. What a watch has told after it stands.
+/// A write is visible from then on. A watch that lags behind does not restore an older state: reconciliations on
+/// such a view would repeat every write. A state that the watch delivers after the write replaces it.
 #[derive(Default)]
 pub(crate) struct ChildCache {
     state: Mutex<State>,
@@ -33,25 +33,25 @@ pub(crate) struct ChildCache {
 
 #[derive(Default)]
 struct State {
-    /// Most owners have few.
+    /// A vector, since most owners have few children.
     by_owner: HashMap<String, Vec<(Place, Arc<CompressedObject>)>>,
-    /// How far the watch of each type has come.
+    /// Latest resource version that the watch of each type has delivered.
     told: HashMap<usize, u64>,
-    /// What the children of each type have in common.
+    /// LZ4 dictionary of each type.
     patterns: HashMap<usize, Dictionary>,
-    /// Children that a round is making, by owner and place. Their watch may bring them before the API server's
-    /// answer does: then in this state.
+    /// Children that a reconciliation is creating, by owner and key. The watch may deliver them before the API
+    /// server's response arrives: then with this resource version.
     being_made: HashMap<(String, Place), Option<u64>>,
 }
 
-/// A child that is being made, until this is dropped.
+/// A child that is being created, until this is dropped.
 pub(crate) struct PendingCreate<'a> {
     observed: &'a ChildCache,
     made: (String, Place),
 }
 
 impl PendingCreate<'_> {
-    /// Whether the watch has brought it in another state than the answer did, if that did at all.
+    /// Returns true if the watch has delivered the child, but the response has not, or in another state.
     pub(crate) fn has_missed(&self, answer: Option<&DynamicObject>) -> bool {
         let state = self.observed.state();
         let brought = state.being_made.get(&self.made).copied().flatten();
@@ -66,8 +66,8 @@ impl Drop for PendingCreate<'_> {
 }
 
 impl ChildCache {
-    /// Takes what has become of a child, and says whose it is or was; nobody's, where it is what a round writes
-    /// or has written, since that goes on with it.
+    /// Updates the cache after a change and returns the UIDs of the current and the previous owner. An owner is
+    /// left out if the change is a write of its own reconciliation, which handles it.
     pub(crate) fn on_change(&self, type_: usize, seen: &ObjectChange<'_>) -> BTreeSet<String> {
         let change = &seen.change;
         let mut state = self.state();
@@ -106,8 +106,8 @@ impl ChildCache {
         owners
     }
 
-    /// Takes all there are of a type after a watch has begun anew: what came and went in between is in none
-    /// of its changes.
+    /// Removes the children of a type that are missing in the list of a restarted watch: no change reports those
+    /// that came and went in between.
     pub(crate) fn initialize(&self, type_: usize, all: &[Arc<CompressedObject>]) {
         let uids: HashSet<_> = all.iter().map(|child| child.uid()).collect();
         self.state().by_owner.retain(|_, children| {
@@ -116,7 +116,7 @@ impl ChildCache {
         });
     }
 
-    /// Begins to make a child. Whoever does hears of it by the answer, or looks again.
+    /// Begins the creation of a child. The caller gets its state from the response, or reconciles again.
     pub(crate) fn expect_create(&self, owner: &str, place: &Place) -> PendingCreate<'_> {
         let made = (owner.to_owned(), place.clone());
         self.state().being_made.insert(made.clone(), None);
@@ -126,14 +126,14 @@ impl ChildCache {
         }
     }
 
-    /// A state of a child as it is already kept, if it is: also as one that is being deleted, though its watch has
-    /// not told so yet.
+    /// Returns the cached copy of this state of a child, if it exists. It may already be marked as being deleted
+    /// although the watch has not delivered that.
     pub(crate) fn get(&self, type_: usize, child: &DynamicObject) -> Option<Arc<CompressedObject>> {
         let owner = label(child, OWNER_LABEL)?;
         self.state().get(owner, &place(type_, child), child)
     }
 
-    /// Takes what has been written to a child.
+    /// Records a child that was written.
     pub(crate) fn record_write(&self, owner: &str, place: &Place, child: &DynamicObject) {
         let mut state = self.state();
         let is_told = resource_version(child) <= state.told.get(&place.0).copied();
@@ -144,7 +144,7 @@ impl ChildCache {
         }
     }
 
-    /// Takes that a child has been deleted, until its watch tells that it is gone.
+    /// Marks a child as being deleted until its watch reports that it is gone.
     pub(crate) fn record_delete(&self, owner: &str, place: &Place, leaving: &DynamicObject) {
         let mut state = self.state();
         let children = state.by_owner.get_mut(owner);
@@ -156,20 +156,20 @@ impl ChildCache {
         }
     }
 
-    /// What the children of a type have in common.
+    /// Returns the LZ4 dictionary of a type.
     pub(crate) fn dictionary(&self, type_: usize) -> Dictionary {
         let mut state = self.state();
         state.patterns.entry(type_).or_default().clone()
     }
 
-    /// The UIDs of those owners that are not known.
+    /// Returns the UIDs of the owners that are not known.
     pub(crate) fn unknown_owners(&self, is_known: impl Fn(&str) -> bool) -> Vec<String> {
         let state = self.state();
         let unknown = state.by_owner.keys().filter(|uid| !is_known(uid));
         unknown.cloned().collect()
     }
 
-    /// As the watch of a type tells it.
+    /// Passes a change on as the watch of a type does.
     #[cfg(test)]
     pub(crate) fn has_observed(
         &self,
@@ -193,7 +193,7 @@ impl ChildCache {
         self.on_change(type_, &seen).into_iter().collect()
     }
 
-    /// The children of an owner.
+    /// Returns the children of an owner.
     pub(crate) fn children_of(&self, uid: &str) -> ChildMap {
         let kept = self.state().by_owner.get(uid).cloned();
         let kept = kept.unwrap_or_default().into_iter();
@@ -219,7 +219,7 @@ impl State {
         Some(Arc::clone(kept))
     }
 
-    /// Puts a child in its place, unless a later state of it is there. Says whether that very state was.
+    /// Stores a child, unless a later state of it is stored. Returns true if this very state was stored.
     fn put(&mut self, owner: &str, place: Place, child: Arc<CompressedObject>) -> bool {
         let children = self.by_owner.entry(owner.to_owned()).or_default();
         let Some((_, there)) = children.iter_mut().find(|(there, _)| *there == place) else {
@@ -234,7 +234,7 @@ impl State {
         is_known
     }
 
-    /// Takes a child away, unless another one has come into its place.
+    /// Removes a child, unless another object has replaced it.
     fn remove_same(&mut self, owner: &str, place: &Place, child: &DynamicObject) {
         let Some(children) = self.by_owner.get_mut(owner) else {
             return;
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_not_taken_back_by_a_watch_that_lags() {
+    fn a_write_is_not_reverted_by_a_watch_that_lags() {
         let observed = ChildCache::default();
         let place = (0, "n".to_owned(), "c".to_owned());
         assert_eq!(saw(&observed, None, Some(child("1", "9", "a"))), ["a"]);
@@ -297,7 +297,7 @@ mod tests {
         );
         assert_eq!(told, ["a"]);
         assert_eq!(version(&observed, "a").as_deref(), Some("11"));
-        // What has been written is no news when the watch brings it.
+        // A write of our own triggers nothing when the watch delivers it.
         let told = saw(
             &observed,
             Some(child("1", "10", "a")),
@@ -310,26 +310,26 @@ mod tests {
             Some(child("1", "12", "a")),
         );
         assert_eq!(version(&observed, "a").as_deref(), Some("12"));
-        // Deleted, and made again before the watch has told of it.
+        // Deleted, and created again before the watch has reported it.
         observed.record_write("a", &place, &child("2", "15", "a"));
         saw(&observed, Some(child("1", "12", "a")), None);
         assert_eq!(version(&observed, "a").as_deref(), Some("15"));
         saw(&observed, Some(child("2", "15", "a")), None);
         assert_eq!(version(&observed, "a"), None);
-        assert!(observed.state().by_owner.is_empty(), "nothing is kept");
-        // Made and deleted again: the watch was faster than the answer.
+        assert!(observed.state().by_owner.is_empty(), "no entry is left");
+        // Created and deleted again: the watch was faster than the response.
         saw(&observed, None, Some(child("3", "17", "a")));
         saw(&observed, Some(child("3", "18", "a")), None);
         observed.record_write("a", &place, &child("3", "17", "a"));
         assert_eq!(version(&observed, "a"), None);
-        // Made, and gone while the watch was interrupted.
+        // Created, and deleted while the watch was interrupted.
         observed.record_write("a", &place, &child("4", "20", "a"));
         observed.initialize(0, &[]);
         assert_eq!(version(&observed, "a"), None);
     }
 
     #[test]
-    fn a_child_that_is_being_made_is_no_news() {
+    fn a_child_that_is_being_created_triggers_no_reconciliation() {
         let observed = ChildCache::default();
         let place = (0, "n".to_owned(), "c".to_owned());
         let making = observed.expect_create("a", &place);
@@ -337,16 +337,16 @@ mod tests {
         assert!(!making.has_missed(Some(&child("1", "1", "a"))));
         assert!(
             making.has_missed(Some(&child("1", "0", "a"))),
-            "it came later"
+            "the watch delivered a later state"
         );
-        assert!(making.has_missed(None), "nobody has told");
+        assert!(making.has_missed(None), "there was no response");
         assert_eq!(version(&observed, "a").as_deref(), Some("1"));
         let changed = saw(
             &observed,
             Some(child("1", "1", "a")),
             Some(child("1", "2", "a")),
         );
-        assert_eq!(changed, ["a"], "by somebody else");
+        assert_eq!(changed, ["a"], "changed by another client");
         drop(making);
         saw(&observed, Some(child("1", "2", "a")), None);
         let told = saw(&observed, None, Some(child("2", "3", "a")));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_not_kept_a_second_time() {
+    fn a_cached_state_is_not_stored_a_second_time() {
         let observed = ChildCache::default();
         let place = (0, "n".to_owned(), "c".to_owned());
         observed.record_write("a", &place, &child("1", "11", "a"));
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_changes_hands_is_told_of_to_both() {
+    fn a_child_that_changes_its_owner_is_reported_to_both() {
         let observed = ChildCache::default();
         saw(&observed, None, Some(child("1", "1", "a")));
         let told = saw(

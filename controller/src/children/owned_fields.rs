@@ -1,8 +1,8 @@
-//! Which fields of a child are ours, as the API server keeps account of it.
+//! Ownership of the fields of a child, from its `managedFields`.
 //!
-//! Whoever changes the value of a field takes it over, and whoever removes one takes it away. A field that is
-//! still ours therefore still means what we last wrote, in whatever way the API server writes it down; that is
-//! more than a comparison of values could tell, which takes `1000m` for a change of `1`.
+//! A client that changes the value of a field becomes its manager, and a client that removes a field ends its
+//! management. A field that is still ours therefore still has the value that we last wrote, in whatever notation
+//! the API server stores it. A comparison of values could not decide this: it takes `1000m` for a change of `1`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::api::DynamicObject;
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::FIELD_MANAGER;
 
-/// Whether an entry of `managedFields` is about what we have written.
+/// Returns true if an entry of `managedFields` is ours.
 pub(crate) fn is_our_entry(entry: &ManagedFieldsEntry) -> bool {
     entry.manager.as_deref() == Some(FIELD_MANAGER) && entry.subresource.is_none()
 }
 
-/// Whether everything that is desired is there and ours.
+/// Returns true if every desired field exists and is ours.
 pub(crate) fn owns_all_fields(desired: &Value, live: &DynamicObject) -> serde_json::Result<bool> {
     let entries = live.metadata.managed_fields.iter().flatten();
     let fields = entries
@@ -46,7 +46,7 @@ pub(crate) fn owns_all_fields(desired: &Value, live: &DynamicObject) -> serde_js
     }))
 }
 
-/// What of an object's metadata authors speak of: the account of fields is many times as large.
+/// Returns the part of an object's metadata that authors set: the managed fields are many times as large.
 fn without_server_fields(metadata: &ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         annotations: metadata.annotations.clone(),
@@ -57,17 +57,18 @@ fn without_server_fields(metadata: &ObjectMeta) -> ObjectMeta {
     }
 }
 
-/// Whether a value is ours, whose account is kept in these nodes: one for each entry that speaks of it.
+/// Returns true if a value is ours according to these nodes of `fieldsV1`: one node for each entry that contains
+/// the value.
 fn owns_fields_at(desired: &Value, live: Option<&Value>, nodes: &[&Value]) -> bool {
     if live.is_none() && is_empty(desired) {
-        // Many types do not keep what is empty.
+        // Many types do not store empty values.
         return true;
     }
     if nodes.is_empty() {
         return false;
     }
     match desired {
-        // No account is kept of what is in it: it is one thing, or it was empty.
+        // The entry lists nothing below this value: it is atomic, or it was empty.
         _ if nodes.iter().any(|node| is_leaf(node)) => true,
         Value::Object(fields) => fields.iter().all(|(name, desired)| {
             let live = live.and_then(|live| live.get(name));
@@ -83,7 +84,8 @@ fn owns_fields_at(desired: &Value, live: Option<&Value>, nodes: &[&Value]) -> bo
     }
 }
 
-/// Whether an item of a list is ours, found by its keys where the list is a map, else by its value.
+/// Returns true if an item of a list is ours. It is found by its keys if the list is a map, and otherwise by its
+/// value.
 fn owns_item(desired: &Value, live: &[Value], nodes: &[&Value]) -> bool {
     let accounts = nodes.iter().filter_map(|node| node.as_object()).flatten();
     let mut of_item = Vec::new();
@@ -96,7 +98,7 @@ fn owns_item(desired: &Value, live: &[Value], nodes: &[&Value]) -> bool {
             }
         } else if let Some(keys) = name.strip_prefix("k:") {
             let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
-            // A key that is left out has the default that the API server knows.
+            // A key that is left out has a default that the API server sets.
             let is_it = keys
                 .iter()
                 .all(|(name, key)| desired.get(name).is_none_or(|value| value == key));
@@ -115,7 +117,7 @@ fn below<'a>(nodes: &[&'a Value], name: &str) -> Vec<&'a Value> {
     nodes.iter().filter_map(|node| node.get(name)).collect()
 }
 
-/// Whether no account is kept of what is below.
+/// Returns true if the entry lists nothing below this node.
 fn is_leaf(node: &Value) -> bool {
     node.as_object().is_some_and(Map::is_empty)
 }
@@ -137,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether all that is desired is ours in an object with such entries.
+    /// Returns true if every desired field is ours in an object with these managed fields.
     fn is_all_ours(desired: &Value, live: &Value, fields: &[(&str, Value)]) -> bool {
         let entries = fields.iter().map(|(manager, fields)| {
             json!({"manager": manager, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields})
@@ -148,7 +150,7 @@ mod tests {
         owns_all_fields(desired, &live).expect("it is JSON")
     }
 
-    /// What the API server keeps of a Deployment with two ports, a list that is one thing, and a finalizer.
+    /// Managed fields of a Deployment with two ports, an atomic list and a finalizer.
     fn account() -> Value {
         json!({
             "f:metadata": {"f:labels": {".": {}, "f:a": {}}, "f:finalizers": {".": {}, "v:\"x/y\"": {}}},
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_is_found_in_lists_by_the_keys_of_the_api_server() {
+    fn items_of_lists_are_found_by_the_list_map_keys_of_the_api_server() {
         let live = json!({});
         let ours =
             |desired: &Value, account: Value| is_all_ours(desired, &live, &[("lockstep", account)]);
@@ -187,7 +189,7 @@ mod tests {
             ("/f:metadata/f:finalizers/v:\"x~1y\"", "an item of a set"),
             (
                 "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"main\"}/f:args",
-                "a list that is one thing",
+                "an atomic list",
             ),
             (
                 "/f:spec/f:template/f:spec/f:containers/k:{\"name\":\"main\"}/f:ports/k:{\"containerPort\":81,\"protocol\":\"UDP\"}",
@@ -199,7 +201,10 @@ mod tests {
             let parent = less.pointer_mut(parent).and_then(Value::as_object_mut);
             let name = name.replace("~1", "/");
             assert!(parent.expect(what).remove(&name).is_some(), "{what}");
-            assert!(!ours(&desired(), less), "{what} has been taken over");
+            assert!(
+                !ours(&desired(), less),
+                "{what} was taken over by another manager"
+            );
         }
         let mut more = desired();
         more["spec"]["paused"] = json!(true);
@@ -207,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_need_not_be_kept_but_must_not_be_filled_by_others() {
+    fn an_empty_value_need_not_be_stored_but_must_not_be_filled_by_other_managers() {
         let mut live = json!({});
         live["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
         assert!(!is_all_ours(&desired(), &live, &[("lockstep", account())]));
@@ -223,7 +228,7 @@ mod tests {
             let desired = json!({"metadata": {part: []}});
             let ours = |live: &Value| is_all_ours(&desired, live, &[("lockstep", account())]);
             let account = &account()["f:metadata"][format!("f:{part}")];
-            // Of what there is an account of, nothing is desired any more.
+            // Where the managed fields contain this part, nothing of it is desired any more.
             assert!(ours(&json!({})), "{part}");
             let is_ours = !account.is_null();
             assert_eq!(
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_account_of_others_does_not_count_and_all_of_ours_counts_together() {
+    fn entries_of_other_managers_do_not_count_and_all_our_entries_count_together() {
         let of_others = [("kubectl", account())];
         assert!(!is_all_ours(&desired(), &json!({}), &of_others));
         let mut spec = account();

@@ -1,4 +1,4 @@
-//! Whose children they are.
+//! Ownership: labels, owner references and the right to modify a child.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ApiResource, DynamicObject};
@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use super::{CONTROLLER_LABEL, OWNER_LABEL, OwnedType};
 
-/// The object that children are made for.
+/// Owner of children.
 pub(crate) struct Owner<'a> {
     pub(crate) resource: &'a ApiResource,
     pub(crate) controller: &'a str,
-    /// The finalizer of the kind, for children that are guarded.
+    /// Finalizer of the kind, for finalizer-protected children.
     pub(crate) finalizer: Option<&'a str>,
-    /// None for one that lives in no namespace.
+    /// None if the owner is cluster-scoped.
     pub(crate) namespace: Option<&'a str>,
     pub(crate) name: &'a str,
     pub(crate) uid: &'a str,
 }
 
 impl Owner<'_> {
-    /// Whether the garbage collector knows of it: an owner is in the namespace of what it owns, or in none. It is
-    /// not to know of what cleans up.
+    /// Returns true if the child has an owner reference: an owner must be in the namespace of its child, or
+    /// cluster-scoped. Children for cleanup have none.
     pub(crate) fn can_reference(&self, type_: &OwnedType) -> bool {
         (self.namespace.is_none() || type_.is_namespaced) && !type_.is_cleanup_job
     }
@@ -36,8 +36,8 @@ impl Owner<'_> {
         })
     }
 
-    /// Whether an object has been made for this owner: it is controlled by it or, controlled by nobody, carries
-    /// its label. One in another namespace is a copy.
+    /// Returns true if an object belongs to this owner: it has it as its controller, or it has no controller but
+    /// the owner's label. An object in another namespace is a copy.
     pub(crate) fn owns(&self, type_: &OwnedType, child: &DynamicObject) -> bool {
         let is_in_place = !type_.is_namespaced
             || self.namespace.is_none()
@@ -49,8 +49,8 @@ impl Owner<'_> {
         is_in_place && is_ours
     }
 
-    /// Whether an object may be deleted when it is not desired: also the garbage collector would hold it for
-    /// ours, where it can know of us.
+    /// Returns true if an object may be deleted when it is not desired: it has the owner's label, and also the
+    /// owner reference where the type has one.
     pub(crate) fn may_delete(&self, type_: &OwnedType, child: &DynamicObject) -> bool {
         let is_controlled = controller_of(child).is_some_and(|it| it.uid == self.uid);
         self.owns(type_, child)
@@ -58,7 +58,7 @@ impl Owner<'_> {
             && (is_controlled || !self.can_reference(type_))
     }
 
-    /// Whether an object has been made by this loop and was then left behind, as `--cascade=orphan` does.
+    /// Returns true if an object was created by this controller and then orphaned, as by `--cascade=orphan`.
     pub(crate) fn may_adopt(&self, type_: &OwnedType, child: &DynamicObject) -> bool {
         self.can_reference(type_)
             && label(child, CONTROLLER_LABEL) == Some(self.controller)
@@ -66,8 +66,9 @@ impl Owner<'_> {
             && child.metadata.deletion_timestamp.is_none()
     }
 
-    /// Whether an object is about to go: it is being deleted, or was made by this loop for one of our name that is
-    /// gone. Without a label to know it by, it may be anybody's.
+    /// Returns true if an object is about to be deleted: its deletion has begun, or this controller created it for
+    /// an object of the same name that no longer exists. Without the labels that show this, it may belong to any
+    /// controller.
     pub(crate) fn will_be_garbage_collected(&self, child: &DynamicObject) -> bool {
         let is_predecessors = controller_of(child).is_some_and(|controller| {
             let group = |api_version: &str| {
@@ -91,7 +92,7 @@ pub(crate) fn label<'a>(object: &'a DynamicObject, name: &str) -> Option<&'a str
     labels.get(name).map(String::as_str)
 }
 
-/// What the garbage collector holds for the one that controls an object.
+/// Returns the owner reference of the object's controller.
 pub(crate) fn controller_of(object: &DynamicObject) -> Option<&OwnerReference> {
     let mut references = object.metadata.owner_references.iter().flatten();
     references.find(|reference| reference.controller == Some(true))

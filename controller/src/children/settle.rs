@@ -1,4 +1,4 @@
-//! Makes the children that there are the children that are desired.
+//! Apply: creates, updates and deletes children until they are as desired.
 
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
@@ -13,12 +13,12 @@ use super::{APPLIED_ANNOTATION, OWNER_LABEL, UpdateStrategy};
 use crate::objects;
 
 impl ChildWriter<'_> {
-    /// Makes and changes what is not as it is desired, and deletes what is not desired any more.
+    /// Creates missing children, updates those that differ and deletes those that are no longer desired.
     ///
     /// # Guarantees
     ///
-    /// Nothing is sent for a child that is as it is desired, and nothing that somebody else has made is
-    /// changed or deleted.
+    /// Nothing is sent for a child that is up to date, and no object that another client has created is changed or
+    /// deleted.
     pub(crate) async fn apply_all(
         &self,
         children: &[Value],
@@ -41,8 +41,8 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// The same for an owner that is being deleted, of what cleans up: its other children are left to their end.
-    /// Says whether the owner is still there to be cleaned up after.
+    /// Does the same for the children for cleanup of an owner that is being deleted; its other children are left
+    /// unchanged. Returns false if the owner turns out to be gone or to have lost our finalizer.
     pub(crate) async fn clean_up(
         &self,
         children: &[Value],
@@ -51,7 +51,7 @@ impl ChildWriter<'_> {
         let desired = desired(&self.owner, self.types, children)?;
         for place in desired.keys() {
             if !self.types[place.0].is_cleanup_job {
-                let why = "is asked for while its owner is being deleted, and its type is not one that cleans up; declare it with `ChildType::for_cleanup`, or leave it out";
+                let why = "is desired while its owner is being deleted, but its type is not declared for cleanup; declare it with `ChildType::for_cleanup`, or leave it out";
                 return Err(self
                     .child_ref(place)
                     .permanent_error("ChildOfDeleted", why)
@@ -68,14 +68,14 @@ impl ChildWriter<'_> {
         Ok(true)
     }
 
-    /// Lets go of every child of an owner that ends, and deletes those that nobody else would delete. Says
-    /// whether all of that has come to its end.
+    /// Removes our finalizer from all children of an owner that is about to be removed, and deletes the children
+    /// that the garbage collector would not delete. Returns true if all of this is done.
     pub(crate) async fn release(&self, keep_all: bool) -> Result<bool, kube::Error> {
         let mut are_gone = true;
         for (at, type_) in self.types.iter().enumerate() {
             let is_named = self.owner.can_reference(type_);
             if type_.is_cleanup_job || is_named && !type_.has_finalizer {
-                // Its turn comes last, or it is the garbage collector's.
+                // Children for cleanup are deleted last; the garbage collector deletes the others.
                 continue;
             }
             for (place, child) in self.list_live(at).await? {
@@ -93,12 +93,12 @@ impl ChildWriter<'_> {
         Ok(are_gone)
     }
 
-    /// Whether there are children that clean up.
+    /// Returns true if a type of children is for cleanup.
     pub(crate) fn has_cleanup_jobs(&self) -> bool {
         self.types.iter().any(|type_| type_.is_cleanup_job)
     }
 
-    /// Deletes what has cleaned up.
+    /// Deletes the children for cleanup.
     pub(crate) async fn remove_finalizers(&self) -> Result<(), kube::Error> {
         for (at, _) in self
             .types
@@ -113,10 +113,11 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// The children of a type that there really are: nobody looks after them from now on.
+    /// Returns the children of a type from the API server instead of the cache, since they are not reconciled
+    /// again after this.
     async fn list_live(&self, at: usize) -> Result<Vec<(Place, DynamicObject)>, kube::Error> {
         let type_ = &self.types[at];
-        // In the owner's own namespace, where they are in one: no right beyond it is needed.
+        // Only in the owner's own namespace, if it has one: no permission beyond it is needed.
         let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
         let api: Api<DynamicObject> = objects::api(self.client, &type_.resource, namespace);
         let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
@@ -131,7 +132,7 @@ impl ChildWriter<'_> {
     }
 
     async fn create(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
-        // Not by an apply, which would take over what somebody else has made under this name.
+        // Not an apply, which would take over an object of this name that another client has created.
         match self.create_object(place, &child.body).await {
             Ok(()) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
@@ -141,11 +142,11 @@ impl ChildWriter<'_> {
         }
     }
 
-    /// Takes up a child that the watches have not brought: made a moment ago, left behind by an owner that
-    /// has gone, or somebody else's.
+    /// Handles a child that exists although no watch has delivered it: it was created a moment ago, was orphaned
+    /// by a deleted owner, or belongs to another client.
     async fn adopt(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
         let Some(mut live) = self.api(place).get_opt(&place.2).await? else {
-            // Gone again.
+            // Deleted again in the meantime.
             let made = self.create_object(place, &child.body).await;
             return made.map_err(|error| self.rejected(place, error));
         };
@@ -154,31 +155,34 @@ impl ChildWriter<'_> {
         let is_left_behind = self.owner.may_adopt(type_, &live);
         if self.owner.owns(type_, &live) || is_left_behind {
             if is_left_behind {
-                tracing::info!(child = place.2, "a child that was left behind is adopted");
+                tracing::info!(child = place.2, "adopted an orphaned child");
             }
             self.changes.record_found(place, live.clone());
             self.annotate(place, &live).await?;
             return self.update(place, child, &live).await;
         }
         if self.owner.will_be_garbage_collected(&live) {
-            let why = "exists and is about to go; it is made once it is gone";
+            let why =
+                "exists and is about to be deleted; it is created once the existing object is gone";
             return Err(self
                 .child_ref(place)
                 .transient_error("ChildLeaving", why)
                 .into());
         }
         let whose = controller_of(&live).map_or_else(
-            || "has been made by somebody else".to_owned(),
+            || "was not created by this controller".to_owned(),
             |controller| format!("belongs to {} '{}'", controller.kind, controller.name),
         );
-        let why = format!("exists and {whose}; choose another name for it, or delete that one");
+        let why = format!(
+            "exists and {whose}; choose another name for it, or delete the existing object"
+        );
         Err(self
             .child_ref(place)
             .permanent_error("ChildNotOurs", &why)
             .into())
     }
 
-    /// Does what the strategy says about a child that is there.
+    /// Updates an existing child according to its strategy.
     async fn update(
         &self,
         place: &Place,
@@ -186,7 +190,7 @@ impl ChildWriter<'_> {
         live: &DynamicObject,
     ) -> Result<(), WriteError> {
         let strategy = self.types[place.0].strategy;
-        // Once it is gone, it is made anew.
+        // A child that is being deleted is created again once it is gone.
         let is_going = live.metadata.deletion_timestamp.is_some();
         if is_going || strategy == UpdateStrategy::CreateOnly || !differs(child, live)? {
             return Ok(());
@@ -204,7 +208,7 @@ impl ChildWriter<'_> {
     }
 }
 
-/// Whether a child is not what was last written, or that is not what it is to be.
+/// Returns true if a child differs from what was last written, or if that differs from what is desired.
 fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
     let written = live.annotations().get(APPLIED_ANNOTATION);
     if written != Some(&child.fingerprint) {
@@ -236,8 +240,8 @@ mod tests {
     use crate::children::{AppliedChanges, ChildCache, OwnedType, Owner};
     use crate::metrics::Metrics;
 
-    /// What is asked of the API server to settle a child, where these are there, with such answers; and what the
-    /// round has then come to know.
+    /// Applies one child, given the existing children and the responses of the API server. Returns the requests
+    /// that were sent, and the recorded changes.
     async fn settled(
         children: Vec<DynamicObject>,
         observed: &ChildCache,
@@ -280,7 +284,7 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},
         });
         let settled = writer.apply_all(&[desired], &children).await;
-        settled.expect("it is settled");
+        settled.expect("it succeeds");
         let asked = asked.lock().expect("a log").clone();
         (asked, journal)
     }
@@ -296,8 +300,8 @@ mod tests {
         serde_json::from_value(child).expect("an object")
     }
 
-    /// What is asked to settle a child that has lost its owner reference, when the API server has the owner like
-    /// this.
+    /// Returns the requests for a child that has lost its owner reference, given the metadata of the owner in the
+    /// API server.
     async fn asked(owner_metadata: Value) -> Vec<Method> {
         let answer = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
         let answer = move |_: &Method| (200, answer.clone());
@@ -306,9 +310,9 @@ mod tests {
             .0
     }
 
-    /// Made by an earlier round that has not heard the answer.
+    /// The child was created by an earlier reconciliation that did not receive the response.
     #[tokio::test]
-    async fn a_child_that_a_watch_brings_while_its_making_is_refused_leads_to_another_round() {
+    async fn a_child_that_a_watch_delivers_while_its_creation_fails_triggers_a_reconciliation() {
         for is_brought in [true, false] {
             let observed = Arc::new(ChildCache::default());
             let watched = Arc::clone(&observed);
@@ -318,7 +322,7 @@ mod tests {
                 }
                 if is_brought {
                     let told = watched.has_observed(0, None, Some(child()));
-                    assert!(told.is_empty(), "the round goes on with it");
+                    assert!(told.is_empty(), "the current reconciliation handles it");
                 }
                 let status = json!({"kind": "Status", "reason": "AlreadyExists", "code": 409});
                 (409, status)
@@ -330,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_child_that_is_being_orphaned_is_not_taken_back() {
+    async fn a_child_that_is_being_orphaned_is_not_adopted_again() {
         let standing = json!({"name": "a", "uid": "1"});
         assert_eq!(asked(standing).await, [Method::GET, Method::PATCH]);
         let going = json!({"name": "a", "uid": "1", "deletionTimestamp": "2026-01-05T10:00:00Z"});

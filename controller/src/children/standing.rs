@@ -1,9 +1,9 @@
-//! How a child stands, as <https://pkg.go.dev/sigs.k8s.io/cli-utils/pkg/kstatus> reads it.
+//! Health of a child, as <https://pkg.go.dev/sigs.k8s.io/cli-utils/pkg/kstatus> computes it.
 
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-/// What a child waits for, if for anything.
+/// Returns the reason why a child is not current, if it is not.
 pub(crate) fn pending_reason(child: &DynamicObject) -> Option<String> {
     if child.metadata.deletion_timestamp.is_some() {
         return Some("is being deleted".to_owned());
@@ -11,7 +11,7 @@ pub(crate) fn pending_reason(child: &DynamicObject) -> Option<String> {
     let status = &child.data["status"];
     let observed = status["observedGeneration"].as_i64();
     if observed.is_some() && observed != child.metadata.generation {
-        return Some("has not yet been looked at by its controller".to_owned());
+        return Some("has not been observed by its controller yet (status.observedGeneration < metadata.generation)".to_owned());
     }
     let strategy = &child.data["spec"]["updateStrategy"];
     let kind = child.types.as_ref().map_or("", |types| types.kind.as_str());
@@ -22,7 +22,7 @@ pub(crate) fn pending_reason(child: &DynamicObject) -> Option<String> {
             Some("replicas"),
         ),
         "ReplicaSet" => replicas(child, &[("availableReplicas", 0)], Some("replicas")),
-        // Whoever deletes its Pods decides when they are updated.
+        // Its Pods are updated when a user deletes them.
         "StatefulSet" if strategy["type"] == "OnDelete" => {
             replicas(child, &[("readyReplicas", 0)], None)
         }
@@ -45,12 +45,13 @@ pub(crate) fn pending_reason(child: &DynamicObject) -> Option<String> {
     }
 }
 
-/// As many as are wanted, but for those that are held back, by every count, and no old ones beside them.
+/// Returns a reason unless every count has reached the desired replicas, minus those held back by a partition, and
+/// no old replicas are left.
 fn replicas(child: &DynamicObject, counts: &[(&str, i64)], all: Option<&str>) -> Option<String> {
     let status = &child.data["status"];
     let wanted = child.data["spec"]["replicas"].as_i64().unwrap_or(1);
     if wanted > 0 && status.get("observedGeneration").is_none() {
-        return Some("has not yet been looked at by its controller".to_owned());
+        return Some("has not been observed by its controller yet".to_owned());
     }
     for (count, held_back) in counts {
         let there = status[*count].as_i64().unwrap_or_default();
@@ -60,12 +61,12 @@ fn replicas(child: &DynamicObject, counts: &[(&str, i64)], all: Option<&str>) ->
         }
     }
     let there = status[all?].as_i64().unwrap_or_default();
-    (there > wanted).then(|| format!("has {there} replicas and is to have {wanted}"))
+    (there > wanted).then(|| format!("has {there} replicas instead of {wanted}"))
 }
 
 fn daemons(status: &Value, counts: &[&str]) -> Option<String> {
     let Some(wanted) = status["desiredNumberScheduled"].as_i64() else {
-        return Some("has not yet been looked at by its controller".to_owned());
+        return Some("has not been observed by its controller yet".to_owned());
     };
     counts.iter().find_map(|count| {
         let there = status[*count].as_i64().unwrap_or_default();
@@ -73,7 +74,7 @@ fn daemons(status: &Value, counts: &[&str]) -> Option<String> {
     })
 }
 
-/// By the conditions that controllers of custom resources write.
+/// Evaluates the conditions that controllers of custom resources write.
 fn custom(status: &Value) -> Option<String> {
     let conditions = status["conditions"].as_array()?;
     let told = |type_: &str, value: &str| {
@@ -83,7 +84,7 @@ fn custom(status: &Value) -> Option<String> {
         let message = found["message"].as_str().filter(|text| !text.is_empty());
         Some(format!(
             "is {type_}={value}: {}",
-            message.unwrap_or("without a message")
+            message.unwrap_or("no message")
         ))
     };
     told("Stalled", "True")
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_waits_for_is_read_from_its_status() {
+    fn the_health_of_a_child_is_computed_from_its_status() {
         let ready = |value: &str| json!({"conditions": [{"type": "Ready", "status": value, "message": "m"}]});
         let rollout = |updated: i64, available: i64, all: i64| json!({"observedGeneration": 2, "updatedReplicas": updated, "availableReplicas": available, "replicas": all});
         expect(&[
@@ -144,13 +145,13 @@ mod tests {
                 "Deployment",
                 json!({}),
                 json!(null),
-                Some("has not yet been looked at"),
+                Some("has not been observed"),
             ),
             (
                 "Deployment",
                 json!({}),
                 json!({"observedGeneration": 1}),
-                Some("has not yet been looked at"),
+                Some("has not been observed"),
             ),
             (
                 "Deployment",
@@ -172,7 +173,12 @@ mod tests {
             ),
             ("Deployment", json!({"replicas": 2}), rollout(2, 2, 2), None),
             ("Deployment", json!({"replicas": 0}), json!(null), None),
-            ("DaemonSet", json!({}), json!({}), Some("has not yet")),
+            (
+                "DaemonSet",
+                json!({}),
+                json!({}),
+                Some("has not been observed"),
+            ),
             (
                 "DaemonSet",
                 json!({}),
@@ -217,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_is_not_waited_for() {
+    fn replicas_that_the_strategy_holds_back_are_not_waited_for() {
         expect(&[
             ("Pod", json!({}), json!({"phase": "Succeeded"}), None),
             (

@@ -1,4 +1,4 @@
-//! What is sent to the API server for children, and what is made of its answers.
+//! Requests to the API server for children, and the handling of the responses.
 
 use std::collections::BTreeMap;
 
@@ -25,17 +25,17 @@ use crate::metrics::ChildWrites;
 use crate::reconcile::ReconcileError;
 use crate::{finalizers, objects};
 
-/// Why not all children are as they are desired.
+/// Reason why not all children are up to date.
 #[derive(Debug)]
 pub(crate) enum WriteError {
-    /// To be told to whoever looks at the owner.
+    /// To be reported to the user of the owner.
     Step(ReconcileError),
-    /// The API server's, and it may pass.
+    /// An error of the API server that may be temporary.
     Api(kube::Error),
 }
 
 impl WriteError {
-    /// What is told of it. Where the API server gives no answer at all, there is nothing to tell.
+    /// Returns the error to report, or the original one if the API server did not respond.
     pub(crate) fn into_reconcile_error(self) -> Result<ReconcileError, kube::Error> {
         match self {
             Self::Step(error) => Ok(error),
@@ -60,7 +60,7 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-/// Writes the children of one owner.
+/// Writer for the children of one owner.
 pub(crate) struct ChildWriter<'a> {
     pub(crate) client: &'a Client,
     pub(crate) owner: Owner<'a>,
@@ -71,21 +71,22 @@ pub(crate) struct ChildWriter<'a> {
 }
 
 impl ChildWriter<'_> {
-    /// Whether the owner still is what the watch has brought: where it is being deleted and its children are
-    /// orphaned, the news of the children may come first.
+    /// Returns true if the owner exists and is not being deleted. If its deletion orphans the children, their
+    /// watch events may arrive before its own.
     pub(super) async fn may_own(&self) -> Result<bool, kube::Error> {
         let owner = self.live_owner().await?;
         Ok(owner.is_some_and(|owner| owner.metadata.deletion_timestamp.is_none()))
     }
 
-    /// Whether the owner still waits for us to let it go: what is made for one that does not is never deleted.
+    /// Returns true if the owner still has our finalizer: a child that is created for an owner without it is never
+    /// deleted.
     pub(super) async fn may_clean_up(&self) -> Result<bool, kube::Error> {
         let owner = self.live_owner().await?;
         let mut finalizers = owner.iter().flat_map(ResourceExt::finalizers);
         Ok(finalizers.any(|name| Some(name.as_str()) == self.owner.finalizer))
     }
 
-    /// The owner as the API server has it.
+    /// Returns the owner as the API server has it.
     pub(crate) async fn live_owner(
         &self,
     ) -> Result<Option<PartialObjectMeta<DynamicObject>>, kube::Error> {
@@ -111,7 +112,7 @@ impl ChildWriter<'_> {
         let mut request = Request::new(api.resource_url())
             .create(&params, body)
             .map_err(kube::Error::BuildRequest)?;
-        // The API server drops what it does not know, unless it is told not to.
+        // By default the API server drops unknown fields.
         let uri = format!("{}&fieldValidation=Strict", request.uri());
         *request.uri_mut() = uri
             .parse()
@@ -141,7 +142,7 @@ impl ChildWriter<'_> {
             ..PatchParams::default()
         };
         let mut body = child.body.clone();
-        // Not one that has come into its place.
+        // The UID prevents a change of an object that has replaced this one.
         body["metadata"]["uid"] = json!(live.metadata.uid);
         let patched = self
             .api(place)
@@ -152,8 +153,8 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// Makes what was written at the creation count as applied: what is not desired any more then goes with
-    /// the next apply.
+    /// Converts our managed fields of the creation into those of an apply, so that the next apply removes fields
+    /// that are no longer desired.
     async fn claim_created_fields(&self, place: &Place) -> Result<(), kube::Error> {
         let api = self.api(place);
         for is_last in [false, false, false, true] {
@@ -176,7 +177,7 @@ impl ChildWriter<'_> {
                     self.record(place, "patch", patched);
                     return Ok(());
                 }
-                // Others write to it too, and their entries have moved ours.
+                // Other clients write to the object, too, and the index of our entry has changed.
                 Err(kube::Error::Api(status)) if status.is_invalid() && !is_last => {}
                 Err(error) => return Err(error),
             }
@@ -184,8 +185,8 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// Makes a child one that the watches bring and the garbage collector knows for ours, whatever else it
-    /// is.
+    /// Adds the labels by which the watches find a child, and the owner reference for the garbage collector, and
+    /// changes nothing else.
     pub(super) async fn annotate(
         &self,
         place: &Place,
@@ -228,7 +229,7 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// Deletes a child, unless it is going already.
+    /// Deletes a child, unless it is already being deleted.
     pub(crate) async fn delete(
         &self,
         place: &Place,
@@ -256,7 +257,7 @@ impl ChildWriter<'_> {
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(kube::Error::Api(status)) if status.is_conflict() => {
-                // Another one has come into its place, or somebody objects.
+                // Another object has replaced it, or something else rejects the deletion.
                 let there = self.api(place).get_opt(&place.2).await?;
                 if there.is_some_and(|there| there.metadata.uid == live.metadata.uid) {
                     return Err(kube::Error::Api(status));
@@ -267,7 +268,7 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// Takes our finalizer from a child.
+    /// Removes our finalizer from a child.
     pub(super) async fn remove_finalizer(
         &self,
         place: &Place,
@@ -304,15 +305,16 @@ impl ChildWriter<'_> {
         }
     }
 
-    /// What the API server will say again, however often it is asked, is told to people.
+    /// Converts an error of the API server: one that a retry would get again is reported to the user.
     pub(super) fn rejected(&self, place: &Place, error: kube::Error) -> WriteError {
         let kube::Error::Api(status) = &error else {
             return error.into();
         };
-        let why = format!("is refused by the API server: {}", status.message);
+        let why = format!("was rejected by the API server: {}", status.message);
         match status.code {
             403 if is_namespace_terminating(status) => {
-                let why = "cannot be made: its namespace is being deleted and takes nothing new";
+                let why =
+                    "cannot be created: its namespace is being deleted and accepts no new objects";
                 self.child_ref(place)
                     .transient_error("NamespaceTerminating", why)
                     .into()
@@ -321,7 +323,7 @@ impl ChildWriter<'_> {
                 .child_ref(place)
                 .permanent_error("ChildInvalid", &why)
                 .into(),
-            // It may be granted, or there may be room, without a change of ours.
+            // A permission may be granted, or room may become available, without a change of ours.
             403 | 404 | 413 => self
                 .child_ref(place)
                 .transient_error("ChildRefused", &why)
@@ -330,7 +332,7 @@ impl ChildWriter<'_> {
         }
     }
 
-    /// Takes note of what has been written.
+    /// Records a written child.
     fn record(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
         objects::set_type_meta(&mut child, &self.types[place.0].resource);
         self.cache.record_write(self.owner.uid, place, &child);
@@ -340,7 +342,7 @@ impl ChildWriter<'_> {
 
     fn count(&self, place: &Place, verb: &'static str) {
         let kind = &self.types[place.0].resource.kind;
-        tracing::debug!(kind, child = place.2, verb, "a child is written");
+        tracing::debug!(kind, child = place.2, verb, "wrote a child");
         self.writes.count(self.owner.controller, kind, verb);
     }
 }
@@ -358,8 +360,9 @@ fn is_applied(entry: &ManagedFieldsEntry) -> bool {
     is_our_entry(entry) && entry.operation.as_deref() == Some("Apply")
 }
 
-/// What makes the entry of `managedFields` at this place one of an apply, if it still is the one that is meant.
-/// Where there is one of an apply, it goes: what it speaks of is about to be applied.
+/// Returns the patch that turns the entry of `managedFields` at this index into one of an apply, if it is still
+/// the expected entry. If an entry of an apply exists already, this one is removed: its fields are about to be
+/// applied.
 fn as_applied(at: usize, has_applied: bool) -> Patch<()> {
     let at = at.to_string();
     let entry = ["metadata", "managedFields", at.as_str()];

@@ -1,4 +1,4 @@
-//! How many objects are beyond a bound: as many series as there are bounds, however many objects there are.
+//! Number of objects above a threshold: one series for each threshold, however many objects there are.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -11,39 +11,40 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-/// What is counted of objects.
+/// Definition of a metric that counts objects.
 #[derive(Debug)]
 pub(super) struct ThresholdSpec {
     name: &'static str,
     help: &'static str,
     label: &'static str,
     bounds: &'static [(i64, &'static str)],
-    /// What is compared with the bounds, of what was set.
+    /// Computes the number to compare with the thresholds from the number that was set.
     value: fn(i64) -> i64,
 }
 
-/// Set to when the deletion began, in seconds.
+/// Objects that are being deleted. The number of an object is the start of its deletion, in seconds since the
+/// epoch.
 pub(super) const TERMINATING: ThresholdSpec = ThresholdSpec {
     name: "lockstep_terminating_objects",
-    help: "Objects that are being deleted and still carry our finalizer, by how long",
+    help: "Number of objects that are being deleted and still have our finalizer, by the time since the deletion began",
     label: "longer_than",
     bounds: &[(0, "0s"), (600, "10m"), (3_600, "1h"), (86_400, "24h")],
     value: |began| Timestamp::now().as_second() - began,
 };
 
-/// Set to how many rounds have failed since the last that did not.
+/// Objects whose reconciliation fails. The number of an object is that of its consecutive failures.
 pub(super) const FAILING: ThresholdSpec = ThresholdSpec {
     name: "lockstep_failing_objects",
-    help: "Objects whose rounds fail, by how many have failed in a row",
+    help: "Number of objects whose reconciliation fails, by the number of consecutive failures",
     label: "at_least",
     bounds: &[(1, "1"), (3, "3"), (10, "10")],
     value: |failures| failures,
 };
 
-/// What is known of each object, by UID: its controller, and a number.
+/// Controller and number of each object, by UID.
 type Known = HashMap<String, (String, i64)>;
 
-/// Counts objects by a number of each.
+/// Counts objects by a number of each object.
 #[derive(Clone, Debug)]
 pub(crate) struct ThresholdGauge {
     counted: &'static ThresholdSpec,
@@ -134,10 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_counted_by_how_long_they_have_been_going() {
+    fn objects_are_counted_by_the_duration_of_their_deletion() {
         let mut registry = Registry::default();
         let terminating = ThresholdGauge::register(&TERMINATING, &mut registry);
-        assert!(!text(&registry).contains("terminating"), "nothing is known");
+        assert!(
+            !text(&registry).contains("terminating"),
+            "no object is known"
+        );
         let now = Timestamp::now().as_second();
         for (uid, ago) in [("a", 5), ("b", 700), ("c", 90_000)] {
             terminating.set("toy", uid, now - ago);
@@ -147,11 +151,14 @@ mod tests {
         for uid in ["a", "b", "c"] {
             terminating.forget(uid);
         }
-        assert!(!text(&registry).contains("terminating"), "nothing is kept");
+        assert!(
+            !text(&registry).contains("terminating"),
+            "no object is left"
+        );
     }
 
     #[test]
-    fn objects_are_counted_by_how_often_they_fail() {
+    fn objects_are_counted_by_the_number_of_their_failures() {
         let mut registry = Registry::default();
         let failing = ThresholdGauge::register(&FAILING, &mut registry);
         for (uid, times) in [("a", 1), ("b", 3), ("c", 12)] {

@@ -1,4 +1,4 @@
-//! Calls to the API server, under client-go's name.
+//! Requests to the API server, with client-go's metric name.
 
 use std::task::{Context, Poll};
 
@@ -14,7 +14,7 @@ use tower::{Layer, Service};
 
 use super::registered;
 
-/// A layer of a client that counts its calls.
+/// Client layer that counts requests.
 #[derive(Clone)]
 pub struct ClientMetrics {
     calls: Family<Labels, Counter>,
@@ -33,7 +33,7 @@ impl ClientMetrics {
         let calls = registered(
             registry,
             "rest_client_requests",
-            "Calls to the API server by status code, method and host",
+            "Total number of requests to the API server by status code, method and host",
             Family::default(),
         );
         Self { calls }
@@ -51,7 +51,7 @@ impl<S> Layer<S> for ClientMetrics {
     }
 }
 
-/// A service whose calls are counted.
+/// Service whose requests are counted.
 pub struct CountedService<S> {
     inner: S,
     metrics: ClientMetrics,
@@ -79,7 +79,7 @@ where
             let answer = answer.await;
             let code = match &answer {
                 Ok(answer) => answer.status().as_str().to_owned(),
-                // As client-go calls it when there is no answer.
+                // The value that client-go uses if there is no response.
                 Err(_) => "<error>".to_owned(),
             };
             let labels = Labels { code, method, host };

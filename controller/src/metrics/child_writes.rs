@@ -1,4 +1,4 @@
-//! What is written to children.
+//! Write requests for children.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 use super::registered;
 
-/// Counts the writes to children, by what is written.
+/// Counter of write requests for children, by kind and verb.
 #[derive(Clone)]
 pub(crate) struct ChildWrites {
     writes: Family<Labels, Counter>,
@@ -25,7 +25,7 @@ impl ChildWrites {
         let writes = registered(
             registry,
             "lockstep_child_writes",
-            "Writes to the children of reconciled objects",
+            "Total number of write requests for the children of reconciled objects",
             Family::default(),
         );
         Self { writes }

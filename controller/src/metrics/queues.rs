@@ -1,4 +1,4 @@
-//! What queues count, under client-go's names.
+//! Metrics of queues, with client-go's names.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use super::registered;
 use super::running::{InProgress, QueueInProgress};
 
-/// The metrics of every queue.
+/// Metrics of all queues.
 #[derive(Clone)]
 pub(super) struct Queues {
     depth: Family<Labels, Gauge>,
@@ -21,7 +21,7 @@ pub(super) struct Queues {
     running: InProgress,
 }
 
-/// Those of one queue.
+/// Metrics of one queue.
 #[derive(Clone)]
 pub(crate) struct QueueMetrics {
     pub(crate) depth: Gauge,
@@ -37,7 +37,7 @@ struct Labels {
     name: String,
 }
 
-/// From a queue that nobody waits for to one that is an hour behind.
+/// Buckets from a queue without a delay to one that is an hour behind.
 const BUCKETS_SECONDS: [f64; 8] = [0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0];
 
 fn histogram() -> Histogram {
@@ -51,38 +51,38 @@ impl Queues {
             depth: registered(
                 registry,
                 "workqueue_depth",
-                "How many objects wait to be reconciled now",
+                "Number of objects that wait to be reconciled now",
                 Family::default(),
             ),
             adds: registered(
                 registry,
                 "workqueue_adds",
-                "How often an object was added",
+                "Total number of times an object was added",
                 Family::default(),
             ),
             retries: registered(
                 registry,
                 "workqueue_retries",
-                "How often a round asked for another one",
+                "Total number of times a reconciliation requested a requeue",
                 Family::default(),
             ),
             waited: registered(
                 registry,
                 "workqueue_queue_duration_seconds",
-                "How long an object waits before it is reconciled",
+                "Time in seconds that an object waits before it is reconciled",
                 histograms(),
             ),
             worked: registered(
                 registry,
                 "workqueue_work_duration_seconds",
-                "How long an object is worked on",
+                "Time in seconds that an object is processed",
                 histograms(),
             ),
             running: InProgress::register(registry),
         }
     }
 
-    /// The metrics of the queue of this name.
+    /// Returns the metrics of the queue of this name.
     pub(super) fn of(&self, name: &str) -> QueueMetrics {
         let labels = Labels {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What is being worked on, under client-go's names.
+//! Keys that are being processed, with client-go's metric names.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,16 +11,16 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
-/// Since when what is being worked on has been, by a number of its own.
+/// Start times by the number of the hand-out.
 type Since = HashMap<u64, Instant>;
 
-/// What every queue has handed out.
+/// Keys that all queues have handed out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InProgress {
     by_queue: Arc<Mutex<BTreeMap<String, Since>>>,
 }
 
-/// What one queue has handed out.
+/// Keys that one queue has handed out.
 #[derive(Clone)]
 pub(crate) struct QueueInProgress {
     all: InProgress,
@@ -86,12 +86,12 @@ impl Collector for InProgress {
         };
         write(
             "workqueue_unfinished_work_seconds",
-            "How long all that is being worked on has been, together",
+            "Total time in seconds that the keys being processed have taken so far",
             |all| all.iter().sum(),
         )?;
         write(
             "workqueue_longest_running_processor_seconds",
-            "How long what has been worked on for longest has been",
+            "Time in seconds that the longest processing of a key has taken so far",
             |all| all.iter().copied().fold(0.0, f64::max),
         )
     }

@@ -1,4 +1,4 @@
-//! How watches stand.
+//! Metrics and state of the watches.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 
 use super::registered;
 
-/// The state of every watch.
+/// State of all watches.
 #[derive(Clone)]
 pub(crate) struct Watches {
     failures: Family<Labels, Counter>,
@@ -19,7 +19,7 @@ pub(crate) struct Watches {
     down: Arc<Mutex<Down>>,
 }
 
-/// What the watches that are down say, by their labels and a number of each: several may be on one type.
+/// Reasons of the watches that are disconnected, by labels and a number: several watches may be on one type.
 #[derive(Default)]
 struct Down {
     watches: BTreeMap<(Labels, u64), String>,
@@ -38,20 +38,20 @@ impl Watches {
             failures: registered(
                 registry,
                 "lockstep_watch_failures",
-                "How often a watch broke off or could not begin",
+                "Total number of times a watch failed or could not start",
                 Family::default(),
             ),
             up: registered(
                 registry,
                 "lockstep_watch_up",
-                "Whether a watch brings what happens: 1 when it does",
+                "1 if a watch is connected, 0 otherwise",
                 Family::default(),
             ),
             down: Arc::default(),
         }
     }
 
-    /// One of them.
+    /// Returns the state of a new watch.
     pub(crate) fn of(&self, controller: &str, resource: &str) -> WatchState {
         let labels = Labels {
             controller: controller.to_owned(),
@@ -67,16 +67,16 @@ impl Watches {
             labels,
             number,
         };
-        state.set(Some("has not yet begun".to_owned()));
+        state.set(Some("has not started yet".to_owned()));
         state
     }
 
-    /// What every watch that is down says.
+    /// Returns the disconnected watches, with the reasons.
     pub(crate) fn disconnected(&self) -> Vec<String> {
         let down = self.down();
         let told = down.watches.iter().map(|((labels, _), why)| {
             format!(
-                "the watch of {} on {} {why}",
+                "the watch of controller {} on {} {why}",
                 labels.controller, labels.resource
             )
         });
@@ -88,7 +88,7 @@ impl Watches {
     }
 }
 
-/// The state of one watch, for as long as there is one.
+/// State of one watch; removed when it is dropped.
 pub(crate) struct WatchState {
     watches: Watches,
     labels: Labels,

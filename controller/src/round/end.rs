@@ -1,4 +1,4 @@
-//! A round of an object that is being deleted.
+//! Reconciliation of an object that is being deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,16 @@ use crate::status::{Health, Status};
 
 const DELETION_STALLED: &str = "DeletionStalled";
 
-/// The annotation that tells that nothing is left to do before an object goes; with its UID, since annotations are
-/// copied.
+/// Annotation that marks the cleanup of an object as completed. The value is the UID of the object, since
+/// annotations can be copied.
 const CLEANED_UP: &str = "lockstep.dev/cleaned-up";
 
-/// What keeps an object, while `--cascade=orphan` deletes it, until its children have forgotten it.
+/// Finalizer that `--cascade=orphan` sets: it keeps an object until the owner references of its children are
+/// removed.
 const ORPHAN: &str = "orphan";
 
 impl<R: Reconciler> Reconciliation<'_, R> {
-    /// Lets the object go once what it stands for is gone.
+    /// Removes the finalizer once the cleanup is done.
     pub(crate) async fn finalize(&self) -> Result<Action, kube::Error> {
         let removal = self
             .cycle
@@ -57,13 +58,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
-    /// Has its children do the work that is left.
+    /// Lets the children do the remaining cleanup.
     async fn waiting(
         &self,
         removal: &Patch<()>,
         mut progress: ReconcileOutput,
     ) -> Result<Action, kube::Error> {
-        // Whatever wakes it, it is told when it takes long, and let go when it takes too long.
+        // Whatever triggers the next reconciliation, it must come early enough to report a stalled deletion and to
+        // enforce the time limit.
         progress.requeue_after = progress.requeue_after.min(LONGEST_WHILE_DELETING);
         if self.must_force_finalize() {
             let readiness = progress.readiness.take();
@@ -73,7 +75,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let writer = self.writer();
         match writer.clean_up(&progress.children, &self.children).await {
             Ok(true) => {}
-            // Gone already, or let go by another round: the watch has yet to tell.
+            // The object is gone, or another reconciliation has removed the finalizer; the watch event has not
+            // arrived yet.
             Ok(false) => return Ok(Action::AwaitChange),
             Err(failure) => return self.failing(removal, failure.into_reconcile_error()?).await,
         }
@@ -100,7 +103,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
-    /// How long the object has been being deleted.
+    /// Returns the time since the deletion began.
     fn deletion_age(&self) -> Duration {
         let since = self.deleting_since.unwrap_or_else(Timestamp::now);
         Timestamp::now()
@@ -116,20 +119,20 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
-    /// Whether the object has been kept for longer than is wanted.
+    /// Returns true if the deletion has taken longer than the limit after which the finalizer is removed.
     fn must_force_finalize(&self) -> bool {
         let limit = self.cycle.deletion_timeouts.force_after;
         limit.is_some_and(|limit| self.deletion_age() >= limit)
     }
 
-    /// Whether all is done that had to be done before it goes, but for letting it go.
+    /// Returns true if the cleanup is completed and only the removal of the finalizer is left.
     fn is_cleaned_up(&self) -> bool {
         let annotations = &self.stored.object["metadata"]["annotations"];
         annotations[CLEANED_UP].as_str() == Some(&self.uid)
     }
 
-    /// Remembers that it is: once its Job is deleted, the next round would find it missing and have all of it
-    /// done again.
+    /// Records that the cleanup is completed: once the cleanup Job is deleted, the next reconciliation would not
+    /// find it and would run the cleanup again.
     async fn record_cleanup(&self) -> Result<(), kube::Error> {
         if self.is_cleaned_up() || !self.writer().has_cleanup_jobs() {
             return Ok(());
@@ -142,8 +145,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Ok(())
     }
 
-    /// The status of an object that is kept because of this, which is told if it has been so for long. None
-    /// when it is kept no longer.
+    /// Returns the status of an object whose finalizer stays for this reason, which is reported if the deletion
+    /// has taken long. None if the finalizer is to be removed now.
     async fn stalled(&self, why: &str) -> Option<Status> {
         if self.must_force_finalize() {
             return None;
@@ -151,7 +154,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let mut status = self.status();
         if self.deletion_age() >= self.cycle.deletion_timeouts.stalled_after {
             let since = self.deleting_since.unwrap_or_default();
-            let message = format!("its deletion began at {since} and has not ended: {why}");
+            let message = format!("Deletion started at {since} and has not finished: {why}");
             status.set_condition(DELETION_STALLED, true, "FinalizerStalled", &message);
             self.cycle
                 .recorder
@@ -161,16 +164,16 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Some(status)
     }
 
-    /// Gives up: the object goes, and what it stood for is left behind.
+    /// Removes the finalizer before the cleanup is done: the external resources are left behind.
     async fn force_finalize(&self, removal: &Patch<()>, why: &str) -> Result<Action, kube::Error> {
         let own = Status::from_object(&self.stored.object, self.cycle.has_status).own_fields();
         let left = Value::Object(own);
         tracing::error!(
             %left,
             why,
-            "the object goes though its cleanup has not ended: what it stood for is left behind"
+            "the finalizer is removed before the cleanup completed: external resources are left behind"
         );
-        let note = format!("let go though its cleanup has not ended; left behind: {left}; {why}");
+        let note = format!("finalizer removed before cleanup completed; leaked: {left}; {why}");
         self.cycle
             .recorder
             .warning(&self.reference, "Orphaned", &note)
@@ -181,17 +184,17 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             .iter()
             .flatten()
         {
-            tracing::error!(%error, "its children may be left behind as well");
+            tracing::error!(%error, "children may be left behind as well");
         }
         self.remove_finalizer(removal).await
     }
 
-    /// Whether the children are to stay, as `--cascade=orphan` asks for.
+    /// Returns true if the children are to stay, as `--cascade=orphan` requests.
     fn orphans_dependents(&self) -> bool {
         self.finalizers.iter().any(|name| name == ORPHAN)
     }
 
-    /// Lets the object go, whatever is kept of what it stood for: first its children, then the object itself.
+    /// Releases the children, then removes the finalizer of the object, even if external resources are kept.
     async fn release(
         &self,
         removal: &Patch<()>,
@@ -201,7 +204,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         match self.writer().release(self.orphans_dependents()).await {
             Ok(true) => {
                 if let Some(what) = kept {
-                    tracing::warn!(what, "the object goes and what it stood for stays");
+                    tracing::warn!(
+                        what,
+                        "the object is removed and its external resources are kept"
+                    );
                     let announcer = &self.cycle.recorder;
                     announcer.normal(&self.reference, "Kept", what).await;
                 }
@@ -211,28 +217,28 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Err(error) => {
                 let error = ReconcileError::Transient {
                     reason: "ChildrenNotReleased",
-                    message: format!("its children cannot be let go: {error}"),
+                    message: format!("the children cannot be released: {error}"),
                 };
                 return self.failing(removal, error).await;
             }
         }
-        let why = "its children that are in no namespace have not yet gone";
+        let why = "its cluster-scoped children have not been deleted yet";
         let Some(mut status) = self.stalled(why).await else {
             return self.force_finalize(removal, why).await;
         };
         status.set_health(Health::Reconciling, "ChildrenLeaving", why);
         self.write_status(&mut status).await?;
-        // Their watches tell when they are gone.
+        // The watches report when the children are gone.
         Ok(Action::RequeueAfter(LONGEST_WHILE_DELETING))
     }
 
     async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Action, kube::Error> {
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, removal).await?;
-        tracing::info!("the finalizer is removed");
+        tracing::info!("finalizer removed");
         self.forget();
         if !patched.finalizers().is_empty() {
-            // It stays for the sake of others, and is no business of ours any more.
+            // The object remains because of other finalizers; nothing is left to do for it here.
             self.cycle.pending_writes.record(patched);
         }
         Ok(Action::AwaitChange)

@@ -1,4 +1,4 @@
-//! A round of an object that is to stay.
+//! Reconciliation of an object that is not being deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::request::SyncRequest;
 use crate::status::Status;
 
 impl<R: Reconciler> Reconciliation<'_, R> {
-    /// Brings the world to what the object says.
+    /// Validates the object and brings it to its desired state.
     pub(crate) async fn reconcile(&self) -> Result<Action, kube::Error> {
         let mut status = self.status();
         let others = match self.related_for_validation() {
@@ -39,7 +39,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             None => {}
         }
         let verdict = self.validate(&others).await;
-        // It took its time. What is told of a verdict among others must not be told beside what they are by now.
+        // Validation may have taken a while. A result that was computed among other objects must not be reported
+        // once these have changed.
         if !matches!(self.related_for_validation(), Ok(now) if now == *others) {
             return Ok(Action::RequeueAfter(Duration::ZERO));
         }
@@ -52,7 +53,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let reconciler = &self.cycle.reconciler;
         status.set_fields(reconciler.on_validated(&candidate, &verdict));
         if !verdict.is_valid() {
-            // What could not be judged may be another time, without a change.
+            // An incomplete validation may give another result later, without a change.
             let next = if verdict.is_complete() {
                 Action::RequeueAfter(announce::RENEW_AFTER)
             } else {
@@ -65,7 +66,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let object = match decode::<R::Kind>(&verdict.object) {
             Ok(object) => object,
             Err(error) => {
-                let message = format!("cannot be read: {error}");
+                let message = format!("the object cannot be deserialized: {error}");
                 return self
                     .invalid(
                         status,
@@ -78,12 +79,12 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         };
         if let Some(operations) = self.initialization(&verdict) {
             match self.patch(operations).await {
-                // The watch brings the next round with the object as it then is.
+                // The watch event triggers the next reconciliation, with the changed object.
                 Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
                     return Ok(Action::AwaitChange);
                 }
-                // The cluster's CRD, of another release, drops what was added: no event will come, and
-                // the defaults hold in memory.
+                // The CRD in the cluster is of another release and prunes the added fields: no event will come,
+                // and the defaults apply in memory.
                 Ok(_) => {}
                 Err(kube::Error::Api(refusal)) if is_rejection(refusal.code) => {
                     let error = ReconcileError::Transient {
@@ -98,12 +99,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                 Err(error) => return Err(error),
             }
         }
-        status.set_condition(
-            VALID,
-            true,
-            "Valid",
-            "the object keeps every rule of its kind",
-        );
+        status.set_condition(VALID, true, "Valid", "The object passed validation");
         let accepted =
             LastValidated::from_object(&verdict.object, self.cycle.validator.transition_fields());
         status.set_last_validated(&accepted.with_ratcheted(&verdict.ratcheted));
@@ -117,7 +113,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Ok(identity) => status.set_fields(identity),
             Err(error) => return self.failed(status, error).await,
         }
-        // What is about to be done outside must be known even if this process does not live to tell.
+        // What is about to be created outside must be recorded even if this process does not survive.
         if status.last_validated_changed() {
             self.write_status(&mut status).await?;
         }
@@ -127,23 +123,23 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
-    /// What its operator tells the rules of other objects.
+    /// Returns what the operator passes to the rules about other objects.
     fn related_for_validation(&self) -> Result<Value, ReconcileError> {
         let reconciler = &self.cycle.reconciler;
         reconciler.related_for_validation(&self.stored.object, self.related())
     }
 
-    /// What was found when the object was judged, where its status tells of it as it is.
+    /// Returns the stored validation result if the status describes the object in its current state.
     fn up_to_date(&self, status: &Status, candidate: &ValidationRequest<'_>) -> Option<UpToDate> {
         if !status.is_unchanged() || !self.cycle.reconciler.is_up_to_date(candidate) {
             return None;
         }
         let (is_valid, message) = status.condition_of_this_generation(VALID)?;
-        // What was judged may not have been brought about yet.
+        // The validated spec may not have been applied yet.
         if is_valid && !status.condition_of_this_generation(READY)?.0 {
             return None;
         }
-        // Each of the rules that are no schema's ends its message with its name.
+        // The message of every rule that is not a schema rule ends with the rule's id.
         let rules = (!is_valid).then(|| self.cycle.validator.rules());
         let names = rules.into_iter().flatten().map(|rule| rule.id);
         let broken = names.filter(|id| message.contains(&format!("[{id}]")));
@@ -157,7 +153,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         })
     }
 
-    /// Makes the children as they are to be, and reports how far all of it got.
+    /// Creates, updates and deletes the children, and reports the result.
     async fn apply_output(
         &self,
         mut status: Status,
@@ -174,7 +170,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
-    /// One patch with the defaults to persist and our finalizer, if any of it is missing.
+    /// Returns one patch with the defaults to persist and our finalizer, or none if all of them are set.
     fn initialization(&self, verdict: &ValidationResult) -> Option<Vec<PatchOperation>> {
         let mut operations = verdict.defaults.0.clone();
         let finalizer = self.cycle.finalizer.iter();
@@ -195,14 +191,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 }
 
-/// A verdict that stands in the status.
+/// Validation result that is stored in the status.
 enum UpToDate {
     Valid,
-    /// With what is wrong.
+    /// With the violations.
     Invalid(String),
 }
 
-/// Whether the API server will say the same again, however often it is asked.
+/// Returns true if a retry gets the same response from the API server.
 fn is_rejection(code: u16) -> bool {
     (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
 }

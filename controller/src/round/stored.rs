@@ -1,4 +1,4 @@
-//! An object as a round found it, with all that it is judged by.
+//! Object as it was read for a reconciliation, with the input of its validation.
 
 use std::future::pending;
 use std::panic::resume_unwind;
@@ -9,22 +9,22 @@ use shared_validation::{LastValidated, Policy, ValidationRequest, ValidationResu
 use tokio::task::JoinSet;
 use tracing::Span;
 
-/// The object, and what is known of how it was judged.
+/// The object and the input of its validation.
 pub(super) struct Stored {
     pub(super) object: Value,
     pub(super) accepted: Option<LastValidated>,
     pub(super) generation: i64,
-    /// What is in force for the whole round, whatever comes meanwhile: what is told of a verdict must be told of
-    /// what it was made under.
+    /// Policy for the whole reconciliation, even if it changes in between: a validation result must be reported
+    /// under the policy that it was computed with.
     pub(super) policy: Arc<Policy>,
 }
 
 impl Stored {
-    /// The object among others, as it is judged.
+    /// Returns the validation request for the object among others.
     pub(super) fn request<'a>(&'a self, others: &'a Value) -> ValidationRequest<'a> {
         let accepted = self.accepted.as_ref();
         let candidate = if accepted.is_some_and(|it| it.generation == self.generation) {
-            // What has been accepted stays accepted: a stricter rule of a later release warns.
+            // Ratcheting: an object that was valid before gets warnings for a stricter rule of a later release.
             ValidationRequest::update(&self.object, &self.object)
         } else {
             ValidationRequest::create(&self.object)
@@ -33,8 +33,8 @@ impl Stored {
         candidate.with_policy(&self.policy).with_related(others)
     }
 
-    /// Judges it on a thread of its own: rules may take their time over one object, and the loop goes on with others.
-    /// A round that is given up takes one with it that has not begun.
+    /// Validates the object on a thread of its own, since a rule may take long and the controller must not wait
+    /// for it. If the reconciliation is dropped, a validation that has not started is cancelled.
     pub(super) async fn validate(
         self: &Arc<Self>,
         ruleset: &Arc<dyn Validator>,
@@ -48,7 +48,7 @@ impl Stored {
         match judging.join_next().await {
             Some(Ok(verdict)) => verdict,
             Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
-            // The process ends, and this round with it.
+            // The process is ending, and this reconciliation with it.
             _ => pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! Loops without an API server.
+//! Controllers without an API server.
 
 mod judging;
 
@@ -72,7 +72,7 @@ fn cycle(metrics: &Metrics) -> Context<Panics> {
 
 fn cycle_of<R: Reconciler>(reconciler: R, metrics: &Metrics, policy: PolicyHandle) -> Context<R> {
     let server = tower::service_fn(|_: http::Request<Body>| async {
-        Err::<http::Response<Body>, _>(std::io::Error::other("nobody is to be asked"))
+        Err::<http::Response<Body>, _>(std::io::Error::other("no request is expected"))
     });
     let ruleset = Ruleset::<R::Kind>::compile().expect("it compiles");
     let looped = Controller::new(
@@ -86,7 +86,7 @@ fn cycle_of<R: Reconciler>(reconciler: R, metrics: &Metrics, policy: PolicyHandl
 }
 
 #[tokio::test]
-async fn who_has_much_to_do_lets_others_have_their_turn() {
+async fn a_busy_worker_yields_to_other_tasks() {
     let metrics = Metrics::register(&mut Registry::default());
     let queue = Queue::new(metrics.queue("trap"), Duration::ZERO);
     let worker = Worker {
@@ -95,7 +95,7 @@ async fn who_has_much_to_do_lets_others_have_their_turn() {
         related: &[],
         queue: &queue,
     };
-    // Gone already, so that nobody is waited for.
+    // The objects do not exist, so nothing is awaited.
     for at in 0..10_000 {
         let key = (String::new(), format!("o{at}"));
         queue.add(key, Priority::Initial, Duration::ZERO);
@@ -115,7 +115,7 @@ async fn who_has_much_to_do_lets_others_have_their_turn() {
 }
 
 #[tokio::test]
-async fn a_round_that_panics_is_counted_and_tried_again() {
+async fn a_reconciliation_that_panics_is_counted_and_retried() {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let cycle = cycle(&metrics);
@@ -140,7 +140,7 @@ async fn a_round_that_panics_is_counted_and_tried_again() {
     for line in [
         "controller_runtime_reconcile_panics_total{controller=\"trap\"} 2",
         "controller_runtime_reconcile_total{controller=\"trap\",result=\"error\"} 2",
-        // Twice, and not more often.
+        // Exactly two failures.
         "lockstep_failing_objects{controller=\"trap\",at_least=\"1\"} 1",
         "lockstep_failing_objects{controller=\"trap\",at_least=\"3\"} 0",
     ] {

@@ -1,13 +1,13 @@
-//! What `kubectl apply` makes of an object that is there already.
+//! The result of `kubectl apply` on an existing object.
 
 use serde_json::{Map, Value};
 
-/// Where `kubectl apply` keeps what it applied last.
+/// Annotation in which `kubectl apply` stores the configuration that it applied last.
 const LAST_APPLIED: &str =
     "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
-/// The stored object as it would be: what the author wrote is set, what he wrote the last time and no
-/// more is removed, and what others have set stays.
+/// Returns the stored object after `kubectl apply`: the fields of the manifest are set, fields that were applied
+/// last time but are no longer in the manifest are removed, and fields that others have set stay.
 pub(crate) fn applied(stored: &Value, manifest: &Value) -> Value {
     let last = stored
         .pointer(LAST_APPLIED)
@@ -20,7 +20,7 @@ pub(crate) fn applied(stored: &Value, manifest: &Value) -> Value {
     object
 }
 
-/// A merge patch that takes out the fields that stand in `last` alone.
+/// Returns a merge patch that removes the fields that exist only in `last`.
 fn removals(last: &Value, manifest: &Value) -> Value {
     let mut removals = Map::new();
     for (name, value) in last.as_object().into_iter().flatten() {
@@ -43,7 +43,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_was_applied_before_and_no_more_goes_and_what_others_set_stays() {
+    fn fields_no_longer_applied_are_removed_and_fields_of_others_stay() {
         let last =
             json!({"spec": {"port": 5432, "tags": {"team": "a", "cost": "b"}, "multiAz": true}});
         let stored = json!({
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_nobody_applied_loses_nothing() {
+    fn an_object_without_last_applied_configuration_keeps_all_fields() {
         let stored = json!({"spec": {"port": 5432, "engine": "mysql"}});
         let object = applied(&stored, &json!({"spec": {"port": 1}}));
         assert_eq!(object, json!({"spec": {"port": 1, "engine": "mysql"}}));

@@ -1,4 +1,4 @@
-//! A YAML or JSON document that still knows where each field stands.
+//! A YAML or JSON document with the source location of each field.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,9 +19,9 @@ use crate::desk::within;
 
 const MAX_DOCUMENTS: usize = 100_000;
 const MAX_VALUES: usize = 2_000_000;
-/// As deep as JSON is read.
+/// Maximum nesting depth, as in the JSON reader.
 const MAX_DEPTH: usize = 127;
-/// What that takes of the stack, where the compiler does not optimize.
+/// Stack size that this depth needs in a build without optimization.
 const DEEP_BYTES: usize = 6 << 20;
 
 /// One document of a file, or one item of a list of objects.
@@ -31,12 +31,12 @@ pub(crate) struct Document {
     part: DocumentPart,
 }
 
-/// Reads every document of a text. One that cannot be read does not hide the others.
+/// Reads every document of a text. A document that cannot be read does not hide the others.
 pub(crate) fn read(text: &str) -> Vec<Result<Document, ParseError>> {
     stacker::maybe_grow(DEEP_BYTES, 4 * DEEP_BYTES, || parse_here(text))
 }
 
-/// Reads a text of which every document is needed.
+/// Reads every document of a text. Fails if one of them cannot be read.
 pub(crate) fn read_all(text: &str) -> Result<Vec<Document>, String> {
     let told = |problem: ParseError| match problem.location {
         Some(SourceLocation { line, column, .. }) => {
@@ -71,7 +71,7 @@ fn parse_here(text: &str) -> Vec<Result<Document, ParseError>> {
     documents
 }
 
-/// Reads one document; none where there is nothing but comments, and more where one ends with dots.
+/// Reads one document. Returns no document if there are only comments, and several if one ends with `...`.
 fn parse_part(
     part: DocumentPart,
     text: &str,
@@ -82,7 +82,8 @@ fn parse_part(
         problem.location = problem.location.map(|place| part.shift(&place));
         problem
     };
-    // One who never writes a separator may still indent with tabs, which YAML does not allow.
+    // A text without separators can still fail here, for example if it is indented with tabs, which YAML does not
+    // allow.
     let roots: Vec<Spanned<Node>> =
         serde_saphyr::from_multiple_with_options(own, limits(most_values))
             .map_err(|error| shifted(parse_error(own, &error)))?;
@@ -96,7 +97,7 @@ fn parse_part(
     roots.into_iter().map(document).collect()
 }
 
-/// How much is taken of one file: more than anybody writes, and no more than memory can hold.
+/// Returns the parser's limits for one file: above the size of any real file, and below what memory can hold.
 fn limits(most_values: usize) -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -111,7 +112,7 @@ fn limits(most_values: usize) -> serde_saphyr::Options {
     }
 }
 
-/// Takes every scalar for what `kubectl` takes it for.
+/// Resolves every scalar as `kubectl` does.
 fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), ParseError> {
     match &mut node.value {
         Node::Scalar(value) => {
@@ -120,7 +121,7 @@ fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), ParseError> {
             }
             Ok(())
         }
-        // Nobody else holds an item yet.
+        // No other reference to an item exists yet.
         Node::List(items) => items
             .iter_mut()
             .filter_map(Rc::get_mut)
@@ -137,7 +138,7 @@ fn resolve(node: &mut Spanned<Node>, text: &str) -> Result<(), ParseError> {
     }
 }
 
-/// Refuses names that are the same only now: `1` and `"1"`, `yes` and `true`.
+/// Rejects names that are equal only after resolution: `1` and `"1"`, `yes` and `true`.
 fn distinct(entries: &[(Spanned<String>, Spanned<Node>)], text: &str) -> Result<(), ParseError> {
     let mut seen = HashSet::new();
     let repeated = entries.iter().find(|(name, _)| {
@@ -151,7 +152,7 @@ fn distinct(entries: &[(Spanned<String>, Spanned<Node>)], text: &str) -> Result<
     })
 }
 
-/// Which limit a text has gone beyond. Within an alias, the error says so in its text only.
+/// Returns the limit that a text exceeds. For an error within an alias, only the text of the error names it.
 fn limit(error: &serde_saphyr::Error) -> Option<String> {
     let error = error.without_snippet();
     if let serde_saphyr::Error::Budget {
@@ -174,7 +175,8 @@ fn limit(error: &serde_saphyr::Error) -> Option<String> {
 fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
     let place = error.location().map(|location| of_location(text, location));
     let message = error.without_snippet().to_string();
-    // Where it is stands before the message; what a program could set is not for one who writes YAML.
+    // The location is printed before the message. Advice about parser settings does not help the author of the
+    // YAML.
     let message = message.lines().next().unwrap_or_default();
     let message = message.split(" at line ").next().unwrap_or_default();
     let limit = limit(error);
@@ -189,7 +191,7 @@ fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
     });
     let hint = match line {
         Some(line) if line.trim_start_matches(' ').starts_with('\t') => {
-            "; YAML does not take tabs for indentation: use spaces"
+            "; YAML does not allow tabs for indentation: use spaces"
         }
         _ => "",
     };
@@ -206,7 +208,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// How many values it holds, itself among them.
+    /// Returns the number of values in it, including itself.
     fn count(&self) -> usize {
         match self {
             Self::Scalar(_) => 1,
@@ -220,12 +222,12 @@ impl Node {
 }
 
 impl Document {
-    /// The document as JSON.
+    /// Returns the document as JSON.
     pub(crate) fn to_value(&self) -> Value {
         self.root.value.to_value()
     }
 
-    /// The items of a list of objects.
+    /// Returns the items of a list of objects.
     pub(crate) fn items(&self) -> Vec<Self> {
         let Node::Map(fields) = &self.root.value else {
             return Vec::new();
@@ -246,14 +248,14 @@ impl Document {
         }
     }
 
-    /// Where a printed field path leads in the text that the document was read from; for a field that
-    /// is not there, its nearest ancestor.
+    /// Returns the location of a printed field path in the text that the document was read from. If the field does
+    /// not exist, returns the location of its nearest ancestor.
     pub(crate) fn locate(&self, path: &str, text: &str) -> SourceLocation {
         self.place(locate(&self.root, self.root.referenced, path), text)
     }
 
-    /// The same for some bytes of the text that stands there; for the whole of it, where the document writes it
-    /// otherwise than it is.
+    /// Returns the location of some bytes of a string field, or of the whole field if the document does not
+    /// contain its value literally.
     pub(crate) fn locate_span(
         &self,
         path: &str,
@@ -266,7 +268,7 @@ impl Document {
         part.unwrap_or(place)
     }
 
-    /// The same for a field whose name is what is wrong.
+    /// Returns the location of a field's name, for errors about the name itself.
     pub(crate) fn locate_name(&self, path: &str, text: &str) -> SourceLocation {
         let found = locate_entry(&self.root, path);
         self.place(found.unwrap_or(self.root.referenced), text)
@@ -378,7 +380,7 @@ spec:
 ";
 
     #[test]
-    fn documents_are_read_as_json_with_their_places() {
+    fn documents_are_read_as_json_with_source_locations() {
         let documents = read_all(TEXT).expect("two documents");
         assert_eq!(documents.len(), 2);
         assert_eq!(documents[0].to_value()["spec"]["list"][0]["size"], 1);
@@ -398,13 +400,13 @@ spec:
     #[test]
     fn a_duplicate_key_is_an_error() {
         for text in ["a: 1\na: 2\n", "\"1\": a\n1: b\n", "yes: a\n'true': b\n"] {
-            let problem = read_all(text).err().expect("it is refused");
+            let problem = read_all(text).err().expect("it is rejected");
             assert!(problem.contains("duplicate"), "{text}: {problem}");
         }
     }
 
     #[test]
-    fn a_document_that_cannot_be_read_hides_no_other() {
+    fn a_document_that_cannot_be_read_does_not_hide_the_others() {
         let text = "a: 1\n---\nb: 1\nb: 2\n---\n# nothing\n---\nc: {d: x}\n";
         let read = read(text);
         let told: Vec<_> = read
@@ -432,7 +434,7 @@ spec:
     }
 
     #[test]
-    fn json_values_may_follow_each_other() {
+    fn a_text_may_contain_several_json_values() {
         let text = "{\"a\": 1}\n{\"b\":\n  2}";
         let read = read_all(text).expect("two documents");
         assert_eq!(read.len(), 2);
@@ -440,8 +442,8 @@ spec:
     }
 
     #[test]
-    fn what_goes_beyond_a_limit_is_told_which() {
-        let problem = |text: String| read_all(&text).err().expect("it is refused");
+    fn the_error_names_the_exceeded_limit() {
+        let problem = |text: String| read_all(&text).err().expect("it is rejected");
         let documents = problem("---\na: 1\n".repeat(100_001));
         assert!(documents.contains("100000 documents"), "{documents}");
         let deep = problem(format!("{}1{}", "[".repeat(200), "]".repeat(200)));

@@ -1,4 +1,4 @@
-//! The fields of a mapping, found by the beginning of a path.
+//! The fields of a mapping, with lookup by the beginning of a field path.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -7,12 +7,12 @@ use serde_saphyr::Spanned;
 
 use crate::desk::document::Node;
 
-/// From so many fields on, names are looked up rather than compared one by one.
+/// Number of fields from which names are looked up in a hash map instead of compared one by one.
 const MANY: usize = 16;
 
 type Entry = (Spanned<String>, Spanned<Node>);
 
-/// A mapping, in the order of the text.
+/// A mapping, with its fields in the order of the text.
 pub(crate) struct PathIndex {
     pub(crate) entries: Vec<Entry>,
     by_name: OnceCell<HashMap<String, usize>>,
@@ -26,14 +26,14 @@ impl PathIndex {
         }
     }
 
-    /// The field that a path begins with, as `name` or `[name]`, and the rest of the path. A name may
-    /// hold dots itself: the longest one that fits is meant.
+    /// Returns the field at the beginning of a path, written `name` or `[name]`, and the rest of the path. A name
+    /// can contain dots; the longest name that matches is used.
     pub(crate) fn find<'p>(
         &self,
         path: &'p str,
     ) -> Option<(&Spanned<String>, &Spanned<Node>, &'p str)> {
         let ends = ends(path);
-        // What looks like more than a path is the name of somebody who means harm.
+        // A path with so many possible ends contains a malicious name; trying each end would be slow.
         if self.entries.len() < MANY || ends.len() > MANY {
             let fits = self.entries.iter().filter_map(|(name, child)| {
                 let rest = rest(path, &name.value)?;
@@ -60,13 +60,13 @@ impl PathIndex {
     }
 }
 
-/// Where a name at the beginning of a path may end.
+/// Returns the positions where a name at the beginning of a path can end.
 fn ends(path: &str) -> Vec<usize> {
     let inner = path.match_indices(['.', '[']).map(|(at, _)| at);
     inner.filter(|at| *at > 0).chain([path.len()]).collect()
 }
 
-/// What follows a name at the beginning of a path, if it stands there.
+/// Returns the rest of a path after a name, or `None` if the path does not begin with the name.
 fn rest<'p>(path: &'p str, name: &str) -> Option<&'p str> {
     let bracketed = || {
         path.strip_prefix('[')?

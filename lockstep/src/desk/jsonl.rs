@@ -1,4 +1,4 @@
-//! Candidates a line, verdicts a line: for programs that have many.
+//! Batch mode for programs: reads one validation request per line and writes one result per line.
 
 use std::io::{BufRead, Write};
 
@@ -10,7 +10,7 @@ use shared_validation::{
 
 use crate::desk::kinds::CrdLookup;
 
-/// One line: what is being done, and the objects as raw JSON text.
+/// One line: the operation, and the objects as raw JSON text.
 #[derive(Deserialize)]
 struct Line {
     #[serde(default)]
@@ -30,7 +30,7 @@ enum Operation {
     Update,
 }
 
-/// How many lines were judged, and how many of them could not be, or were refused.
+/// Numbers of lines that were validated, were invalid, or could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) checked: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Count {
     pub(crate) unreadable: usize,
 }
 
-/// Judges every line and writes its verdict, in the order of the lines.
+/// Validates every line and writes its result, in the order of the lines.
 pub(crate) fn run(
     kinds: &CrdLookup,
     policy: &Policy,
@@ -55,10 +55,10 @@ pub(crate) fn run(
             Ok(line) => respond(kinds, policy, &line, &mut count),
             Err(error) => {
                 count.unreadable += 1;
-                // What is wrong may be anything but the id.
+                // The id may be readable even if the rest of the line is not valid.
                 let id = serde_json::from_slice::<Value>(&line)
                     .map_or(Value::Null, |line| line["id"].clone());
-                unreadable(&id, &format!("the line is not a candidate: {error}"))
+                unreadable(&id, &format!("the line is not a valid request: {error}"))
             }
         };
         writeln!(out, "{answer}")?;
@@ -95,7 +95,7 @@ fn validate(kinds: &CrdLookup, policy: &Policy, line: &Line) -> Result<Validatio
                 .value,
         ),
         (None, Operation::Update) => {
-            return Err("`op` is `update`, so `old` must say what the object was".into());
+            return Err("`op` is `update`, so `old` must contain the previous object".into());
         }
         (_, Operation::Create) => None,
     };
@@ -117,7 +117,7 @@ fn finding(violation: &Violation) -> Value {
     })
 }
 
-/// An object that cannot be read does not stand, whatever its rules are.
+/// Returns the result for an object that cannot be read: it is invalid, whatever its rules are.
 fn unreadable(id: &Value, problem: &str) -> Value {
     let error = json!({"type": "InternalError", "field": "<nil>", "detail": problem, "message": problem, "rule": "readable"});
     json!({"id": id, "valid": false, "errors": [error], "warnings": []})

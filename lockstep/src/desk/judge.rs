@@ -1,4 +1,4 @@
-//! Text → documents → verdicts: what the desk finds in one source.
+//! Text → documents → validation results: the check of one source.
 
 use std::ops::Range;
 
@@ -13,53 +13,53 @@ use crate::desk::kinds::CrdLookup;
 use crate::desk::sources::Source;
 use crate::desk::stored;
 
-/// What every document is judged with.
+/// Settings for the validation of every document.
 pub(crate) struct Checker {
     pub(crate) kinds: CrdLookup,
     pub(crate) policy: Policy,
     pub(crate) old: OldObject,
-    /// Whether an object of an unknown kind is an error.
+    /// If true, an object of an unknown kind is an error.
     pub(crate) fails_on_unknown_kind: bool,
-    /// Whether to show what the cluster would store of what stands.
+    /// If true, a diff shows how the cluster would store each valid object.
     pub(crate) shows_defaulted: bool,
 }
 
-/// What objects were before.
+/// Previous state of the objects.
 pub(crate) enum OldObject {
-    /// They are new.
+    /// Absent: the objects are created.
     None,
-    /// The one object was this.
+    /// The previous state of the only object.
     File(Value),
-    /// What a cluster holds, by apiVersion, kind, namespace and name.
+    /// The objects stored in a cluster, by apiVersion, kind, namespace and name.
     Cluster(ObjectSource),
 }
 
-/// Gets the object that stands where another is to be applied.
+/// Function that gets the stored object that another object would replace.
 pub(crate) type ObjectSource = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
 
-/// What was found in one source.
+/// The results for one source.
 pub(crate) struct FileReport {
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) documents: Vec<CheckedDocument>,
-    /// Why something in it cannot be read or judged.
+    /// Documents and objects that cannot be read or validated, with the reason.
     pub(crate) problems: Vec<ParseError>,
-    /// How many objects are of kinds that are not known here.
+    /// Number of objects of unknown kinds.
     pub(crate) skipped: usize,
 }
 
-/// Something that cannot be judged at all.
+/// An input that cannot be validated at all.
 pub(crate) struct ParseError {
     pub(crate) location: Option<SourceLocation>,
     pub(crate) message: String,
 }
 
-/// One object that was judged.
+/// One validated object.
 pub(crate) struct CheckedDocument {
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// What the cluster would store, as a difference to what is written.
+    /// Diff between the object as written and as the cluster would store it.
     pub(crate) diff: Option<String>,
 }
 
@@ -75,11 +75,11 @@ impl CheckedDocument {
 pub(crate) enum Level {
     Error,
     Warning,
-    /// A violation that a policy only counts.
+    /// A violation that a policy only audits.
     Audit,
 }
 
-/// One violation, with its place in the text.
+/// One violation, with its location in the text.
 pub(crate) struct Diagnostic {
     pub(crate) level: Level,
     pub(crate) rule: String,
@@ -89,8 +89,8 @@ pub(crate) struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// The message on one line, without the rule's id that ends some. What is drawn below it of a program is
-    /// left out: the text itself is shown.
+    /// Returns the message on one line, without the rule id at its end, if any. An excerpt of a VRL program below
+    /// it is left out, because the source text itself is shown.
     pub(crate) fn message(&self) -> String {
         let mut error = self.error.clone();
         if error.span.is_some()
@@ -105,7 +105,7 @@ impl Diagnostic {
     }
 }
 
-/// A place in a text: line and column count from one, the span counts bytes.
+/// Location in a text. Line and column are counted from one; the span is in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceLocation {
     pub(crate) line: u64,
@@ -114,7 +114,7 @@ pub(crate) struct SourceLocation {
 }
 
 impl Checker {
-    /// Reads a source and judges every object in it.
+    /// Reads a source and validates every object in it.
     pub(crate) fn check(&self, source: &Source) -> FileReport {
         let mut report = FileReport {
             name: source.name.clone(),
@@ -147,16 +147,16 @@ impl Checker {
         if is_empty {
             report.problems.push(ParseError {
                 location: None,
-                message: "holds no object".to_owned(),
+                message: "contains no object".to_owned(),
             });
         }
         report
     }
 
-    /// Judges a document, or each item of a list of objects. Tells whether there was anything in it.
+    /// Validates a document, or each item of a list of objects. Returns true if the document was not empty.
     fn check_document(&self, document: &Document, report: &mut FileReport) -> bool {
         let object = document.to_value();
-        // A file may begin or end with a separator, and one of several templates may come out empty.
+        // A file may begin or end with a separator, and one of several templates may render to nothing.
         if object.is_null() {
             return false;
         }
@@ -208,9 +208,7 @@ impl Checker {
             if self.fails_on_unknown_kind {
                 return problem(
                     "kind",
-                    format!(
-                        "no rules are known for kind `{kind}` in `{api_version}`; give its CRD with --crd"
-                    ),
+                    format!("unknown kind `{kind}` in `{api_version}`; provide its CRD with --crd"),
                 );
             }
             report.skipped += 1;
@@ -219,7 +217,7 @@ impl Checker {
         let old = match &self.old {
             OldObject::None => Ok(None),
             OldObject::File(old) => match identity_difference(old, object) {
-                Some(difference) => Err(format!("--old is another object: its {difference}")),
+                Some(difference) => Err(format!("--old is a different object: its {difference}")),
                 None => Ok(Some(old.clone())),
             },
             OldObject::Cluster(fetch) => fetch(object),
@@ -279,8 +277,7 @@ fn diagnostics(document: &Document, text: &str, verdict: &ValidationResult) -> V
         .collect()
 }
 
-/// The text with everything escaped that would move a terminal's cursor: names of fields are whatever
-/// somebody wrote.
+/// Escapes all control characters, which could move the cursor of a terminal: field names are arbitrary input.
 pub(crate) fn on_one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -293,7 +290,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
     out
 }
 
-/// In what two objects are not the same one.
+/// Returns the first difference in the fields that identify two objects.
 fn identity_difference(old: &Value, new: &Value) -> Option<String> {
     [
         "/apiVersion",
@@ -304,14 +301,14 @@ fn identity_difference(old: &Value, new: &Value) -> Option<String> {
     .into_iter()
     .find_map(|field| {
         let (old, new) = (old.pointer(field), new.pointer(field));
-        // What a cluster gives names its namespace, what is applied to it may leave that to the command.
+        // An object from a cluster has a namespace; a manifest may leave it to the command.
         if field == "/metadata/namespace" && (old.is_none() || new.is_none()) {
             return None;
         }
-        let shown = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
+        let shown = |value: Option<&Value>| value.map_or("not set".to_owned(), Value::to_string);
         (old != new).then(|| {
             let field = field[1..].replace('/', ".");
-            format!("`{field}` is {}, not {}", shown(old), shown(new))
+            format!("`{field}` is {}, expected {}", shown(old), shown(new))
         })
     })
 }

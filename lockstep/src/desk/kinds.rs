@@ -1,4 +1,4 @@
-//! By which rules the desk judges: those of our kinds, and those of any CRD that is given.
+//! Rulesets of the offline check: those of the built-in kinds, and those of the given CRDs.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 use crate::desk::document;
 use crate::desk::sources;
 
-/// Every kind that can be judged here.
+/// All kinds that can be validated.
 pub(crate) struct CrdLookup {
     own: ValidatorRegistry,
     given: Vec<CrdValidator>,
 }
 
 impl CrdLookup {
-    /// Our kinds and those of the CRDs in these files. A CRD that is given stands before a kind of
-    /// ours with the same name.
+    /// Collects the built-in kinds and those of the CRDs in these files. A given CRD takes precedence over a
+    /// built-in kind of the same name.
     pub(crate) fn new(own: ValidatorRegistry, crds: &[PathBuf]) -> Result<Self, String> {
         let mut given = Vec::new();
         for path in crds {
@@ -34,10 +34,10 @@ impl CrdLookup {
                     })?;
                 }
             }
-            // Beside the CRDs of a folder there may be anything.
+            // A folder with CRDs may contain other objects, too.
             if given.len() == before {
                 return Err(format!(
-                    "{}: --crd takes CustomResourceDefinitions, there are none",
+                    "{}: no CustomResourceDefinition found; --crd requires at least one",
                     path.display()
                 ));
             }
@@ -45,23 +45,23 @@ impl CrdLookup {
         Ok(Self { own, given })
     }
 
-    /// What judges this object.
+    /// Returns the validator for an object.
     pub(crate) fn get(&self, object: &Value) -> Result<&dyn Validator, String> {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
         match self.find(api_version, kind) {
             Some(ruleset) => Ok(ruleset),
-            // An object of no known kind, put before the one CRD that was given, is of a wrong kind.
+            // If only one CRD is given, an object of an unknown kind is validated by it, as one with a wrong kind.
             None => match self.given.as_slice() {
                 [only] => Ok(only),
                 _ => Err(format!(
-                    "no rules are known for kind `{kind}` in `{api_version}`; give its CRD with --crd"
+                    "unknown kind `{kind}` in `{api_version}`; provide its CRD with --crd"
                 )),
             },
         }
     }
 
-    /// What judges objects of this kind in this version.
+    /// Returns the validator for a kind in this version.
     pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<&dyn Validator> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is_it = |one: &&CrdValidator| {
@@ -77,8 +77,8 @@ impl CrdLookup {
         }
     }
 
-    /// Why a kind that is not known was hardly meant: it stands in a group of ours, or would be known in
-    /// some group if it named one.
+    /// Returns the likely mistake behind an unknown kind: its group is a built-in one, or the group is missing and
+    /// a built-in kind has the name.
     pub(crate) fn suggestion(
         &self,
         api_version: &str,
@@ -90,7 +90,7 @@ impl CrdLookup {
             return Some((
                 "apiVersion",
                 format!(
-                    "apiVersion: it is missing; `{kind}` is of {}/{}",
+                    "apiVersion: it is missing; `{kind}` belongs to {}/{}",
                     meant.group(),
                     meant.version()
                 ),
@@ -106,12 +106,12 @@ impl CrdLookup {
             let known = known.join(", ");
             (
                 "kind",
-                format!("kind: `{kind}` is no kind of {group}; it has {known}"),
+                format!("kind: `{kind}` does not exist in {group}; known kinds: {known}"),
             )
         })
     }
 
-    /// The versions in which a kind is known, for one who asks for another.
+    /// Returns the known versions of a kind, to report them if another version is requested.
     pub(crate) fn versions(&self, api_version: &str, kind: &str) -> Vec<String> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let given = self
@@ -129,7 +129,7 @@ impl CrdLookup {
     }
 }
 
-/// Every CRD in a document, which may be a list of them.
+/// Calls `each` for every CRD in a document, which may be a list of CRDs.
 fn definitions(
     object: &Value,
     each: &mut impl FnMut(&Value) -> Result<(), String>,

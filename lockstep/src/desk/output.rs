@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! Output formats of the check.
 
 mod github;
 mod json;
@@ -13,28 +13,28 @@ use crate::desk::judge::FileReport;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// Each finding with the line that it is about, for people.
+    /// Human-readable diagnostics with the source line.
     Full,
-    /// One line a finding: file, line, column, message, rule.
+    /// One line per diagnostic: file, line, column, message, rule.
     Concise,
-    /// One JSON object a document.
+    /// One JSON object per document.
     Json,
-    /// A SARIF 2.1.0 log, for code scanning.
+    /// SARIF 2.1.0 log, for code scanning.
     Sarif,
-    /// A `JUnit` report: a suite a file, a case a document.
+    /// `JUnit` report: one test suite per file, one test case per document.
     Junit,
-    /// Workflow commands that annotate the lines of a change on GitHub.
+    /// GitHub workflow commands that annotate the lines of a change.
     Github,
 }
 
 impl Format {
-    /// Whether there is a place in it for what the cluster would store.
+    /// Returns true if the format can show how the cluster would store an object.
     pub(crate) fn shows_defaulted(self) -> bool {
         matches!(self, Self::Full | Self::Concise | Self::Json)
     }
 }
 
-/// Writes reports as they come; some formats can be written only at the end.
+/// Writes reports as they arrive. Some formats can be written only at the end.
 pub(crate) struct Writer<W> {
     format: Format,
     colours: bool,
@@ -59,7 +59,7 @@ impl<W: Write> Writer<W> {
             Format::Json => json::write(&mut self.out, &report)?,
             Format::Github => github::write(&mut self.out, &report)?,
             Format::Sarif | Format::Junit => {
-                // The text itself is not needed any more.
+                // These formats do not quote the text.
                 self.reports.push(FileReport {
                     text: String::new(),
                     ..report

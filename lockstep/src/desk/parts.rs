@@ -1,22 +1,22 @@
-//! A text → the parts of it that are a document each, so that one that cannot be read hides no other.
+//! Text → documents, separated before parsing, so that one that cannot be read does not hide the others.
 
 use serde::de::IgnoredAny;
 
 use crate::desk::judge::SourceLocation;
 
-/// Where a document stands in a text.
+/// Range of a document in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DocumentPart {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// How many lines stand before it.
+    /// Number of lines before it.
     lines_before: u64,
-    /// How many characters stand before it on its first line.
+    /// Number of characters before it on its first line.
     columns_before: u64,
 }
 
 impl DocumentPart {
-    /// The part that follows this one, of which the text is given; where it ends is not known yet.
+    /// Returns the part after this one. `own` is the text of this part. The end of the next part is not known yet.
     fn next(self, own: &str) -> Self {
         let (lines, columns) = match own.rfind('\n') {
             Some(at) => (own.matches('\n').count(), own[at + 1..].chars().count()),
@@ -30,7 +30,7 @@ impl DocumentPart {
         }
     }
 
-    /// A place within the part as a place within the text.
+    /// Converts a location within the part to a location within the text.
     pub(crate) fn shift(self, place: &SourceLocation) -> SourceLocation {
         let on_first_line = place.line <= 1;
         SourceLocation {
@@ -46,8 +46,8 @@ impl DocumentPart {
     }
 }
 
-/// The documents of a text: what lines that begin with `---` separate, and JSON values one after
-/// another.
+/// Returns the documents of a text. They are separated by lines that begin with `---`, or are JSON values one
+/// after another.
 pub(crate) fn of(text: &str) -> Vec<DocumentPart> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -64,7 +64,8 @@ pub(crate) fn of(text: &str) -> Vec<DocumentPart> {
     parts
 }
 
-/// Whether nothing of a document has been seen yet: its directives stand before the separator.
+/// Returns true if the text has only blank lines, comments and directives. A document's directives come before its
+/// separator.
 fn is_preamble(text: &str) -> bool {
     text.lines()
         .all(|line| line.trim().is_empty() || line.starts_with(['#', '%']))
@@ -87,7 +88,7 @@ fn add(text: &str, start: usize, end: usize, lines_before: u64, parts: &mut Vec<
     if !content.trim_start().starts_with('{') {
         return parts.push(whole);
     }
-    // The separator stays with the first value.
+    // The separator belongs to the first value.
     let mut values = serde_json::Deserializer::from_str(content).into_iter::<IgnoredAny>();
     let base = end - content.len();
     let mut found = Vec::new();
@@ -97,7 +98,7 @@ fn add(text: &str, start: usize, end: usize, lines_before: u64, parts: &mut Vec<
         found.push(part);
         part = part.next(&text[part.start..part.end]);
     }
-    // JSON to its end, or YAML that only begins like it.
+    // A single JSON value, or YAML that only begins like JSON.
     if found.len() < 2 || !text[part.start..end].trim().is_empty() {
         found = vec![whole];
     }
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_end_where_a_line_begins_with_dashes_or_a_value_is_complete() {
+    fn documents_end_at_a_separator_line_or_after_a_json_value() {
         assert_eq!(
             texts("a: 1\n---\nb: |\n  ---\n---x: 1\n"),
             ["a: 1\n", "---\nb: |\n  ---\n---x: 1\n"]

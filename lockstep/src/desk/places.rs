@@ -1,4 +1,4 @@
-//! Where in a text a field stands.
+//! Source locations of fields.
 
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
@@ -6,7 +6,7 @@ use serde_saphyr::{Location, Spanned};
 use crate::desk::document::Node;
 use crate::desk::judge::SourceLocation;
 
-/// The text of a scalar as it is written, quotes and all.
+/// Returns the source text of a scalar, including its quotes.
 pub(super) fn written(location: Location, text: &str) -> Option<&str> {
     let span = location.span();
     let start = usize::try_from(span.byte_offset()?).ok()?;
@@ -14,7 +14,7 @@ pub(super) fn written(location: Location, text: &str) -> Option<&str> {
     text.get(start..start.checked_add(length)?)
 }
 
-/// Where a location of the parser is in the text that was parsed.
+/// Converts a location of the parser to a [`Place`] in the parsed text.
 pub(super) fn of_location(text: &str, location: Location) -> SourceLocation {
     let span = location.span();
     let start = span
@@ -27,7 +27,7 @@ pub(super) fn of_location(text: &str, location: Location) -> SourceLocation {
         .and_then(|length| usize::try_from(length).ok())
         .unwrap_or_default();
     let end = start.saturating_add(length).min(text.len());
-    // The text of a scalar, or of a field's name; of anything that spans lines, the first one.
+    // The text of a scalar or of a field's name. If it spans several lines, only the first one.
     let first = text
         .get(start..end)
         .and_then(|text| text.lines().next())
@@ -39,7 +39,7 @@ pub(super) fn of_location(text: &str, location: Location) -> SourceLocation {
     }
 }
 
-/// The place of the name of the field that a path ends with.
+/// Returns the location of the name of the field at the end of a path.
 pub(super) fn locate_entry(node: &Spanned<Node>, path: &str) -> Option<Location> {
     let path = path.strip_prefix('.').unwrap_or(path);
     match &node.value {
@@ -55,7 +55,7 @@ pub(super) fn locate_entry(node: &Spanned<Node>, path: &str) -> Option<Location>
     }
 }
 
-/// The scalar that a path leads to.
+/// Returns the scalar at a path.
 pub(super) fn value_at<'a>(node: &'a Spanned<Node>, path: &str) -> Option<&'a Value> {
     let path = path.strip_prefix('.').unwrap_or(path);
     match &node.value {
@@ -71,7 +71,7 @@ pub(super) fn value_at<'a>(node: &'a Spanned<Node>, path: &str) -> Option<&'a Va
     }
 }
 
-/// Where a path leads from a node; where it leads nowhere, its nearest ancestor.
+/// Returns the location of a path below a node, or of its nearest ancestor if the path does not exist.
 pub(super) fn locate(node: &Spanned<Node>, place_of_node: Location, path: &str) -> Location {
     let path = path.strip_prefix('.').unwrap_or(path);
     match &node.value {

@@ -1,8 +1,8 @@
-//! What `kubectl` takes a scalar for. It reads YAML 1.1, and hands on numbers as JSON.
+//! Scalar resolution as in `kubectl`, which reads YAML 1.1 and passes numbers on as JSON.
 
 use serde_json::{Number, Value};
 
-/// What a scalar is, by what it was taken for and how it is written.
+/// Resolves a scalar from its parsed value and its source text.
 pub(crate) fn resolved(value: Value, written: &str) -> Value {
     match value {
         Value::Bool(_) | Value::Null if is_word_in_mixed_case(written) => written.into(),
@@ -11,7 +11,7 @@ pub(crate) fn resolved(value: Value, written: &str) -> Value {
     }
 }
 
-/// What the name of a field is. A word for true or false is one there too.
+/// Resolves the name of a field. A word for true or false is a boolean in a name, too.
 pub(crate) fn resolved_name(name: String, written: &str) -> String {
     if name != written {
         return name;
@@ -23,13 +23,13 @@ pub(crate) fn resolved_name(name: String, written: &str) -> String {
     }
 }
 
-/// Whether a name may be that of a number or of true or false.
+/// Returns true if a name may come from a number or a boolean, which have several spellings.
 pub(crate) fn may_be_written_otherwise(name: &str) -> bool {
     matches!(name, "true" | "false")
         || name.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
 }
 
-/// `tRUE` is a text; `true`, `True` and `TRUE` are not.
+/// Returns true for words such as `tRUE`, which is a string; `true`, `True` and `TRUE` are not.
 fn is_word_in_mixed_case(written: &str) -> bool {
     const WORDS: [&str; 7] = ["true", "false", "yes", "no", "on", "off", "null"];
     let (first, rest) = written.split_at_checked(1).unwrap_or_default();
@@ -40,7 +40,7 @@ fn is_word_in_mixed_case(written: &str) -> bool {
         && WORDS.iter().any(|word| word.eq_ignore_ascii_case(written))
 }
 
-/// `0644` counts in eights.
+/// Parses an octal number such as `0644`.
 fn octal(written: &str) -> Option<i64> {
     let (sign, digits) = match written.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -52,9 +52,9 @@ fn octal(written: &str) -> Option<i64> {
     i64::from_str_radix(&format!("{sign}{digits}"), 8).ok()
 }
 
-/// `1.0` is written as `1` on the way to the API server.
+/// Converts a whole float to an integer: `1.0` is sent to the API server as `1`.
 fn whole(number: Number) -> Value {
-    /// From here on JSON is written with an exponent, if it does not overflow before.
+    /// JSON numbers from this value on are written with an exponent, unless they overflow first.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < LIMIT => {
@@ -73,7 +73,7 @@ mod tests {
 
     use crate::desk::document::read_all;
 
-    /// Scalars that YAML 1.1, which `kubectl` reads, and YAML 1.2 may take for different things.
+    /// Scalars that YAML 1.1, which `kubectl` reads, and YAML 1.2 may resolve differently.
     const SCALARS: &[&str] = &[
         "yes",
         "Yes",
@@ -188,7 +188,7 @@ mod tests {
         "!!set {a}",
     ];
 
-    /// What a text comes to here; `None` when it is refused.
+    /// Returns the value that Lockstep reads from a text, or `None` if it is rejected.
     fn here(text: &str) -> Option<Value> {
         let documents = read_all(text).ok()?;
         assert_eq!(documents.len(), 1, "{text}");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_what_kubectl_makes_of_them() {
+    fn scalars_are_resolved_as_in_kubectl() {
         let texts: Vec<_> = SCALARS
             .iter()
             .map(|scalar| format!("a: {scalar}\n"))

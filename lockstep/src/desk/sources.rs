@@ -1,17 +1,17 @@
-//! The texts that are to be judged: files, folders, patterns, standard input.
+//! Inputs of the check: files, folders, glob patterns and standard input.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest text taken. The API server takes objects of at most 1.5 MiB; this is room for thousands
-/// of them in one file, and a bound for what a wrong path may cost.
+/// Maximum size of an input. The API server accepts objects of at most 1.5 MiB. This limit has room for thousands
+/// of objects in one file, and bounds the cost of a wrong path.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Where a text is.
+/// An input.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// The file's name, or `<stdin>`.
+    /// File name, or `<stdin>`.
     pub(crate) name: String,
     place: SourceKind,
 }
@@ -20,12 +20,12 @@ pub(crate) struct Source {
 enum SourceKind {
     Stdin,
     File(PathBuf),
-    /// There is nothing to read.
+    /// No input, for this reason.
     Missing(String),
 }
 
-/// Finds what is named: a file, every YAML and JSON file below a folder, what a pattern matches, or
-/// standard input for `-`.
+/// Finds the inputs for the given names: a file, every YAML and JSON file below a folder, the matches of a glob
+/// pattern, or standard input for `-`.
 pub(crate) fn find(names: &[PathBuf]) -> Vec<Source> {
     let mut sources = Vec::new();
     for name in names {
@@ -38,7 +38,7 @@ pub(crate) fn find(names: &[PathBuf]) -> Vec<Source> {
             let known = sources.len();
             below(name, &mut sources);
             if sources.len() == known {
-                let problem = "the folder holds no .yaml, .yml or .json file";
+                let problem = "the folder contains no .yaml, .yml or .json file";
                 sources.push(Source::nowhere(&name.display().to_string(), problem));
             }
         } else if fs::symlink_metadata(name).is_err() && is_pattern(name) {
@@ -94,7 +94,7 @@ fn below(folder: &Path, sources: &mut Vec<Source>) {
         let is_document = path
             .extension()
             .is_some_and(|ending| ["json", "yaml", "yml"].iter().any(|e| ending == *e));
-        // A link to a folder may lead back up.
+        // A symbolic link to a folder may point to a parent.
         if path.is_dir() && !path.is_symlink() {
             below(&path, sources);
         } else if is_document {
@@ -127,20 +127,20 @@ impl Source {
         };
         let mut bytes = bytes.map_err(|error| match &self.place {
             SourceKind::File(path) if path.is_symlink() && !path.exists() => {
-                "the link leads nowhere".to_owned()
+                "the symbolic link is broken".to_owned()
             }
             _ => error.to_string(),
         })?;
-        // A byte order mark is no part of the text.
+        // A byte order mark is not part of the text.
         if bytes.starts_with(b"\xef\xbb\xbf") {
             bytes.drain(..3);
         }
         if bytes.contains(&0) {
-            return Err("not text: it holds a zero byte".to_owned());
+            return Err("not text: it contains a zero byte".to_owned());
         }
         String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            format!("not UTF-8 text: byte {at} begins no character")
+            format!("not UTF-8 text: the byte at offset {at} does not begin a character")
         })
     }
 }

@@ -1,9 +1,9 @@
-//! What the cluster would store, beside what is written.
+//! Diff between an object as written and as the cluster would store it.
 
 use serde_json::Value;
 use similar::TextDiff;
 
-/// What the API server itself keeps in the metadata.
+/// Metadata fields that the API server sets.
 const KEPT_BY_THE_SERVER: [&str; 6] = [
     "creationTimestamp",
     "generation",
@@ -13,8 +13,8 @@ const KEPT_BY_THE_SERVER: [&str; 6] = [
     "uid",
 ];
 
-/// The difference between an object as written and as it would be stored, both as YAML with their
-/// fields in order. What is the API server's own business in it is left out.
+/// Returns the difference between an object as written and as it would be stored, both as YAML with their fields
+/// in order. Metadata that only the API server sets is left out.
 pub(crate) fn difference(written: &Value, stored: &Value, crd: &Value) -> String {
     let mut stored = stored.clone();
     if let Some(metadata) = stored["metadata"].as_object_mut() {
@@ -24,7 +24,7 @@ pub(crate) fn difference(written: &Value, stored: &Value, crd: &Value) -> String
             }
         }
     }
-    // Nobody stores a status together with the rest.
+    // The status is not stored together with the rest of the object.
     if has_status_subresource(crd, &written["apiVersion"])
         && let Some(fields) = stored.as_object_mut()
     {

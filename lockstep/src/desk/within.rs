@@ -1,11 +1,11 @@
-//! Where in a text a part of a scalar stands: a place inside a program that is written in a document.
+//! Source location of a part of a scalar, for example inside a VRL program in a document.
 
 use std::ops::Range;
 
 use crate::desk::judge::SourceLocation;
 
-/// The place of some bytes of a scalar's value. None where the text does not show the value as it is: in a folded
-/// text, or one with escapes.
+/// Returns the location of some bytes of a scalar's value. Returns `None` if the text does not contain the value
+/// literally, as in a folded scalar or one with escapes.
 pub(super) fn part(
     text: &str,
     scalar: &SourceLocation,
@@ -15,7 +15,7 @@ pub(super) fn part(
     let before = value.get(..bytes.start)?;
     let line_of_value = before.matches('\n').count();
     let in_line = before.len() - before.rfind('\n').map_or(0, |newline| newline + 1);
-    // A quote stands before the value, and is not part of it.
+    // An opening quote is not part of the value.
     let quoted = text.get(scalar.span.start..)?.starts_with(['"', '\'']);
     let begin = scalar.span.start + usize::from(quoted);
     let start_of_line = text[..begin].rfind('\n').map_or(0, |newline| newline + 1);
@@ -50,7 +50,7 @@ pub(super) fn part(
 mod tests {
     use super::*;
 
-    /// The place of a part of the value, where the value begins after a mark in the text.
+    /// Returns the location of a part of the value, which begins at the byte `begins` of the text.
     fn found(
         text: &str,
         begins: usize,
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_block_is_found_in_its_line() {
+    fn a_part_of_a_block_scalar_is_located_on_its_line() {
         let text = "a:\n  source: |\n    .a = 1\n    .ä = to_int(.b)\n\n    .c = 2\n";
         let begins = text.find(".a").expect("the value");
         let value = ".a = 1\n.ä = to_int(.b)\n\n.c = 2\n";
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_text_in_one_line_is_found_behind_its_quote() {
+    fn a_part_of_a_one_line_scalar_is_located_after_its_quote() {
         let text = "source: '.a = x'";
         assert_eq!(found(text, 8, ".a = x", "x"), Some((1, 15, "x".to_owned())));
         let text = "source: .a = x";
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_folded_or_escaped_is_not_found() {
+    fn parts_of_folded_or_escaped_scalars_are_not_located() {
         assert_eq!(found("s: >\n  .a =\n  x\n", 7, ".a = x\n", "x"), None);
         assert_eq!(
             found("s: \".a = (1\\r\\n 2)\"", 3, ".a = (1\r\n 2)", "\r"),

@@ -1,4 +1,4 @@
-//! Files → one configuration, as Vector reads them.
+//! Files → one configuration, as in Vector.
 
 use std::fs;
 use std::io::Read;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldPath, ParsedJson};
 use vector_rules::ComponentKind;
 
-/// How a file is written.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Yaml,
@@ -16,7 +16,7 @@ pub(super) enum Format {
     Toml,
 }
 
-/// A file that holds a configuration or a part of one.
+/// File with a configuration or a part of one.
 #[derive(Clone, Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
@@ -24,7 +24,8 @@ pub(super) struct File {
 }
 
 impl File {
-    /// A file whose name tells how it is written; without such a name it is taken for TOML, as Vector takes it.
+    /// Creates a file whose format is derived from its extension. Without a known extension the format is TOML, as
+    /// in Vector.
     pub(super) fn new(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str());
         let format = match extension {
@@ -51,7 +52,7 @@ impl File {
     }
 }
 
-/// Reads a text. A name that stands twice is an error in every format.
+/// Parses a text. A duplicate key is an error in every format.
 fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
     let value = match format {
         Format::Toml => toml::from_str(text).map_err(|error| error.to_string())?,
@@ -69,21 +70,22 @@ fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
         Value::Object(fields) => Ok(fields),
         // An empty file.
         Value::Null => Ok(Map::new()),
-        _ => {
-            Err("a configuration is a mapping with `sources`, `transforms` and `sinks`".to_owned())
-        }
+        _ => Err(
+            "the configuration must be a mapping with `sources`, `transforms` and `sinks`"
+                .to_owned(),
+        ),
     }
 }
 
-/// Refuses names that stand twice.
+/// Rejects duplicate keys.
 pub(super) fn once(duplicates: &[FieldPath]) -> Result<(), String> {
     match duplicates.first() {
-        Some(path) => Err(format!("{path}: stands twice; leave one of them out")),
+        Some(path) => Err(format!("{path}: the key is duplicated; remove one of them")),
         None => Ok(()),
     }
 }
 
-/// Reads files that make one configuration together.
+/// Reads files that form one configuration together.
 pub(super) fn read(files: &[File]) -> Result<Value, Vec<String>> {
     let mut whole = Map::new();
     let mut problems = Vec::new();
@@ -108,8 +110,8 @@ pub(super) fn read(files: &[File]) -> Result<Value, Vec<String>> {
     }
 }
 
-/// Adds what another file holds: components beside those that there are, and other options that are not told
-/// otherwise yet.
+/// Adds the content of another file: components with new names, and options that are not set yet or have the same
+/// value. Returns the conflicts.
 fn add(whole: &mut Map<String, Value>, part: Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, value) in part {
@@ -121,14 +123,16 @@ fn add(whole: &mut Map<String, Value>, part: Map<String, Value>) -> Vec<String> 
             (Some(Value::Object(block)), Value::Object(more)) if is_block => {
                 for (id, component) in more {
                     if block.contains_key(&id) {
-                        problems.push(format!("{name}[{id}]: another file has this name already"));
+                        problems.push(format!(
+                            "{name}[{id}]: the name is already used in another file"
+                        ));
                     } else {
                         block.insert(id, component);
                     }
                 }
             }
             (Some(before), value) if *before == value => {}
-            (Some(_), _) => problems.push(format!("{name}: another file says otherwise")),
+            (Some(_), _) => problems.push(format!("{name}: another file sets a different value")),
         }
     }
     problems
@@ -141,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_says_the_same() {
+    fn all_formats_yield_the_same_configuration() {
         let expected = json!({"sources": {"in": {"type": "stdin", "max_length": 10}}});
         for (text, format) in [
             (
@@ -163,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_twice_is_refused() {
+    fn duplicate_keys_are_rejected() {
         for (text, format) in [
             ("a: 1\na: 2\n", Format::Yaml),
             (r#"{"a": 1, "a": 2}"#, Format::Json),
@@ -174,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn files_add_up_and_do_not_contradict() {
+    fn files_are_merged_and_conflicts_are_reported() {
         let object = |value: Value| value.as_object().cloned().expect("an object");
         let mut whole = object(json!({"sources": {"a": {}}, "data_dir": "/a"}));
         let more = object(json!({"sources": {"b": {}}, "data_dir": "/a"}));

@@ -1,4 +1,4 @@
-//! Configurations a line, verdicts a line.
+//! Batch mode: reads one configuration per line and writes one result per line.
 
 use std::io::{self, BufRead, Write};
 
@@ -9,7 +9,8 @@ use vector_rules::Catalogue;
 use super::configuration;
 use super::validate::problems;
 
-/// Judges every line and writes its verdict, in the order of the lines. Tells whether all would be taken.
+/// Validates every line and writes its result, in the order of the lines. Returns true if all configurations are
+/// valid.
 pub(super) fn run(input: impl BufRead, out: &mut impl Write, with_start: bool) -> io::Result<bool> {
     let mut is_valid = true;
     for line in input.split(b'\n') {

@@ -1,4 +1,4 @@
-//! `lockstep vector validate`.
+//! `lockstep vector validate`: validation of Vector configurations.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufReader, ErrorKind, Write};
@@ -15,34 +15,36 @@ use crate::desk::judge::on_one_line;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
-    /// Files that make one configuration together; YAML, JSON or TOML by their names, `-` for YAML on standard
-    /// input.
+    /// Files that form one configuration together. The extension selects YAML, JSON or TOML; `-` reads YAML from
+    /// standard input.
     files: Vec<PathBuf>,
-    /// A file in YAML, whatever its name.
+    /// YAML file, whatever its name. Can be repeated.
     #[arg(long, value_name = "FILE")]
     config_yaml: Vec<PathBuf>,
-    /// A file in JSON, whatever its name.
+    /// JSON file, whatever its name. Can be repeated.
     #[arg(long, value_name = "FILE")]
     config_json: Vec<PathBuf>,
-    /// A file in TOML, whatever its name.
+    /// TOML file, whatever its name. Can be repeated.
     #[arg(long, value_name = "FILE")]
     config_toml: Vec<PathBuf>,
-    /// Counts warnings as errors.
+    /// Treat warnings as errors.
     #[arg(short, long)]
     deny_warnings: bool,
-    /// Taken and passed over: nothing outside the configuration is ever looked at.
+    /// Accepted and ignored: nothing outside the configuration is ever checked.
     #[arg(long)]
     no_environment: bool,
-    /// Reads `{"id":…,"config":…}` a line and writes a verdict a line. Without files it reads standard input.
+    /// Read one configuration `{"id":…,"config":…}` per line and write one result per line. Without files, reads
+    /// standard input.
     #[arg(long, conflicts_with_all = ["config_yaml", "config_json", "config_toml", "deny_warnings"])]
     jsonl: bool,
-    /// Also report what keeps Vector from starting with the configuration although `vector validate
-    /// --no-environment` accepts it: template confinement.
+    /// Also report errors that prevent Vector from starting although `vector validate --no-environment` accepts
+    /// the configuration: template confinement.
     #[arg(long)]
     start: bool,
 }
 
-/// Returns the problems of a configuration, with those of its start if they are asked for.
+/// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
+/// starting.
 pub(super) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
     let mut problems = validate_config(catalogue, config, &BTreeSet::new());
     if with_start {
@@ -60,7 +62,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(REFUSED),
-        // Whoever read has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(REFUSED),
         Err(error) => {
             eprintln!("lockstep: {error}");
@@ -69,7 +71,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Whether Vector would start with the configuration.
+/// Returns true if Vector would start with the configuration.
 fn validate(args: &Args) -> io::Result<bool> {
     let mut files: Vec<_> = args.files.iter().map(|path| File::new(path)).collect();
     for (paths, format) in [
@@ -84,7 +86,9 @@ fn validate(args: &Args) -> io::Result<bool> {
         files.extend(paths.iter().map(path));
     }
     if files.is_empty() {
-        return Err(io::Error::other("name the files of a configuration"));
+        return Err(io::Error::other(
+            "no files given; name the files of a configuration",
+        ));
     }
     let out = &mut io::stdout().lock();
     let config = match configuration::read(&files) {
@@ -106,16 +110,16 @@ fn validate(args: &Args) -> io::Result<bool> {
             errors += 1;
             "error"
         };
-        // What is drawn of a program keeps its lines.
+        // Excerpts of VRL programs keep their line breaks.
         let text = problem.error.to_string();
         let lines: Vec<_> = text.split('\n').map(on_one_line).collect();
         writeln!(out, "{level}: {}", lines.join("\n"))?;
     }
     let is_refused = errors > 0 || args.deny_warnings && warnings > 0;
-    let verdict = if is_refused { "refused" } else { "valid" };
+    let verdict = if is_refused { "invalid" } else { "valid" };
     writeln!(
         out,
-        "{verdict}, as Vector {} judges: {errors} errors, {warnings} warnings",
+        "{verdict} for Vector {}: {errors} errors, {warnings} warnings",
         catalogue.version
     )?;
     Ok(!is_refused)
@@ -130,9 +134,7 @@ fn jsonl(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
         }
         [] | [_] => lines::run(io::stdin().lock(), out, with_start)?,
         _ => {
-            return Err(io::Error::other(
-                "--jsonl takes one file, or standard input",
-            ));
+            return Err(io::Error::other("--jsonl takes one file or standard input"));
         }
     };
     out.flush()?;

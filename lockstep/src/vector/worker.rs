@@ -1,7 +1,8 @@
-//! A process of its own that compiles programs for another: orders come a line each, findings go a line each.
+//! VRL worker: a process that compiles VRL programs for another one. It reads one program per line and writes the
+//! diagnostics of one program per line.
 //!
-//! Programs have bounds, and nobody knows a compiler so well that these hold for all. What is not foreseen ends
-//! this process and no other.
+//! Programs have limits, but no limit covers every behaviour of the compiler. An unforeseen case ends only this
+//! process.
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -11,33 +12,35 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use vector_rules::Program;
 
-/// How long the processor may be at the programs of one configuration, in seconds; up to one more.
+/// CPU time for the programs of one configuration, in seconds; up to one second more can be used.
 pub(super) const SECONDS: u64 = 2;
 
-/// How much memory there is for them, in MiB.
+/// Memory for the programs of one configuration, in MiB.
 pub(super) const MEMORY_MIB: u64 = 128;
 
-/// What the process has mapped before it compiles anything, and the stack that it compiles on: most of it is
-/// never touched.
+/// Address space that the process maps before it compiles anything, including the stack for the compiler, in MiB.
+/// Most of it is never touched.
 const MAPPED_MIB: u64 = 448;
 
-/// Tells the allocator not to map a gibibyte in advance, which would count as taken.
+/// Environment variable that stops the allocator from mapping a gibibyte in advance, which would count against the
+/// limit.
 pub(super) const ALLOCATOR: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "16MiB");
 
-/// The webhook's reviews go first, but with a fair share left: at 19 a machine with two busy cores gives the compiler
-/// a hundredth of its time, and a program that takes half a second is refused for having taken eight.
+/// Niceness of the process. The webhook's reviews have priority, but the compiler keeps a fair share: at 19, a
+/// machine with two busy cores gives the compiler a hundredth of its time, and a program that needs half a second
+/// is rejected for having taken eight.
 const NICENESS: i32 = 5;
 
-/// A program to be compiled.
+/// Request to compile a program.
 #[derive(Serialize, Deserialize)]
 pub(super) struct CompileJob<'a> {
-    /// Whether it is the first of a configuration: the time of the processor is counted anew.
+    /// If true, it is the first program of a configuration, and the limit of CPU time starts again.
     pub(super) is_first: bool,
     #[serde(borrow)]
     pub(super) program: Program<'a>,
 }
 
-/// Compiles what is asked for, until nobody asks any more.
+/// Compiles the requested programs until the input ends.
 pub(super) fn run() -> ExitCode {
     let done = confine().and_then(|()| serve(io::stdin().lock(), io::stdout().lock()));
     match done {
@@ -55,7 +58,7 @@ fn confine() -> io::Result<()> {
         maximum: Some(most),
     };
     setrlimit(Resource::As, at_most((MAPPED_MIB + MEMORY_MIB) << 20))?;
-    // What it was doing is somebody's program.
+    // A core dump would contain a user's program.
     setrlimit(Resource::Core, at_most(0))?;
     nice(NICENESS)?;
     Ok(())
@@ -77,7 +80,7 @@ fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// From here on, there is so much time of the processor and no more.
+/// Sets the limit of CPU time from now on.
 fn reset_cpu_limit() -> io::Result<()> {
     let taken = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
     let taken = u64::try_from(taken).unwrap_or_default();

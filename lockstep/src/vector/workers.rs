@@ -1,4 +1,4 @@
-//! Who compiles programs for this process: other processes, a few, each of which lives until it fails.
+//! Pool of VRL workers: a few processes that compile programs for this one. Each of them lives until it fails.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
@@ -15,20 +15,21 @@ use vector_rules::{Compiler, Program, VrlDiagnostic};
 
 use super::worker::{ALLOCATOR, CompileJob, MEMORY_MIB, SECONDS};
 
-/// How many there are at most. All they may take must fit beside the gate into one container.
+/// Maximum number of workers. Their memory limits and the webhook must fit into one container.
 const MAX_WORKERS: usize = 2;
 
-/// How many configurations may wait for one, of all that are in a hurry.
+/// Maximum number of urgent configurations that wait for a worker.
 const MAX_WAITING: usize = crate::serving::MOST_WAITING_THREADS;
 
-/// How long the programs of one configuration are waited for: less than an API server waits for a review.
+/// Maximum time for the programs of an urgent configuration: less than an API server waits for a review.
 const REVIEW_DEADLINE: Duration = Duration::from_secs(8);
 
-/// How long those of one that nobody waits for are, once it is its turn: on a machine that has much to do, which is
-/// not its author's, only the processor that they take tells.
+/// Maximum time for the programs of a configuration that is not urgent, from the moment when it gets a worker. On
+/// a busy machine, which its author cannot change, only the CPU time of the programs is a fair measure.
 const RECONCILE_DEADLINE: Duration = Duration::from_mins(1);
 
-/// How long one that nobody waits for waits for its turn: all before it have their end.
+/// Maximum time that a configuration that is not urgent waits for a worker. All configurations before it have time
+/// limits.
 const MAX_QUEUE_TIME: Duration = Duration::from_hours(1);
 
 static WORKERS: WorkerPool = WorkerPool {
@@ -51,26 +52,27 @@ struct PoolState {
     waiting: usize,
 }
 
-/// One process, and the way to it.
+/// A worker process and the connection to it.
 struct Worker {
     process: Child,
     stream: BufReader<UnixStream>,
 }
 
-/// The programs of one configuration: all go to the same process.
+/// Compiler for the programs of one configuration: all of them use the same worker.
 struct PooledCompiler {
     worker: Option<Worker>,
-    /// When it must have ended; of one that nobody waits for, not known before its turn.
+    /// Deadline. If the configuration is not urgent, the deadline is set when it gets a worker.
     until: Option<Instant>,
 }
 
-/// A compiler for the programs of a configuration.
+/// Returns a compiler for the programs of a configuration that is not urgent.
 pub(crate) fn compiler() -> Box<dyn Compiler> {
     let (worker, until) = (None, None);
     Box::new(PooledCompiler { worker, until })
 }
 
-/// One for a configuration that somebody waits for: the time until it is its turn counts, too.
+/// Returns a compiler for an urgent configuration, whose caller waits: the time until it gets a worker counts,
+/// too.
 pub(crate) fn compiler_with_deadline() -> Box<dyn Compiler> {
     let (worker, until) = (None, Some(Instant::now() + REVIEW_DEADLINE));
     Box::new(PooledCompiler { worker, until })
@@ -82,7 +84,7 @@ impl Compiler for PooledCompiler {
     }
 }
 
-/// Waits where nobody else does: reviews that need no compiler are answered meanwhile.
+/// Waits without blocking the async runtime: reviews that need no compiler are answered in the meantime.
 fn off_the_runtime<T>(wait: impl FnOnce() -> T) -> T {
     let runtime = Handle::try_current();
     let is_shared = runtime.is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
@@ -115,7 +117,7 @@ impl PooledCompiler {
             Err(error) => {
                 let problem = worker.end(&error);
                 WORKERS.give_back(None);
-                tracing::warn!(problem, "a program was not compiled");
+                tracing::warn!(problem, "cannot compile a VRL program");
                 Err(problem)
             }
         }
@@ -135,11 +137,11 @@ impl WorkerPool {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One that does nothing else, once there is one.
+    /// Returns a worker for exclusive use, after waiting for one if necessary.
     fn take(&self, until: Option<Instant>) -> Result<Worker, String> {
         let mut known = self.known();
         if until.is_some() && known.waiting >= MAX_WAITING {
-            return Err("too many programs are to be compiled; try again".to_owned());
+            return Err("too many programs are waiting to be compiled; retry later".to_owned());
         }
         known.waiting += 1;
         let left = until.map_or(MAX_QUEUE_TIME, |until| {
@@ -151,7 +153,7 @@ impl WorkerPool {
         let (mut known, _) = waited.unwrap_or_else(PoisonError::into_inner);
         known.waiting -= 1;
         if known.at_work >= MAX_WORKERS {
-            return Err("too many programs are being compiled; try again".to_owned());
+            return Err("too many programs are being compiled; retry later".to_owned());
         }
         known.at_work += 1;
         let idle = known.idle.pop();
@@ -161,7 +163,7 @@ impl WorkerPool {
             Err(error) => {
                 self.give_back(None);
                 Err(format!(
-                    "no process can be started that compiles programs: {error}"
+                    "cannot start a process that compiles programs: {error}"
                 ))
             }
         }
@@ -181,7 +183,8 @@ impl Worker {
         let (ours, theirs) = UnixStream::pair()?;
         let process = Command::new(this_program()?)
             .args(["vector", "compile"])
-            // It needs nothing of what this process knows or has open, nor what is typed at its terminal.
+            // The worker needs neither the environment and open files of this process nor signals from its
+            // terminal.
             .env_clear()
             .env(ALLOCATOR.0, ALLOCATOR.1)
             .process_group(0)
@@ -213,19 +216,19 @@ impl Worker {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// Ends a process that did not answer, and tells why it did not.
+    /// Ends a process that did not answer, and returns the reason why it did not.
     fn end(mut self, error: &io::Error) -> String {
         let is_slow = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock);
-        // It may have ended already.
+        // The process may have ended already.
         let _ = is_slow.then(|| self.process.kill());
         drop(self.stream);
         let why = match self.process.wait() {
             Err(error) => error.to_string(),
-            Ok(_) if is_slow => "it had not ended in time".to_owned(),
+            Ok(_) if is_slow => "it exceeded the time limit".to_owned(),
             Ok(status) => ended(status),
         };
         format!(
-            "the program cannot be compiled within what there is for it: {why}; divide it among several transforms"
+            "the program cannot be compiled within its resource limits: {why}; divide it among several transforms"
         )
     }
 }
@@ -233,7 +236,7 @@ impl Worker {
 fn ended(status: ExitStatus) -> String {
     let is = |signal: Signal| status.signal() == Some(signal.as_raw());
     if is(Signal::XCPU) {
-        format!("it takes the processor more than {SECONDS} s")
+        format!("it takes more than {SECONDS} s of CPU time")
     } else if is(Signal::ABORT) || is(Signal::SEGV) || is(Signal::KILL) {
         format!("it takes more memory than {MEMORY_MIB} MiB")
     } else {
@@ -241,7 +244,7 @@ fn ended(status: ExitStatus) -> String {
     }
 }
 
-/// This program, also where another has been put in its place.
+/// Returns the path of this program, which remains valid when its file is replaced.
 fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         Ok(PathBuf::from("/proc/self/exe"))

@@ -1,4 +1,4 @@
-//! Echo: the smallest operator. A text that is served over HTTP, by a Deployment behind a Service.
+//! Echo: the smallest operator. It serves a text over HTTP, with a Deployment and a Service.
 
 use controller::{
     OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse,
@@ -12,25 +12,25 @@ use shared_validation::{
     Diagnostics, Rule, RuleContext, Severity, ValidatedResource, with_standard_fields,
 };
 
-/// What is served.
+/// Text to serve over HTTP.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
 #[kube(group = "demo.example.com", version = "v1alpha1", kind = "Echo")]
 #[kube(plural = "echoes", namespaced, status = "EchoStatus")]
 pub struct EchoSpec {
-    /// What is answered.
+    /// Text of the HTTP response.
     #[schemars(length(min = 1, max = 1024))]
     #[x_kube(validation = Rule::new("!self.contains('\\n')").message("must be one line [text-one-line]"))]
     pub text: String,
-    /// How many Pods answer.
+    /// Number of Pods that serve the text.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 10))]
     pub replicas: i32,
 }
 
-/// Where it is served.
+/// Address at which the text is served.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct EchoStatus {
-    /// The address inside the cluster.
+    /// URL inside the cluster.
     pub address: String,
 }
 
@@ -56,7 +56,7 @@ impl ValidatedResource for Echo {
     fn rules() -> Vec<Rule<Self>> {
         vec![Rule {
             id: "name-fits-service",
-            description: "The name can be that of a Service: at most 63 characters, first a letter, no dots.",
+            description: "The name must be a valid Service name: at most 63 characters, first a letter, no dots.",
             severity: Severity::Error,
             reference: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
             fields: &["metadata.name"],
@@ -73,7 +73,7 @@ fn name_fits_service(subject: &RuleContext<'_, Echo>, findings: &mut Diagnostics
     }
 }
 
-/// The operator.
+/// Returns the operator.
 pub fn operator() -> impl Reconciler<Kind = Echo> {
     let service = OwnedType::namespaced::<Service>();
     SyncReconciler::new(sync).owns([OwnedType::namespaced::<Deployment>(), service])

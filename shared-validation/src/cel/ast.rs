@@ -1,10 +1,10 @@
-//! The nodes of an expression: what stands within them, and how new ones are made.
+//! Traversal and construction of expression nodes.
 
 use ::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, StructExpr,
 };
 
-/// Makes a walk's next step, over what may be changed or over what may not.
+/// Defines a function that returns the child nodes, for shared or mutable access.
 macro_rules! children {
     ($(#[$doc:meta])* $name:ident $(, $mutable:tt)?) => {
         $(#[$doc])*
@@ -49,17 +49,17 @@ macro_rules! children {
 }
 
 children!(
-    /// The nodes right within a node.
+    /// Returns the direct child nodes of a node.
     children
 );
 
 children!(
-    /// The same, to be changed.
+    /// Returns the direct child nodes of a node, mutably.
     children_mut,
     mut
 );
 
-/// Visits every node, those within first.
+/// Visits every node, children before their parent.
 pub(super) fn each(node: &mut IdedExpr, visit: &mut dyn FnMut(&mut IdedExpr)) {
     for child in children_mut(node) {
         each(child, visit);
@@ -67,12 +67,12 @@ pub(super) fn each(node: &mut IdedExpr, visit: &mut dyn FnMut(&mut IdedExpr)) {
     visit(node);
 }
 
-/// `e` as `function(e)`.
+/// Rewrites `e` to `function(e)`.
 pub(super) fn wrap(expression: &mut IdedExpr, function: &str) {
     replace(expression, |inner| call(function, vec![inner]));
 }
 
-/// An expression in place of another one, made of it.
+/// Replaces an expression by one that is built from it.
 pub(super) fn replace(expression: &mut IdedExpr, make: impl FnOnce(IdedExpr) -> Expr) {
     let id = expression.id;
     let inner = std::mem::take(expression);

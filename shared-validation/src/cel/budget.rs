@@ -1,7 +1,6 @@
-//! What a rule may cost, so that no rule and no object can keep the judge busy.
+//! Cost budget, so that no rule and no object can keep the validator busy.
 //!
-//! The limit counts steps and bytes, never time: the same object gets the same verdict on every
-//! machine.
+//! The budget counts steps and bytes, never time: the same object gets the same result on every machine.
 
 use std::cell::Cell;
 
@@ -9,15 +8,15 @@ use ::cel::common::types::{CelBool, CelString, DYN_TYPE, Kind};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-/// What one rule may take on one value. The API server allows a million units of cost, of which each
-/// step takes several: <https://pkg.go.dev/k8s.io/apiserver/pkg/apis/cel#pkg-constants>.
+/// Budget of one rule for one value. The API server allows a million units of cost, and each step costs several
+/// of them: <https://pkg.go.dev/k8s.io/apiserver/pkg/apis/cel#pkg-constants>.
 const PER_RULE: usize = 1_000_000;
-/// What all rules may take on one object.
+/// Budget of all rules for one object.
 const PER_OBJECT: usize = 10_000_000;
-/// How much text weighs as much as a step.
+/// Bytes of new text that cost as much as one step.
 pub(super) const BYTES_PER_UNIT: usize = 64;
 
-/// How many values are compared with each other in about the time of a step.
+/// Number of comparisons that take about as long as one step.
 pub(super) const COMPARISONS_PER_UNIT: usize = 8;
 
 pub(super) const STEP: &str = "@step";
@@ -25,9 +24,9 @@ pub(super) const WEIGHED: &str = "@weighed";
 pub(super) const READ: &str = "@read";
 pub(super) const READ_TEXT: &str = "@read_text";
 pub(super) const EACH_WITH_EACH: &str = "@each_with_each";
-/// How much text is read in about the time of a step.
+/// Bytes of text that are read in about the time of one step.
 const BYTES_READ_PER_UNIT: usize = 1024;
-/// How many values are.
+/// Values that are read in about the time of one step.
 const VALUES_READ_PER_UNIT: usize = 64;
 
 thread_local! {
@@ -35,7 +34,7 @@ thread_local! {
     static EXHAUSTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is left for an object.
+/// Remaining budget of an object.
 pub(crate) struct Budget {
     left: usize,
 }
@@ -45,7 +44,7 @@ impl Budget {
         Self { left: PER_OBJECT }
     }
 
-    /// Evaluates one rule. `None` when it, or all before it, took too much.
+    /// Evaluates one rule. Returns `None` if the budget of the rule or of the object is exhausted.
     pub(super) fn spend<T>(&mut self, evaluate: impl FnOnce() -> T) -> Option<T> {
         let allowed = self.left.min(PER_RULE);
         LEFT.set(allowed);
@@ -56,7 +55,7 @@ impl Budget {
     }
 }
 
-/// Takes from the budget of the rule that is being evaluated; false when it is not enough.
+/// Charges the rule that is being evaluated. Returns false if its budget is exhausted.
 pub(super) fn take(units: usize) -> bool {
     match LEFT.get().checked_sub(units) {
         Some(left) if !EXHAUSTED.get() => {
@@ -113,7 +112,7 @@ fn each_with_each<'b, 'v>(
     })
 }
 
-/// The value itself, once it has been paid for.
+/// Returns the value itself after it has been charged.
 fn paid<'b, 'v>(
     mut arguments: Vec<CowVal<'b, 'v>>,
     pays: impl Fn(&dyn Val) -> bool,
@@ -123,7 +122,7 @@ fn paid<'b, 'v>(
     if pays(value.as_ref()) {
         Ok(value)
     } else {
-        Err(failed("the budget is used up"))
+        Err(failed("the cost budget is exhausted"))
     }
 }
 
@@ -134,7 +133,7 @@ fn pays_for_text(value: &dyn Val, bytes_per_unit: usize) -> bool {
     text.is_none_or(|text| take(text.inner().len() / bytes_per_unit))
 }
 
-/// How many values are within a list or map, at any depth.
+/// Returns the number of values within a list or map, at any depth.
 fn values(value: &dyn Val) -> usize {
     if !matches!(value.get_type().kind(), Kind::List | Kind::Map) {
         return 0;
@@ -157,7 +156,7 @@ fn values(value: &dyn Val) -> usize {
     count
 }
 
-/// Takes for all of a value, as for making it.
+/// Charges for a whole value, as if it were newly created.
 pub(super) fn weigh(value: &dyn Val) -> bool {
     match value.get_type().kind() {
         Kind::String => pays_for_text(value, BYTES_PER_UNIT),

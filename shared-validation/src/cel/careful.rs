@@ -1,8 +1,8 @@
-//! Evaluation of data that partly has no CEL value, and of errors that have two causes.
+//! Evaluation of data that contains values without CEL representation, and of errors with two causes.
 //!
-//! The API server makes a value at the moment when an expression reaches for it, and fails then. The
-//! `cel` crate knows no failed values, so where the data holds one, expressions are evaluated in a
-//! form that looks at every value that it reaches for.
+//! The API server converts a value when an expression accesses it, and fails at that moment. The `cel` crate
+//! does not support failed values. If the data contains one, expressions are therefore evaluated in a checked
+//! form, which tests each value that they access.
 
 use ::cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
 use ::cel::common::traits::Sizer;
@@ -41,15 +41,15 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     )
 }
 
-/// The expression in its careful form.
+/// Returns the checked form of an expression.
 pub(super) fn expression(plain: &IdedExpr) -> IdedExpr {
     let mut careful = plain.clone();
     each(&mut careful, &mut make_careful);
     careful
 }
 
-/// The expression with the operands of `&&` and `||` exchanged, which changes nothing but the error
-/// that is reported when both fail.
+/// Returns the expression with the operands of `&&` and `||` swapped. This changes only which error is reported
+/// if both operands fail.
 pub(super) fn swapped(plain: &IdedExpr, careful: bool) -> IdedExpr {
     let mut swapped = if careful {
         expression(plain)
@@ -84,7 +84,7 @@ fn make_careful(node: &mut IdedExpr) {
         }
         Expr::Select(_) => true,
         Expr::Call(call) => match call.func_name.as_str() {
-            // The parts of a pair are looked at when its variables are used.
+            // The parts of a pair are checked when its variables are used.
             operators::INDEX if is_internal(call.args.first()) => false,
             operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT => true,
             operators::IN => {
@@ -109,9 +109,9 @@ fn make_careful(node: &mut IdedExpr) {
     }
 }
 
-/// How two operands are compared: a list of the data fails at its first value that is none; a list
-/// that a function, a macro or a literal made takes an item that cannot be compared for equal; any other
-/// list fails where no later item differs.
+/// Returns the function that compares two operands. A list from the data fails at its first item without a CEL
+/// value. A list from a function, a macro or a literal treats an item that cannot be compared as equal. Any
+/// other list fails only if no later item differs.
 fn equality(operands: &[IdedExpr]) -> &'static str {
     const MAKERS: [&str; 4] = ["distinct", "flatten", "reverse", "slice"];
     match operands.first().map(|operand| &unpaid(operand).expr) {
@@ -162,7 +162,8 @@ fn has<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
     Ok(CowVal::owned(CelBool::from(found.is_ok())))
 }
 
-/// `value in container`: a value that is none counts only where no other item is the one.
+/// Evaluates `value in container`. An item without a CEL value is an error only if no other item equals the
+/// value.
 fn contains<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let [value, container] = arguments.as_slice() else {
         return Err(ExecutionError::function_error(CONTAINS, "no values"));
@@ -207,7 +208,7 @@ fn equals_made<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>,
     pairwise(arguments, |a, b| Ok(same_within(a, b).unwrap_or(true)))
 }
 
-/// Compares two lists item by item. What fails counts only where no other items differ.
+/// Compares two lists item by item. A failed comparison is an error only if no other items differ.
 fn pairwise<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,
     same: impl Fn(&dyn Val, &dyn Val) -> Result<bool, ExecutionError>,
@@ -243,15 +244,15 @@ fn pairwise<'b, 'v>(
     }
 }
 
-/// Equality of two operands, which both have to have values.
+/// Compares two operands, which must both have CEL values.
 pub(super) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
     refuse_broken(a)?;
     refuse_broken(b)?;
     same_within(a, b)
 }
 
-/// Equality of what two operands hold. It fails where it reaches data of the left one that has no value, and not
-/// before; a scalar is merely another than such data of the right one.
+/// Compares the contents of two operands. It fails only when it reaches data of the left operand that has no
+/// CEL value. A scalar is simply unequal to such data of the right operand.
 pub(super) fn same_within(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
     refuse_broken(a)?;
     let is_scalar = !matches!(a.get_type().kind(), Kind::List | Kind::Map);
@@ -300,7 +301,8 @@ pub(super) fn same_within(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionErr
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }
-            // Fields have no order: the API server ends with the first, whichever it is. This is one answer of its.
+            // Fields have no order: the API server stops at the first that fails, and any of them may be the
+            // first. This result is one of its possible results.
             failure.map_or(Ok(true), Err)
         }
         _ => Ok(a.equals(b)),

@@ -1,5 +1,5 @@
-//! What can be said of an expression before it is ever asked: that its names are known, that its
-//! patterns compile, and that it is not too large to be walked.
+//! Static checks of expressions: names must be known, patterns must compile, and the expression must be small
+//! enough for a recursive walk.
 
 use ::cel::common::ast::{Expr, IdedExpr, LiteralValue};
 
@@ -7,23 +7,23 @@ use crate::cel::ast;
 use crate::cel::library;
 use crate::schema::Schema;
 
-/// The API server takes a hundred thousand characters; no rule comes near, and a walk must be able to
-/// go as deep as its text is long.
+/// Maximum length of an expression. The API server allows 100,000 characters, but real rules are much shorter.
+/// The limit exists because a recursive walk can be as deep as the text is long.
 const MAX_BYTES: usize = 10_000;
-/// How deep brackets may be nested, and operations within operations, as in cel-go.
+/// Maximum nesting of brackets and operations, as in cel-go.
 const MAX_DEPTH: usize = 250;
 
-/// What names an expression may use.
+/// Names that an expression may use.
 pub(super) struct Scope<'a> {
     pub(super) schema: &'a Schema,
     pub(super) is_resource: bool,
     pub(super) optional_old_self: bool,
 }
 
-/// Refuses a text that would be too large or too deep to walk.
+/// Rejects a text that is too long or too deeply nested to be walked.
 pub(super) fn size(source: &str) -> Result<(), String> {
     if source.len() > MAX_BYTES {
-        return Err(format!("longer than {MAX_BYTES} bytes"));
+        return Err(format!("the expression is longer than {MAX_BYTES} bytes"));
     }
     let mut depth = 0_usize;
     for byte in source.bytes() {
@@ -33,13 +33,15 @@ pub(super) fn size(source: &str) -> Result<(), String> {
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+            return Err(format!(
+                "the expression is nested deeper than {MAX_DEPTH} levels"
+            ));
         }
     }
     Ok(())
 }
 
-/// Checks every name in an expression. Returns how deep it is.
+/// Checks all names in an expression and returns its depth.
 pub(super) fn expression(expression: &IdedExpr, scope: &Scope<'_>) -> Result<usize, String> {
     let mut walk = Walk {
         scope,
@@ -62,7 +64,9 @@ impl<'a> Walk<'a> {
     fn node(&mut self, expression: &'a IdedExpr) -> Result<(), String> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+            return Err(format!(
+                "the expression is nested deeper than {MAX_DEPTH} levels"
+            ));
         }
         self.deepest = self.deepest.max(self.depth);
         self.parts(expression)?;
@@ -125,7 +129,7 @@ impl<'a> Walk<'a> {
         children.try_for_each(|child| self.node(child))
     }
 
-    /// Checks a field against the schema, where the expression names it by a plain path.
+    /// Checks a field against the schema, if the expression accesses it by a plain path.
     fn field(&self, expression: &IdedExpr) -> Result<(), String> {
         let Some((root, names)) = path(expression) else {
             return Ok(());
@@ -158,7 +162,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The variable and the fields of `self.a.b`.
+/// Returns the variable and the fields of `self.a.b`.
 fn path(expression: &IdedExpr) -> Option<(&str, Vec<&str>)> {
     let mut names = Vec::new();
     let mut node = expression;

@@ -1,5 +1,5 @@
-//! Crashes of the API server's evaluation, which it survives: the whole expression fails then, also where `||`, `&&` or
-//! a macro would do without the part that did.
+//! Runtime panics of the API server's evaluation, from which it recovers. The whole expression fails then, even
+//! if `||`, `&&` or a macro would not need the failed part.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ thread_local! {
     static MET: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Notes a crash, and is the error to go on with until the evaluation has ended.
+/// Records a panic and returns the error with which the evaluation continues until it ends.
 pub(super) fn note(problem: &str) -> ExecutionError {
     let problem = format!("internal error: runtime error: {problem}");
     let error = ExecutionError::function_error("crash", &problem);
@@ -18,7 +18,7 @@ pub(super) fn note(problem: &str) -> ExecutionError {
     error
 }
 
-/// The first one since this was asked last.
+/// Returns the first panic since the last call of this function.
 pub(super) fn take() -> Option<String> {
     MET.take()
 }

@@ -1,8 +1,8 @@
-//! Where a rule points with `fieldPath`: `.a.b` or `['a.b']`, names that the schema knows.
+//! The `fieldPath` of a rule: `.a.b` or `['a.b']`, with names that the schema describes.
 
 use crate::schema::Schema;
 
-/// The path as the API server prints it behind the path of the rule's node.
+/// Returns the path as the API server appends it to the path of the rule's node.
 pub(super) fn normalized(path: &str, schema: &Schema) -> Result<String, String> {
     let mut rest = path;
     let mut node = schema;

@@ -1,7 +1,7 @@
-//! What tells the items of a set, or of a map by keys, from each other.
+//! Identity of the items in lists of type `set` and `map`.
 //!
-//! The API server has them in a map of Go. Its keys are the data as it was sent, and the values of expressions: two that
-//! CEL takes for equal may differ there, and some cannot be keys at all.
+//! The API server stores the items in a Go map. Its keys are the raw data, or the values of expressions. Two
+//! values that are equal in CEL can therefore be different keys, and some values cannot be keys at all.
 
 use std::collections::HashMap;
 
@@ -16,26 +16,26 @@ use serde_json::{Number, Value};
 use crate::cel::crash;
 use crate::cel::untyped::Broken;
 
-/// What an item is known by.
+/// Identity of an item.
 #[derive(Clone, Debug)]
 pub(super) enum Identity {
     Key(Key),
-    /// Nothing else is the same.
+    /// The item is not the same as any other item.
     Unique,
-    /// It has a Go type that no map has for a key.
+    /// The item has a Go type that cannot be a map key.
     Unhashable(&'static str),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// Data that is null or not there.
+    /// Data that is null or absent.
     Absent,
     /// The null of an expression.
     Null,
     Bool(bool),
     Int(i64),
     UInt(u64),
-    /// By its bits.
+    /// The bits of a float.
     Float(u64),
     Text(String),
     Duration(TimeDelta),
@@ -43,26 +43,27 @@ pub(super) enum Key {
     Several(Vec<Key>),
 }
 
-/// By what the items of a list are told apart.
+/// Parts of an item that form its identity.
 #[derive(Clone, Debug)]
 pub(super) enum Identified {
-    /// As a whole: a set.
+    /// The whole item: a list of type `set`.
     Whole,
-    /// By these fields.
+    /// These fields: a list of type `map`.
     By(Vec<Field>),
 }
 
-/// A field that is part of what an item is known by.
+/// Field that is part of the identity of an item.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
-    /// None where expressions call it by another name: the API server looks for that one, and finds nothing.
+    /// `None` if the CEL identifier differs from the field name. The API server looks up the identifier in the
+    /// data and finds nothing.
     pub(super) name: Option<String>,
-    /// Whether whole numbers are floats too.
+    /// If true, whole numbers are floats, too.
     pub(super) is_float: bool,
 }
 
 impl Identified {
-    /// That of an item as it was sent.
+    /// Returns the identity of an item of the data.
     pub(super) fn sent(&self, item: &Value) -> Identity {
         match (self, item) {
             (Self::Whole, item) => whole(item),
@@ -79,7 +80,7 @@ impl Identified {
         }
     }
 
-    /// That of an item that an expression came to.
+    /// Returns the identity of an item that is the result of an expression.
     pub(super) fn made(&self, item: &dyn Val) -> Identity {
         match (self, item.as_indexer()) {
             (Self::Whole, _) => value(item),
@@ -124,7 +125,7 @@ fn as_float(number: &Number) -> f64 {
 }
 
 fn float(number: f64) -> Key {
-    // Zero has a sign and is the same with either.
+    // Positive and negative zero are equal.
     Key::Float(if number == 0.0 { 0 } else { number.to_bits() })
 }
 
@@ -159,12 +160,12 @@ fn value(item: &dyn Val) -> Identity {
     key.map_or(Identity::Unique, Identity::Key)
 }
 
-/// Places by key, as a map of Go has them.
+/// Positions of items by key, as in a Go map.
 #[derive(Default)]
 pub(super) struct Places<'k>(HashMap<&'k Key, usize>);
 
 impl<'k> Places<'k> {
-    /// Notes where an item is: the last of those that have the same key.
+    /// Records the position of an item. If several have the same key, the last one counts.
     pub(super) fn put(
         &mut self,
         identity: &'k Identity,
@@ -180,7 +181,7 @@ impl<'k> Places<'k> {
         }
     }
 
-    /// Where an item with this key is.
+    /// Returns the position of the item with this key.
     pub(super) fn get(&self, identity: &Identity) -> Result<Option<usize>, ExecutionError> {
         match identity {
             Identity::Key(key) => Ok(self.0.get(key).copied()),

@@ -1,4 +1,4 @@
-//! Lists whose items have identities.
+//! Lists of type `set` and `map`, whose items have identities.
 
 use std::any::Any;
 
@@ -13,22 +13,21 @@ use crate::cel::careful::same_within;
 use crate::cel::identity::{Identified, Identity, Places};
 use crate::cel::library::items;
 
-/// A list whose items have identities: a set, or a map by keys. Order does not count when it is
-/// compared, and `+` is a union.
+/// List of type `set` or `map`. A comparison ignores the order of the items, and `+` is a union.
 #[derive(Debug)]
 pub(super) struct Keyed<'v> {
     list: CelList<'v>,
     identities: Identities,
 }
 
-/// What the items of a list are known by, in its order.
+/// Identities of the items of a list, in its order.
 #[derive(Clone, Debug)]
 pub(super) struct Identities {
     by: Identified,
     own: Vec<Identity>,
 }
 
-/// Makes a list one whose items have no identities.
+/// Internal function that turns a list with identities into a plain list.
 pub(super) const AS_LIST: &str = "@as_list";
 
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
@@ -45,7 +44,7 @@ fn as_list<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>,
     if !budget::weigh(value.as_ref()) {
         return Err(ExecutionError::function_error(
             AS_LIST,
-            "the budget is used up",
+            "the cost budget is exhausted",
         ));
     }
     let items = items(value.as_ref(), AS_LIST)?;
@@ -54,7 +53,7 @@ fn as_list<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>,
 }
 
 impl<'v> Keyed<'v> {
-    /// A list of data, and the data.
+    /// Creates a list from CEL values and the data from which they were converted.
     pub(super) fn new(by: Identified, list: CelList<'v>, sent: &[Value]) -> Self {
         let own = sent.iter().map(|item| by.sent(item)).collect();
         Self {
@@ -65,12 +64,12 @@ impl<'v> Keyed<'v> {
 }
 
 impl Identities {
-    /// Those of the list, if its items have identities.
+    /// Returns the identities of a list, if its items have any.
     pub(super) fn of(list: &dyn Val) -> Option<&Self> {
         list.as_any()?.downcast_ref()
     }
 
-    /// Whether `other` has the same items as `list`, whose identities these are.
+    /// Returns true if `other` has the same items as `list`, to which these identities belong.
     pub(super) fn are_same(&self, list: &dyn Val, other: &dyn Val) -> Result<bool, ExecutionError> {
         let (items, others) = (items(list, "_==_")?, items(other, "_==_")?);
         if items.len() != others.len() {
@@ -95,7 +94,8 @@ impl Identities {
         Ok(places)
     }
 
-    /// Those of another list. An object has its data again, anything else is a value.
+    /// Returns the identities of another list. A list of type `map` from the data keeps the identities of its
+    /// data; in all other cases, they are computed from the CEL values.
     fn of_others(&self, list: &dyn Val, items: &[&dyn Val]) -> Vec<Identity> {
         match (&self.by, Self::of(list)) {
             (Identified::By(_), Some(others)) => others.own.clone(),
@@ -156,7 +156,8 @@ impl Val for Keyed<'_> {
         })
     }
 
-    /// The list borrows; its identities do not, and are what others need to know of it.
+    /// Returns the identities. The list itself borrows and cannot be `Any`, and other lists need only its
+    /// identities.
     fn as_any(&self) -> Option<&dyn Any> {
         Some(&self.identities)
     }
@@ -180,7 +181,8 @@ impl Adder for Keyed<'_> {
                     sum[place] = other.clone_as_boxed();
                     continue;
                 }
-                // What is added to a set is one of it; a map by keys takes one key twice.
+                // An item that was added to a set counts for later items. A list of type `map` accepts a new
+                // key twice.
                 (None, Identified::Whole) => places.put(identity, sum.len())?,
                 (None, Identified::By(_)) => {}
             }

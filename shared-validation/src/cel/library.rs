@@ -1,4 +1,4 @@
-//! What CEL rules may call here: CEL's own library and Kubernetes' functions on top of it.
+//! Functions available to CEL rules: the standard library of CEL and the extensions of Kubernetes.
 //! <https://kubernetes.io/docs/reference/using-api/cel/>.
 
 mod conversions;
@@ -25,20 +25,20 @@ pub(super) use regex::compile as compile_regex;
 
 use crate::cel::{budget, careful, keyed};
 
-/// Whether a function of this name, called on a value or in a namespace, is known here.
+/// Returns true if a function with this name exists, as a method or in a namespace.
 pub(super) fn has_function(name: &str) -> bool {
     OPERATORS.contains(&name) || FUNCTIONS.contains(&name)
 }
 
-/// Whether a name that is no variable is known here: a type, or the namespace of functions.
+/// Returns true if the name is a type or a namespace of functions.
 pub(super) fn has_name(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// The environment that rules are compiled and run in, built once.
+/// Returns the environment in which rules are compiled and evaluated. It is built once.
 pub(super) fn environment() -> Arc<Env> {
     static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
-        Arc::new(build().expect("every function is declared once, which a test shows"))
+        Arc::new(build().expect("every function is declared only once, as a test verifies"))
     });
     Arc::clone(&ENVIRONMENT)
 }
@@ -70,12 +70,12 @@ fn build() -> Result<Env, DeclarationError> {
     Ok(environment)
 }
 
-/// An error that a function ends with.
+/// Returns the error of a failed function.
 fn failed(function: &str, problem: impl ToString) -> ExecutionError {
     ExecutionError::function_error(function, problem)
 }
 
-/// The values of a list, whatever kind of list it is.
+/// Returns the items of a list of any type.
 pub(super) fn items<'b, 'v>(
     list: &'b (dyn Val + 'v),
     function: &str,
@@ -87,7 +87,7 @@ pub(super) fn items<'b, 'v>(
     Ok(std::iter::from_fn(move || iterator.next()).collect())
 }
 
-/// The argument at a place; overloads are chosen by the number of arguments, so it is there.
+/// Returns an argument. It always exists, because overloads are selected by the number of arguments.
 fn argument<'a, 'b, 'v>(
     arguments: &'a [CowVal<'b, 'v>],
     index: usize,
@@ -123,8 +123,8 @@ const OPERATORS: &[&str] = &[
     "@not_strictly_false",
 ];
 
-/// Every function that Kubernetes 1.36 offers to the rules of a CRD, the authorizer's aside: there is
-/// none in a CRD.
+/// All functions that Kubernetes 1.36 provides for the rules of a CRD. Those of the authorizer are not among
+/// them, because CRDs have no authorizer.
 const FUNCTIONS: &[&str] = &[
     // CEL
     "bool",
@@ -253,7 +253,7 @@ const FUNCTIONS: &[&str] = &[
     "uri",
     "uuid",
     "validate",
-    // what macros become
+    // internal functions into which macros are expanded
     "@entries",
     "@to_map",
     "@merge",
@@ -289,7 +289,7 @@ mod tests {
     use crate::cel::payment;
     use ::cel::{Context, Value};
 
-    /// What an expression comes to, in the environment of rules.
+    /// Evaluates an expression in the environment of rules.
     pub(super) fn evaluate(source: &str) -> Result<Value, String> {
         let mut expression = environment()
             .parser()
@@ -304,9 +304,9 @@ mod tests {
     }
 
     #[test]
-    fn the_functions_of_kubernetes_mean_what_they_mean_there() {
+    fn functions_return_the_same_results_as_in_kubernetes() {
         for source in [
-            // The first examples of each page of the documentation, and the edges found since.
+            // The first examples of each page of the documentation, and edge cases found since.
             "[1, 2, 3].sum() == 6 && [1.5].sum() == 1.5 && [duration('1s')].sum() == duration('1s')",
             "[3, 1].min() == 1 && ['b', 'a'].max() == 'b' && [1, 2].isSorted() && ![2, 1].isSorted()",
             "[1, 2, 2].indexOf(2) == 1 && [1, 2, 2].lastIndexOf(2) == 2 && [1].indexOf(9) == -1",
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_there_fails_here() {
+    fn expressions_that_fail_in_kubernetes_fail_here() {
         for source in [
             "[].min() == 1",
             "url('a/b').getHost() == ''",

@@ -1,6 +1,6 @@
-//! What expressions call the fields of an object.
+//! Escaping of field names to CEL identifiers.
 
-/// A property's name as a CEL identifier; some names have none.
+/// Returns the CEL identifier of a property, or `None` if its name cannot be escaped.
 /// <https://kubernetes.io/docs/reference/using-api/cel/#escaping>
 pub(crate) fn identifier(name: &str) -> Option<String> {
     if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() {
@@ -27,7 +27,7 @@ pub(crate) fn identifier(name: &str) -> Option<String> {
     Some(escaped)
 }
 
-/// As in <https://github.com/kubernetes/apiserver/blob/master/pkg/cel/escaping.go>.
+/// Reserved words, from <https://github.com/kubernetes/apiserver/blob/master/pkg/cel/escaping.go>.
 const RESERVED: &[&str] = &[
     "true",
     "false",

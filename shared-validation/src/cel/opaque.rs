@@ -1,6 +1,6 @@
-//! Values that only functions look into.
+//! Values whose content only functions can read.
 
-/// Makes a CEL value of a Rust type: it can be passed on, and compared for equality.
+/// Makes a Rust type a CEL value that can be passed to functions and compared for equality.
 macro_rules! opaque {
     ($name:ident, $cel_name:literal) => {
         impl ::cel::common::value::Val for $name {

@@ -1,4 +1,4 @@
-//! Expressions that pay for what they do.
+//! CEL cost accounting: rewrites expressions so that their evaluation is charged to a budget.
 
 use ::cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 
@@ -6,9 +6,10 @@ use crate::cel::ast::{call, children_mut, replace, truth, wrap};
 use crate::cel::budget::{EACH_WITH_EACH, READ, READ_TEXT, STEP, WEIGHED};
 use crate::cel::library;
 
-/// Makes every comprehension of an expression ask before each step, every function within one pay for
-/// what it reads, and what can grow pay for what it makes. Calls of functions that differ here reach
-/// ours.
+/// Instruments an expression. Each step of a comprehension first charges the budget, functions within
+/// comprehensions charge for the data that they read, and operations whose results can grow charge for their
+/// results. Calls of functions that the `cel` crate implements differently are redirected to the functions of
+/// this crate.
 pub(super) fn instrument(expression: &mut IdedExpr) {
     walk(expression, false);
 }
@@ -31,7 +32,7 @@ fn walk(expression: &mut IdedExpr, repeated: bool) {
         return;
     };
     library::redirect(call);
-    // Once, a function reads no more than the object holds.
+    // Outside of comprehensions, a function reads at most the whole object once.
     if repeated {
         pay_for_reading(call);
     }
@@ -40,17 +41,17 @@ fn walk(expression: &mut IdedExpr, repeated: bool) {
     }
 }
 
-/// Whether a call makes more of what it is given, so that a chain of them, as long as an expression may
-/// be, makes any amount.
+/// Returns true if the result of a call can be larger than its arguments. A long chain of such calls could
+/// produce a result of any size.
 fn grows(call: &mut CallExpr) -> bool {
     match call.func_name.as_str() {
-        // What a step collects is weighed by itself.
+        // Elements that a comprehension step collects are charged separately.
         operators::ADD => collected(&mut call.args).is_none(),
         name => matches!(name, "quote" | "strings.quote"),
     }
 }
 
-/// Makes a function pay for its operands, if it looks at all of them.
+/// Makes a function charge for its operands if it reads all of them.
 fn pay_for_reading(call: &mut CallExpr) {
     let reads = match call.func_name.as_str() {
         operators::EQUALS
@@ -60,7 +61,7 @@ fn pay_for_reading(call: &mut CallExpr) {
         | operators::GREATER
         | operators::GREATER_EQUALS
         | operators::IN => READ,
-        // Of a list, it is known.
+        // The size of a list is stored, so only strings are charged.
         "size" => READ_TEXT,
         name if name.starts_with(|c: char| c.is_ascii_alphabetic()) => READ,
         _ => return,
@@ -69,7 +70,7 @@ fn pay_for_reading(call: &mut CallExpr) {
     for operand in operands.chain(&mut call.args) {
         let is_constant = match &operand.expr {
             Expr::Literal(_) => true,
-            // The `sets` of `sets.contains`.
+            // For example `sets` in `sets.contains`.
             Expr::Ident(name) => library::has_name(name),
             _ => false,
         };
@@ -79,7 +80,7 @@ fn pay_for_reading(call: &mut CallExpr) {
     }
 }
 
-/// What stands below the payment, if there is one.
+/// Returns the expression without its charging wrapper, if it has one.
 pub(super) fn unpaid(expression: &IdedExpr) -> &IdedExpr {
     match &expression.expr {
         Expr::Call(call)
@@ -94,8 +95,8 @@ pub(super) fn unpaid(expression: &IdedExpr) -> &IdedExpr {
     }
 }
 
-/// Guards one step. The shapes are those that macros make; what a step comes to when the budget is
-/// used up ends the comprehension, or does nothing until it ends.
+/// Instruments one comprehension step. It handles the forms that macros generate. Once the budget is exhausted,
+/// the value of a step either ends the comprehension or has no effect until it ends.
 fn guard(step: &mut IdedExpr) {
     let Expr::Call(call) = &mut step.expr else {
         return;
@@ -121,7 +122,7 @@ fn guard(step: &mut IdedExpr) {
     }
 }
 
-/// What `@result + [e]` adds to the result.
+/// Returns `e` in `@result + [e]`.
 fn collected(args: &mut [IdedExpr]) -> Option<&mut IdedExpr> {
     match args {
         [
@@ -135,7 +136,7 @@ fn collected(args: &mut [IdedExpr]) -> Option<&mut IdedExpr> {
     }
 }
 
-/// `e` as `@step() ? e : otherwise`.
+/// Rewrites `e` to `@step() ? e : otherwise`.
 fn ask(expression: &mut IdedExpr, otherwise: bool) {
     replace(expression, |inner| {
         let id = inner.id;

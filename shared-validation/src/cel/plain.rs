@@ -1,12 +1,12 @@
-//! Names that are looked up as what they are.
+//! Faster lookup of `self` and `oldSelf`.
 
 use ::cel::common::ast::{Expr, IdedExpr, operators};
 
 use crate::cel::ast::{call, each, replace, truth};
 
-/// Spares the evaluation of `self.a` the question whether `self` is the name of a package and `self.a`
-/// that of a variable in it: the `cel` crate asks it, with texts made for that, of every name that fields
-/// are selected from, and of nothing else.
+/// Rewrites `self.a` so that the `cel` crate does not check whether `self` is a package and `self.a` a
+/// qualified variable. The crate makes this check, with newly allocated strings, for each identifier from which
+/// a field is selected, and for no other expression.
 pub(super) fn make_plain(expression: &mut IdedExpr) {
     each(expression, &mut |node| {
         if let Expr::Select(select) = &mut node.expr
@@ -17,7 +17,7 @@ pub(super) fn make_plain(expression: &mut IdedExpr) {
     });
 }
 
-/// `e` as `true ? e : e`.
+/// Rewrites `e` to `true ? e : e`.
 fn make_no_name(expression: &mut IdedExpr) {
     replace(expression, |name| {
         let certain = IdedExpr {

@@ -1,4 +1,4 @@
-//! What the rules of one place are asked about.
+//! Input of the rules of one schema node.
 
 use std::cell::OnceCell;
 
@@ -12,7 +12,7 @@ use crate::cel::rule::CelRule;
 use crate::cel::value::Conversion;
 use crate::schema::Schema;
 
-/// A value and its past. What rules see of them is made once for all that see the same.
+/// Value and its old value. The CEL variables are built once for all rules that use the same ones.
 pub(super) struct Question<'a> {
     pub(super) schema: &'a Schema,
     pub(super) value: &'a Value,
@@ -22,17 +22,17 @@ pub(super) struct Question<'a> {
     with_optional: OnceCell<Variables<'a>>,
 }
 
-/// `self` and `oldSelf`.
+/// CEL variables `self` and `oldSelf`.
 pub(super) struct Variables<'a> {
     pub(super) context: Context<'a, 'a>,
-    /// Whether `self` holds data that has no CEL value.
+    /// If true, `self` contains data that has no CEL value.
     is_broken: bool,
-    /// Whether `oldSelf` does.
+    /// If true, `oldSelf` contains such data.
     is_old_broken: bool,
 }
 
 impl Variables<'_> {
-    /// Whether a rule may meet data that has no CEL value.
+    /// Returns true if a rule can access data that has no CEL value.
     pub(super) fn are_broken_for(&self, rule: &CelRule) -> bool {
         self.is_broken || (self.is_old_broken && rule.sees_old_self())
     }
@@ -55,12 +55,12 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Whether there was a value before.
+    /// Returns true if there is an old value.
     pub(super) fn is_change(&self) -> bool {
         self.before.is_some()
     }
 
-    /// What a rule sees.
+    /// Returns the variables for a rule.
     pub(super) fn variables(&self, rule: &CelRule) -> &Variables<'a> {
         if rule.optional_old_self {
             self.with_optional.get_or_init(|| self.make(true))

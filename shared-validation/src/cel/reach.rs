@@ -1,13 +1,13 @@
-//! Which part of a value its rules look at: the rest need not be made a CEL value at all.
+//! Fields that the rules of a value read. Other fields need not be converted to CEL values.
 
 use ::cel::common::ast::{Expr, IdedExpr};
 
 use crate::cel::ast::children;
 
-/// What expressions look at of `self` and `oldSelf`.
+/// Fields of `self` and `oldSelf` that expressions read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The fields of these names, as expressions spell them.
+    /// The fields with these names, as written in expressions.
     Fields(Vec<String>),
     Whole,
 }
@@ -19,7 +19,7 @@ impl Default for Reach {
 }
 
 impl Reach {
-    /// Whether the field of this name is looked at.
+    /// Returns true if expressions read the field with this name.
     pub(super) fn has(&self, name: &str) -> bool {
         match self {
             Self::Fields(names) => names.iter().any(|own| own == name),
@@ -27,8 +27,8 @@ impl Reach {
         }
     }
 
-    /// Adds what an expression looks at. A variable of its own that has the same name counts as well:
-    /// that is only more than needed.
+    /// Adds the fields that an expression reads. A local variable with the same name is counted too, which only
+    /// converts more than necessary.
     pub(super) fn add(&mut self, expression: &IdedExpr) {
         match &expression.expr {
             Expr::Ident(name) if is_value(name) => *self = Self::Whole,
@@ -44,7 +44,7 @@ impl Reach {
         }
     }
 
-    /// Adds what others look at.
+    /// Adds the fields that other expressions read.
     pub(crate) fn merge(&mut self, other: Self) {
         match other {
             Self::Fields(names) => names.iter().for_each(|name| self.add_field(name)),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_told_from_the_whole() {
+    fn access_to_fields_is_distinguished_from_access_to_the_whole_value() {
         let fields =
             |names: &[&str]| Reach::Fields(names.iter().map(|n| (*n).to_owned()).collect());
         for (source, expected) in [

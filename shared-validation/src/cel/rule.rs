@@ -1,4 +1,4 @@
-//! One CEL rule, compiled.
+//! Compiled CEL rule.
 
 use std::sync::Arc;
 
@@ -18,25 +18,25 @@ use crate::field_path::{Cursor, FieldPath};
 use crate::ruleset::CompileError;
 use crate::schema::{JsonType, Schema};
 
-/// The longest message that an expression may come to.
+/// Maximum length of the result of a `messageExpression`.
 const MESSAGE_MAX_BYTES: usize = 5 << 10;
 
-/// One entry of `x-kubernetes-validations`, compiled.
+/// Compiled entry of `x-kubernetes-validations`.
 pub(crate) struct CelRule {
     pub(crate) id: String,
     pub(crate) source: String,
     pub(crate) message: String,
     pub(crate) uses_old_self: bool,
-    /// What it looks at, and its message.
+    /// Fields that the rule and its message read.
     pub(crate) reach: Reach,
-    /// Whether evaluation may take more of the stack than a thread has.
+    /// If true, evaluation may need more stack than a thread has.
     is_deep: bool,
-    /// Whether the rule is asked, with an empty `oldSelf`, also where there was nothing before.
+    /// If true, the rule is also evaluated for a new value, with an empty `oldSelf`.
     pub(super) optional_old_self: bool,
     expression: IdedExpr,
     message_expression: Option<IdedExpr>,
     reason: Reason,
-    /// Below the node that carries the rule: `maxSizeGib`.
+    /// Path relative to the node with the rule: `maxSizeGib`.
     pub(crate) field_path: Option<String>,
 }
 
@@ -48,19 +48,19 @@ enum Reason {
     Duplicate,
 }
 
-/// What became of a rule.
+/// Outcome of a rule.
 pub(super) enum Answer {
     Holds,
-    /// Broken; an update inherits it when the value is what it was.
+    /// The rule is violated. The error is ratcheted if an update leaves the value unchanged.
     Broken(FieldError),
-    /// It could not be evaluated. That is an error, and never inherited.
+    /// The rule could not be evaluated. This is an error and is never ratcheted.
     Failed(FieldError),
-    /// The budget is used up: no further rule is asked.
+    /// The budget is exhausted. No further rules are evaluated.
     Exhausted(FieldError),
 }
 
 impl CelRule {
-    /// Compiles a rule that sits at the schema node `at`.
+    /// Compiles a rule of the schema node `at`.
     pub(crate) fn compile(
         rule: &Value,
         schema: &Schema,
@@ -154,12 +154,12 @@ impl CelRule {
         })
     }
 
-    /// Whether the rule, or its message, may look at `oldSelf`.
+    /// Returns true if the rule or its message may read `oldSelf`.
     pub(super) fn sees_old_self(&self) -> bool {
         self.uses_old_self || self.message_expression.is_some()
     }
 
-    /// Asks the rule.
+    /// Evaluates the rule.
     pub(super) fn ask(
         &self,
         question: &Question<'_>,
@@ -174,7 +174,7 @@ impl CelRule {
     }
 
     fn ask_here(&self, question: &Question<'_>, at: Cursor<'_>, budget: &mut Budget) -> Answer {
-        // A transition rule says nothing about a value that was not there before.
+        // A transition rule does not apply to a new value.
         if self.uses_old_self && !question.is_change() && !self.optional_old_self {
             return Answer::Holds;
         }
@@ -203,7 +203,7 @@ impl CelRule {
             (Some(Ok(true)), None) => Answer::Holds,
             (Some(Ok(false)), None) => Answer::Broken(self.broken(question, at, context, budget)),
             (Some(Err(error)), None) => {
-                // Of two operands that fail, cel-go names the left one.
+                // If both operands fail, cel-go reports the error of the left one.
                 let swapped = careful::swapped(&self.expression, is_careful);
                 let error = budget
                     .spend(|| evaluate(&swapped))
@@ -240,7 +240,7 @@ impl CelRule {
             Reason::Invalid => self.invalid(question, path, detail),
             Reason::Forbidden => FieldError::forbidden(path, detail),
             Reason::Required => FieldError::required(path, detail),
-            // The API server prints no message here.
+            // The API server prints no message in this case.
             Reason::Duplicate => FieldError {
                 error_type: crate::ErrorType::Duplicate,
                 ..self.invalid(question, path, String::new())
@@ -256,7 +256,8 @@ impl CelRule {
         }
     }
 
-    /// A rule that cannot be evaluated refuses, as in the API server, which shows the type here.
+    /// Returns the error for a rule that cannot be evaluated. As in the API server, it shows the type in place
+    /// of the value.
     fn failed(&self, question: &Question<'_>, at: Cursor<'_>, problem: &str) -> FieldError {
         let kind = question.schema.json_type.map_or("", JsonType::as_str);
         let about = self
@@ -278,20 +279,20 @@ const NO_SUCH_OVERLOAD: &str = "no such overload";
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// An expression that counts its steps.
+/// Checked expression that charges its steps to the budget.
 struct Checked {
     tree: IdedExpr,
     reach: Reach,
     is_deep: bool,
 }
 
-/// Up to which depth an expression is evaluated on the stack of the thread.
+/// Maximum depth of an expression that is evaluated on the stack of the thread.
 const SHALLOW: usize = 24;
-/// For the deepest expression: each level takes tens of kilobytes where the compiler does not optimize.
-/// Only what is used comes out of memory.
+/// Stack size for the deepest expression: without compiler optimization, each level needs tens of kilobytes.
+/// Memory is only used for the part of the stack that is touched.
 const DEEP_STACK_BYTES: usize = 64 << 20;
 
-/// Parses and checks an expression, and makes it count its steps.
+/// Parses, checks and instruments an expression.
 fn expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, String> {
     check::size(source)?;
     stacker::grow(DEEP_STACK_BYTES, || sized_expression(source, scope))
@@ -315,7 +316,7 @@ fn sized_expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, S
     })
 }
 
-/// An error of evaluation as cel-go words it.
+/// Formats an evaluation error as cel-go does.
 fn as_go(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
@@ -335,7 +336,7 @@ fn as_go(error: &ExecutionError) -> String {
     }
 }
 
-/// The type that a function of this name converts to.
+/// Returns the target type of a conversion function.
 fn conversion(function: &str) -> Option<&'static str> {
     Some(match function {
         "bool" => "bool",
@@ -357,7 +358,7 @@ fn plain(value: &CelValue) -> String {
     }
 }
 
-/// The rule id that ends a message in brackets.
+/// Returns the rule id in brackets at the end of a message.
 fn bracketed_id(message: &str) -> Option<&str> {
     let (_, id) = message.strip_suffix(']')?.rsplit_once('[')?;
     let well_formed = !id.is_empty()
@@ -367,7 +368,7 @@ fn bracketed_id(message: &str) -> Option<&str> {
     well_formed.then_some(id)
 }
 
-/// The beginning of a text that may be of any length.
+/// Truncates a text of any length.
 fn shortened(text: &str) -> String {
     const ENOUGH: usize = 500;
     match text.char_indices().nth(ENOUGH) {
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_what_ends_the_message_in_brackets() {
+    fn the_rule_id_is_the_bracketed_end_of_the_message() {
         assert_eq!(
             bracketed_id("must not shrink [storage-only-grows]"),
             Some("storage-only-grows")
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_could_not_be_judged_here_does_not_compile() {
+    fn a_rule_that_cannot_be_evaluated_as_in_the_api_server_does_not_compile() {
         for (rule, expected) in [
             (
                 json!({"rule": "self.a.nope()"}),

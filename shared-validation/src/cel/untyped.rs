@@ -1,14 +1,14 @@
-//! Data that no CEL type stands for.
+//! Data that no CEL type can represent.
 
 use serde_json::Value;
 
 use crate::cel::opaque::opaque;
 
-/// Data that has no CEL value, and why: every operation on it fails.
+/// Data that has no CEL value, with the reason. Every operation on it fails.
 #[derive(Clone, Debug)]
 pub(super) struct Broken(pub(super) String);
 
-/// It is equal to nothing, as it is no value.
+/// Such data is never equal to anything, because it is not a value.
 impl PartialEq for Broken {
     fn eq(&self, _: &Self) -> bool {
         false
@@ -17,7 +17,7 @@ impl PartialEq for Broken {
 
 opaque!(Broken, "@broken");
 
-/// Data that the schema does not describe: it can be compared, and nothing else.
+/// Data that the schema does not describe. It can only be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Preserved(pub(super) Value);
 

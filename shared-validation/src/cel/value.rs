@@ -1,4 +1,4 @@
-//! JSON as CEL values, typed by the schema, as the API server types it.
+//! Conversion of JSON to CEL values, typed by the schema as in the API server.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -19,21 +19,20 @@ use crate::format::{Format, time};
 use crate::go;
 use crate::schema::{JsonType, ListType, Schema};
 
-/// The key under which an object keeps, for comparison, the fields that its schema does not know. No
-/// rule can name it.
+/// Key of the entry with all unknown fields of an object, which is only used for comparisons. No rule can
+/// access it.
 const UNKNOWN: &str = "@unknown";
-/// The key under which an object keeps the number of its null fields: they count when it is compared,
-/// and for nothing else.
+/// Key of the entry with the number of null fields of an object. They affect comparisons and nothing else.
 const NULLS: &str = "@nulls";
 
-/// Makes values, and notes whether some of the data has none.
+/// Conversion that records whether any data has no CEL value.
 #[derive(Default)]
 pub(super) struct Conversion {
     met_broken: Cell<bool>,
 }
 
 impl Conversion {
-    /// Whether data was met that no CEL value stands for.
+    /// Returns true if any data had no CEL value.
     pub(super) fn met_broken(&self) -> bool {
         self.met_broken.get()
     }
@@ -45,7 +44,7 @@ impl Conversion {
 }
 
 impl Conversion {
-    /// A value of this schema, as CEL sees it.
+    /// Converts a value of this schema.
     pub(super) fn of<'v>(&self, schema: &'v Schema, value: &'v Value) -> Box<dyn Val + 'v> {
         if value.is_null() {
             return if schema.nullable {
@@ -100,7 +99,7 @@ impl Conversion {
         self.broken(format!("invalid data, expected {expected} {got}").trim_end())
     }
 
-    /// As much of a value as its rules look at.
+    /// Converts only the fields of a value that its rules read.
     pub(super) fn of_part<'v>(
         &self,
         schema: &'v Schema,
@@ -115,7 +114,7 @@ impl Conversion {
         }
     }
 
-    /// The root of a resource: its type and name are there whatever the schema says.
+    /// Converts the root of a resource. Its type and name are always included, independent of the schema.
     pub(super) fn of_resource<'v>(
         &self,
         schema: &'v Schema,
@@ -146,7 +145,7 @@ impl Conversion {
             Some(Format::DateTime) => {
                 time::moment(text).map(|value| Box::new(CelTimestamp::from(value)) as _)
             }
-            // The API server validates the standard alphabet and then reads the one of URLs.
+            // The API server validates the standard alphabet, but decodes the URL-safe one.
             Some(Format::Byte) => base64::engine::general_purpose::URL_SAFE
                 .decode(text)
                 .ok()
@@ -156,7 +155,7 @@ impl Conversion {
         read.unwrap_or_else(|| self.broken(format!("Invalid formatted string {text}")))
     }
 
-    /// The fields of an object, by what expressions call them.
+    /// Converts the fields of an object, with their CEL identifiers as keys.
     fn entries<'v>(
         &self,
         schema: &'v Schema,

@@ -1,4 +1,4 @@
-//! The schema of another version: that of the judged one, its fields moved.
+//! Schema of another version: the schema of the validated version with its fields moved.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn relocate(schema: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// Takes a field out of the object that has it; gives its schema, and whether it was required there.
+/// Removes a field from its parent. Returns its schema, and true if it was required.
 fn take(schema: &mut Value, name: &str) -> Option<(Value, bool)> {
     let (parent, field) = name.rsplit_once('.').unwrap_or(("", name));
     let place = node(schema, parent)?;

@@ -1,6 +1,6 @@
-//! Mail addresses as Go's `net/mail` reads one: RFC 5322 without obsolete forms.
+//! Mail addresses, parsed as in Go's `net/mail`: RFC 5322 without obsolete forms.
 
-/// Whether the text is one address, with a name before it or not.
+/// Returns true if the text is one address, with an optional display name.
 pub(crate) fn is_address(text: &str) -> bool {
     let mut reader = Reader { rest: text };
     reader.address().is_some() && reader.skip_comments() && reader.rest.is_empty()
@@ -28,7 +28,7 @@ impl Reader<'_> {
         self.take('>')
     }
 
-    /// `local@domain`.
+    /// Parses `local@domain`.
     fn specification(&mut self) -> Option<()> {
         self.skip_space();
         if self.rest.starts_with('"') {
@@ -46,7 +46,7 @@ impl Reader<'_> {
         self.atom(true, false)
     }
 
-    /// Words before an address in angle brackets.
+    /// Parses the display name before an address in angle brackets.
     fn phrase(&mut self) -> Option<()> {
         let mut words = 0;
         loop {
@@ -67,7 +67,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A quoted string; its length without the quotes.
+    /// Parses a quoted string and returns its length without the quotes.
     fn quoted(&mut self) -> Option<usize> {
         let mut length = 0;
         let mut characters = self.rest.char_indices().skip(1);
@@ -90,7 +90,7 @@ impl Reader<'_> {
         None
     }
 
-    /// An atom, with dots within it or not. A name before an address is read more generously.
+    /// Parses an atom, with or without dots. The rules for a display name are less strict.
     fn atom(&mut self, dots: bool, permissive: bool) -> Option<()> {
         let end = self
             .rest
@@ -121,7 +121,7 @@ impl Reader<'_> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    /// Skips white space and comments in parentheses; false for a comment without an end.
+    /// Skips white space and comments in parentheses. Returns false for a comment without an end.
     fn skip_comments(&mut self) -> bool {
         self.skip_space();
         while self.rest.starts_with('(') {
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_told_from_other_text() {
+    fn valid_addresses_are_distinguished_from_other_text() {
         for good in [
             "a@b",
             "a.b@c.d",

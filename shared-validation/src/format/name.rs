@@ -1,25 +1,25 @@
-//! The names of Kubernetes: labels, subdomains, qualified names.
+//! Kubernetes names: labels, subdomains, qualified names.
 //! <https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>.
 
 const LABEL_MAX_BYTES: usize = 63;
 const SUBDOMAIN_MAX_BYTES: usize = 253;
 
-/// A DNS label of RFC 1123, in lower case.
+/// Returns true for a DNS label as in RFC 1123, in lower case.
 pub(crate) fn is_dns1123_label(text: &str) -> bool {
     text.len() <= LABEL_MAX_BYTES && is_label(text)
 }
 
-/// Labels with dots between them.
+/// Returns true for a DNS subdomain as in RFC 1123: labels separated by dots.
 pub(crate) fn is_dns1123_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_MAX_BYTES && text.split('.').all(is_label)
 }
 
-/// A DNS label of RFC 1035: begins with a letter.
+/// Returns true for a DNS label as in RFC 1035, which starts with a letter.
 pub(crate) fn is_dns1035_label(text: &str) -> bool {
     is_dns1123_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// The key of a label or annotation: a name, with a subdomain and a slash before it or not.
+/// Returns true for the key of a label or annotation: a name with an optional subdomain and slash before it.
 pub(crate) fn is_qualified_name(text: &str) -> bool {
     match text.split_once('/') {
         Some((prefix, name)) => is_dns1123_subdomain(prefix) && is_name_part(name),
@@ -27,13 +27,13 @@ pub(crate) fn is_qualified_name(text: &str) -> bool {
     }
 }
 
-/// The value of a label: empty, or a name.
+/// Returns true for the value of a label: empty, or a name.
 pub(crate) fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name_part(text)
 }
 
-/// A prefix of names may end in a dash: what is generated comes after it. The API server puts one
-/// letter in the place of the last two characters before it looks.
+/// Prepares a name prefix for validation. A prefix may end with a dash, because a generated suffix follows it.
+/// Like the API server, this replaces the last two characters by one letter.
 pub(crate) fn unprefixed(text: &str) -> String {
     match text.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_from_other_text() {
+    fn valid_names_are_distinguished_from_other_text() {
         assert!(is_dns1123_subdomain("a.b-c.9"));
         assert!(!is_dns1123_subdomain("a..b"));
         assert!(!is_dns1123_label("A"));

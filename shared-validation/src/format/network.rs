@@ -1,4 +1,4 @@
-//! Addresses and host names as Go's `net` reads them.
+//! Network addresses and host names, parsed as in Go's `net` package.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// An address without a zone.
+/// Parses an IP address without a zone.
 pub(crate) fn ip(text: &str) -> Option<IpAddr> {
     IpAddr::from_str(text).ok()
 }
 
-/// An address whose decimal parts may begin with zeros, as Go read them before 1.17.
+/// Parses an IP address whose decimal parts may have leading zeros, as Go did before 1.17.
 pub(crate) fn sloppy_ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         let (head, tail) = text.rsplit_once(':')?;
@@ -40,14 +40,14 @@ fn sloppy_ipv4(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| octets.into())
 }
 
-/// An address with the length of its prefix.
+/// Returns true for an IP address with a prefix length.
 pub(crate) fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else {
         return false;
     };
     let most = match sloppy_ip(address) {
         Some(IpAddr::V4(_)) => 32,
-        // Go keeps a mapped address as the four bytes that it stands for, the prefix not.
+        // Go stores an IPv4-mapped address as 4 bytes, but still allows 128 bits for its prefix.
         Some(IpAddr::V6(_)) => 128,
         None => return false,
     };
@@ -58,7 +58,7 @@ fn is_decimal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A network as `netip.ParsePrefix` reads it: no zone, no leading zero.
+/// CIDR as parsed by `netip.ParsePrefix`: without zone and leading zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
     pub(crate) address: IpAddr,
@@ -74,7 +74,7 @@ impl Prefix {
         (bits <= width(address)).then_some(Self { address, bits })
     }
 
-    /// The network itself: the bits behind the prefix cleared.
+    /// Returns the network address: all bits after the prefix are cleared.
     pub(crate) fn masked(self) -> Self {
         let address = match self.address {
             IpAddr::V4(v4) => {
@@ -101,7 +101,7 @@ fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// A hardware address of 6, 8 or 20 bytes.
+/// Returns true for a hardware address of 6, 8 or 20 bytes.
 pub(crate) fn is_mac(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() < 12 {
@@ -122,7 +122,7 @@ pub(crate) fn is_mac(text: &str) -> bool {
     whole && matches!(groups.len() * group, 12 | 16 | 40)
 }
 
-/// A host name of RFC 1123, with symbols and letters of any script.
+/// Returns true for a host name as in RFC 1123, with symbols and letters of any script.
 pub(crate) fn is_hostname(text: &str) -> bool {
     HOSTNAME.is_match(text) && text.len() <= 255 && text.split('.').all(|part| part.len() <= 63)
 }
@@ -131,7 +131,7 @@ static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9\-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$",
     )
-    .expect("a literal expression that a test compiles")
+    .expect("the literal expression is valid, as a test verifies")
 });
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_go_reads_them() {
+    fn addresses_are_parsed_as_in_go() {
         assert_eq!(sloppy_ip("010.000.0.1"), ip("10.0.0.1"));
         assert_eq!(sloppy_ip("::ffff:01.2.3.4"), ip("::ffff:1.2.3.4"));
         assert_eq!(ip("fe80::1%eth0"), None);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_contains_what_lies_within_it() {
+    fn a_prefix_contains_only_the_addresses_of_its_network() {
         let prefix = Prefix::parse("10.1.2.3/8").expect("valid");
         assert_eq!(prefix.masked().address, IpAddr::from([10, 0, 0, 0]));
         assert!(prefix.contains(IpAddr::from([10, 200, 0, 1])));

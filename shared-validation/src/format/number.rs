@@ -1,6 +1,6 @@
-//! Numbers with a check digit.
+//! Numbers with a check digit: credit cards and ISBNs.
 
-/// A card number, whatever stands between the digits.
+/// Returns true if the text contains a credit card number. Characters between the digits are ignored.
 pub(crate) fn is_credit_card(text: &str) -> bool {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(10)).collect();
     let starts = |prefix: &[u32]| digits.starts_with(prefix);
@@ -14,7 +14,7 @@ pub(crate) fn is_credit_card(text: &str) -> bool {
                 || starts(&[6, 0, 1, 1])
                 || starts(&[6, 5])
         }
-        // What the expression of the API server takes besides.
+        // The expression of the API server also accepts the numbers below.
         _ => false,
     } || (digits.len() == 16 && starts(&[3, 5]));
     let doubled = |digit: u32| if digit > 4 { digit * 2 - 9 } else { digit * 2 };
@@ -27,7 +27,7 @@ pub(crate) fn is_credit_card(text: &str) -> bool {
     issued && sum.is_multiple_of(10)
 }
 
-/// A book number of ten places.
+/// Returns true for an ISBN with ten digits.
 pub(crate) fn is_isbn10(text: &str) -> bool {
     let places = places(text);
     let value = |(at, c): (usize, char)| match c {
@@ -44,7 +44,7 @@ pub(crate) fn is_isbn10(text: &str) -> bool {
     })
 }
 
-/// A book number of thirteen places.
+/// Returns true for an ISBN with thirteen digits.
 pub(crate) fn is_isbn13(text: &str) -> bool {
     let digits: Option<Vec<u32>> = places(text).chars().map(|c| c.to_digit(10)).collect();
     digits.is_some_and(|digits| {

@@ -1,17 +1,18 @@
-//! Dates and durations as the API server reads them.
+//! Dates and durations, parsed as in the API server.
 
 use std::sync::LazyLock;
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveTime, Offset, Utc};
 use regex::Regex;
 
-/// A full date of RFC 3339.
+/// Parses a full date as in RFC 3339.
 pub(crate) fn date(text: &str) -> Option<NaiveDate> {
     let plain = text.len() == 10 && text.is_ascii();
     plain.then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok())?
 }
 
-/// Whether the validator takes it for a date and time; it is more generous than what reads the value.
+/// Returns true if the validator accepts the text as date and time. It accepts more than the parser of the
+/// value.
 pub(crate) fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
@@ -24,7 +25,7 @@ pub(crate) fn is_date_time(text: &str) -> bool {
     date(day).is_some() && &found[1] <= "23" && &found[2] <= "59" && &found[3] <= "59"
 }
 
-/// The moment that a field of a CRD holds; an empty text is the epoch.
+/// Parses the timestamp of a field. An empty text is the epoch.
 pub(crate) fn moment(text: &str) -> Option<DateTime<FixedOffset>> {
     if text.is_empty() {
         return Some(DateTime::<Utc>::UNIX_EPOCH.fixed_offset());
@@ -32,13 +33,12 @@ pub(crate) fn moment(text: &str) -> Option<DateTime<FixedOffset>> {
     rfc3339(text, true)
 }
 
-/// The moment that a text of RFC 3339 names, in its zone. A field may leave out the zone, which then is
-/// UTC.
+/// Parses a timestamp as in RFC 3339, in its time zone. The zone may be optional; it is then UTC.
 pub(crate) fn rfc3339(text: &str, zone_is_optional: bool) -> Option<DateTime<FixedOffset>> {
     let found = MOMENT.captures(text)?;
     let day = date(&found[1])?;
     let clock = NaiveTime::parse_from_str(&found[2], "%H:%M:%S").ok()?;
-    // chrono reads a leap second, Go does not.
+    // chrono accepts a leap second, Go does not.
     if found[2].ends_with("60") {
         return None;
     }
@@ -65,7 +65,7 @@ pub(crate) fn rfc3339(text: &str, zone_is_optional: bool) -> Option<DateTime<Fix
     day.and_time(clock).and_local_timezone(offset).single()
 }
 
-/// A duration as Go writes it, or with Scala's units: `1h30m`, `22 ns`, `3 days`.
+/// Parses a duration in Go's format, or with Scala's units: `1h30m`, `22 ns`, `3 days`.
 pub(crate) fn duration(text: &str) -> Option<chrono::Duration> {
     if let Some(nanos) = go_duration(text) {
         return Some(chrono::Duration::nanoseconds(nanos));
@@ -85,7 +85,7 @@ pub(crate) fn duration(text: &str) -> Option<chrono::Duration> {
     total.map(chrono::Duration::nanoseconds)
 }
 
-/// `time.ParseDuration`, in nanoseconds: <https://pkg.go.dev/time#ParseDuration>.
+/// Implements `time.ParseDuration`, in nanoseconds: <https://pkg.go.dev/time#ParseDuration>.
 pub(crate) fn go_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -145,7 +145,7 @@ pub(crate) fn go_duration(text: &str) -> Option<i64> {
     i64::try_from(total).ok()
 }
 
-/// The names of each unit, of which the last is a prefix of longer ones, and its nanoseconds.
+/// Names of each unit and its nanoseconds. The last name is also a prefix of longer names.
 const UNITS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "µs", "micro"], 1_000),
@@ -168,7 +168,7 @@ static MOMENT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn literal(expression: &str) -> Regex {
-    Regex::new(expression).expect("a literal expression that a test compiles")
+    Regex::new(expression).expect("the literal expression is valid, as a test verifies")
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_reads_them() {
+    fn durations_are_parsed_as_in_go() {
         assert_eq!(go_duration("1h30m"), Some(5_400_000_000_000));
         assert_eq!(go_duration("-1.5s"), Some(-1_500_000_000));
         assert_eq!(go_duration("0"), Some(0));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_read_as_go_reads_them() {
+    fn timestamps_are_parsed_as_in_go() {
         let seconds = |text| moment(text).map(|m| m.timestamp());
         assert_eq!(seconds("1970-01-01T01:00:00.5+01:00"), Some(0));
         assert_eq!(seconds("1970-01-01T00:00:01"), Some(1));

@@ -1,10 +1,9 @@
-//! Addresses of resources as Go's `net/url` reads them, which is not as browsers do:
-//! <https://pkg.go.dev/net/url#Parse>.
+//! URLs, parsed as in Go's `net/url`, which differs from browsers: <https://pkg.go.dev/net/url#Parse>.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// An address, taken apart.
+/// Parsed URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Url {
     pub(crate) scheme: String,
@@ -18,12 +17,12 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// An address as a request would name it: absolute, or an absolute path.
+    /// Parses a URL as in a request: absolute, or an absolute path.
     pub(crate) fn of_request(text: &str) -> Result<Self, String> {
         parse(text, true)
     }
 
-    /// An address, relative or not, with a fragment or not.
+    /// Parses a URL that may be relative and may have a fragment.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
         let url = parse(rest, false)?;
@@ -34,7 +33,7 @@ impl Url {
         })
     }
 
-    /// The host without its port, and the port.
+    /// Returns the host without its port, and the port.
     pub(crate) fn host_and_port(&self) -> (&str, &str) {
         let (host, port) = match self.host.rfind(':') {
             Some(colon) if is_optional_port(&self.host[colon..]) => {
@@ -48,7 +47,7 @@ impl Url {
         (bare.unwrap_or(host), port)
     }
 
-    /// The path as it would be sent.
+    /// Returns the path in its encoded form.
     pub(crate) fn escaped_path(&self) -> String {
         let stands = |byte: u8| {
             is_allowed(byte, Part::Path)
@@ -63,7 +62,7 @@ impl Url {
         escape(&self.path)
     }
 
-    /// The parameters in their order; what cannot be read is left out.
+    /// Returns the query parameters in their order. Invalid parameters are skipped.
     pub(crate) fn query(&self) -> Vec<(String, String)> {
         let pairs = self
             .raw_query
@@ -125,7 +124,7 @@ fn parse(text: &str, of_request: bool) -> Result<Url, String> {
         url.host = self::host(&url.scheme, host)?;
         if let Some(user) = user {
             if !user.bytes().all(is_user_text) {
-                return Err("the user has a character that is not allowed".into());
+                return Err("the user contains a character that is not allowed".into());
             }
             unescape(user, Part::User)?;
             url.user = Some(user.to_owned());
@@ -154,11 +153,11 @@ fn scheme(text: &str) -> Result<(&str, &str), String> {
 fn host(scheme: &str, host: &str) -> Result<String, String> {
     match host.rfind('[') {
         Some(0) => return ip_literal(host),
-        Some(_) => return Err("an IP literal must stand alone".into()),
+        Some(_) => return Err("an IP literal must be the whole host".into()),
         None => {}
     }
     if let Some(first) = host.find(':') {
-        // Lists of hosts with their ports are in use, but not for these two.
+        // Lists of hosts with ports are in use, but not for these two schemes.
         let strict = matches!(scheme, "http" | "https");
         let colon = if strict {
             first
@@ -166,7 +165,7 @@ fn host(scheme: &str, host: &str) -> Result<String, String> {
             host.rfind(':').unwrap_or(first)
         };
         if !is_optional_port(&host[colon..]) {
-            return Err(format!("`{}` is no port", &host[colon..]));
+            return Err(format!("`{}` is not a port", &host[colon..]));
         }
     }
     text(unescape(host, Part::Host)?)
@@ -177,7 +176,7 @@ fn ip_literal(host: &str) -> Result<String, String> {
         .rsplit_once(']')
         .ok_or("`]` is missing in the host")?;
     if !is_optional_port(port) {
-        return Err(format!("`{port}` is no port"));
+        return Err(format!("`{port}` is not a port"));
     }
     let (address, zone) = match inside.find("%25") {
         Some(at) => {
@@ -189,7 +188,7 @@ fn ip_literal(host: &str) -> Result<String, String> {
     let address = text(unescape(address, Part::Host)?)?;
     match IpAddr::from_str(&address) {
         Ok(IpAddr::V6(_)) => Ok(format!("[{address}{zone}]{port}")),
-        _ => Err(format!("`{address}` is no IPv6 address")),
+        _ => Err(format!("`{address}` is not an IPv6 address")),
     }
 }
 
@@ -216,7 +215,7 @@ enum Part {
     Zone,
 }
 
-/// What stands unescaped in a part.
+/// Returns true if a byte is not escaped in this part.
 fn is_allowed(byte: u8, part: Part) -> bool {
     if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
         return true;
@@ -246,7 +245,7 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
                 });
                 let Some(byte) = byte else {
                     return Err(format!(
-                        "`{}` is no escape",
+                        "`{}` is not a valid escape",
                         String::from_utf8_lossy(&bytes[at..bytes.len().min(at + 3)])
                     ));
                 };
@@ -285,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_go_takes_for_an_address_is_one() {
+    fn the_same_urls_are_valid_as_in_go() {
         for good in [
             "https://a.b:8080/p%20q?k=v",
             "/a/b",
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn its_parts_are_those_of_go() {
+    fn the_parts_of_a_url_are_those_of_go() {
         let url = Url::parse("HTTPS://[::1]:80/p%20q/%2F?k=v&k=w+x&a;b#f").expect("valid");
         assert_eq!(url.scheme, "https");
         assert_eq!(url.host, "[::1]:80");

@@ -1,4 +1,4 @@
-//! From the JSON of a CRD to a schema that judges.
+//! Compilation of the JSON schema in a CRD.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::ruleset::CompileError;
 use crate::schema::{Additional, Bound, JsonType, ListType, NumberFormat, Pattern, Schema, join};
 
 impl Schema {
-    /// Compiles the schema of `version` out of a CRD.
+    /// Compiles the schema of a version of a CRD.
     pub(crate) fn of_crd(crd: &Value, version: &str) -> Result<Self, CompileError> {
         let versions = crd
             .pointer("/spec/versions")
@@ -25,8 +25,8 @@ impl Schema {
         Self::compile(schema, "")
     }
 
-    /// Compiles one node. A keyword that this judge does not know stops the start: ignoring it would
-    /// make the verdict differ from the API server's in silence.
+    /// Compiles one node. An unknown keyword is an error, because ignoring it would silently make the result
+    /// differ from that of the API server.
     pub(crate) fn compile(node: &Value, at: &str) -> Result<Self, CompileError> {
         let fail = |problem: String| CompileError::Schema {
             at: printed(at),
@@ -73,7 +73,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Refuses keys of a list that its items do not have, as the API server does.
+    /// Rejects list keys that the items do not have, as the API server does.
     fn keys_are_properties(&self) -> Result<(), String> {
         let ListType::Map(keys) = &self.list_type else {
             return Ok(());
@@ -86,12 +86,14 @@ impl Schema {
             items.is_some_and(|items| items.properties.contains_key(key))
         };
         match keys.iter().find(|key| !has(key)) {
-            Some(key) => Err(format!("the list key `{key}` is no property of the items")),
+            Some(key) => Err(format!(
+                "the list key `{key}` is not a property of the items"
+            )),
             None => Ok(()),
         }
     }
 
-    /// What the value is made of.
+    /// Compiles keywords for the type and structure of a value.
     fn shape(
         &mut self,
         keyword: &str,
@@ -141,14 +143,14 @@ impl Schema {
                     _ => ListType::Atomic,
                 };
             }
-            // Read last: a rule is checked against the fields that it names.
+            // Compiled after all other keywords: a rule is checked against the fields that it uses.
             "x-kubernetes-validations" => {}
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// How much of it there may be.
+    /// Compiles keywords that limit a value.
     fn bound(&mut self, keyword: &str, value: &Value) -> Result<bool, String> {
         match keyword {
             "enum" => self.options = value.as_array().cloned().unwrap_or_default(),
@@ -178,7 +180,7 @@ impl Schema {
         Ok(true)
     }
 
-    /// What else it must, or must not, be.
+    /// Compiles `allOf`, `anyOf`, `oneOf` and `not`.
     fn alternative(
         &mut self,
         keyword: &str,
@@ -190,7 +192,7 @@ impl Schema {
             if schema.has_rules {
                 return Err(CompileError::Schema {
                     at: printed(at),
-                    problem: format!("`x-kubernetes-validations` must not stand in `{keyword}`"),
+                    problem: format!("`x-kubernetes-validations` is not allowed in `{keyword}`"),
                 });
             }
             Ok(schema)
@@ -224,7 +226,7 @@ impl Schema {
         }
     }
 
-    /// A format means something for strings and, another one, for numbers.
+    /// Compiles `format`, which has different meanings for strings and for numbers.
     fn read_format(&mut self, fields: &Map<String, Value>) -> Result<(), String> {
         let Some(name) = fields.get("format").filter(|format| !format.is_null()) else {
             return Ok(());
@@ -256,7 +258,7 @@ impl Schema {
     }
 }
 
-/// Keywords that say nothing about what is valid, or that are read together with another one.
+/// Returns true for keywords that do not affect validation or that are compiled together with another keyword.
 fn is_remark(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(problem(json!(["name"]), items()), "");
         assert_eq!(
             problem(json!(["name", "port"]), items()),
-            "schema at spec.list: the list key `port` is no property of the items"
+            "schema at spec.list: the list key `port` is not a property of the items"
         );
         for keys in [json!([]), Value::Null] {
             assert_eq!(

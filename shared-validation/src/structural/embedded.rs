@@ -1,4 +1,4 @@
-//! Objects of Kubernetes' own shape within the object.
+//! Embedded resources: Kubernetes objects within the object (`x-kubernetes-embedded-resource`).
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::metadata;
 use crate::ruleset::{LayerContext, Report};
 use crate::schema::Schema;
 
-/// Judges every embedded resource. Their errors are never inherited.
+/// Validates all embedded resources. Their errors are never ratcheted.
 pub(super) fn judge(case: &LayerContext<'_>, report: &mut Report<'_>) {
     below(case.schema, case.object, Cursor::Root, report);
 }

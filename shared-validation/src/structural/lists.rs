@@ -1,4 +1,4 @@
-//! Lists whose items must be unique: sets, and maps by their keys.
+//! Lists whose items must be unique: lists of type `set` and `map`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::ruleset::{LayerContext, Report};
 use crate::schema::{ListType, Schema};
 use crate::verdict::Violation;
 
-/// Reports duplicates, unless the old object had any: then none counts, as in the API server.
+/// Reports duplicate items. If the old object had any, all of them are ratcheted, as in the API server.
 pub(super) fn judge(case: &LayerContext<'_>, report: &mut Report<'_>) {
     let mut found = Vec::new();
     below(case.schema, case.object, Cursor::Root, &mut found);
@@ -82,7 +82,7 @@ fn map_list(keys: &[String], items: &[Value], at: Cursor<'_>, found: &mut Vec<Vi
             .iter()
             .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
         let stated = Value::Object(stated.collect());
-        // One key counts as what it is; several are written as an object.
+        // A single key is reported by its value, several keys as an object.
         let identity = match keys {
             [key] => stated.get(key).map_or_else(String::new, printed),
             _ => printed(&stated),
@@ -92,7 +92,7 @@ fn map_list(keys: &[String], items: &[Value], at: Cursor<'_>, found: &mut Vec<Vi
     duplicates(known_by, at, found);
 }
 
-/// An identity is reported once, at its second occurrence: as the value that comes with it.
+/// Reports each identity once, at its second occurrence, with the value that belongs to it.
 fn duplicates(
     known_by: impl Iterator<Item = (Value, String)>,
     at: Cursor<'_>,
@@ -110,8 +110,8 @@ fn duplicates(
     }
 }
 
-/// What tells items apart: a whole float is not the integer, unless within an object, where both are
-/// written the same.
+/// Returns the identity of an item as text. A whole float differs from the integer, except within an object,
+/// where both are formatted the same.
 fn printed(identity: &Value) -> String {
     match identity {
         Value::Number(number) if number.as_i64().is_none() => format!("float {number}"),

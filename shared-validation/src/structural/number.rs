@@ -1,4 +1,4 @@
-//! The bounds of a number.
+//! Validation of numbers: format, bounds and `multipleOf`.
 
 use serde_json::Number;
 
@@ -8,10 +8,10 @@ use crate::go;
 use crate::schema::{Bound, JsonType, NumberFormat, Schema};
 use crate::structural::walk::Outcome;
 
-/// Two to the 63rd: the first float that is no 64-bit integer.
+/// 2^63, the first float that does not fit into a 64-bit integer.
 const I64_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
-/// A number as the API server holds it.
+/// Number as the API server stores it.
 #[derive(Clone, Copy)]
 enum Held {
     Integer(i64),
@@ -85,8 +85,9 @@ pub(super) fn judge(outcome: &mut Outcome, schema: &Schema, number: &Number, at:
     }
 }
 
-/// How a value is compared with what the schema says. Where that itself does not fit the schema's type
-/// and format, the API server says so, of every value, and compares the two as floats.
+/// Returns the value in the form in which it is compared with a limit of the schema. If the limit itself does
+/// not fit the schema's type and format, the API server reports this as an error of every value, and compares
+/// both as floats.
 fn against(
     outcome: &mut Outcome,
     schema: &Schema,
@@ -107,7 +108,7 @@ fn against(
     Held::Float(held.as_float())
 }
 
-/// A float as an integer, as Go converts on most machines: what is out of range becomes the least.
+/// Converts a float to an integer as Go does on most machines: a value out of range becomes the minimum.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn cut(float: f64) -> i64 {
     if (-I64_LIMIT..I64_LIMIT).contains(&float) {
@@ -121,7 +122,8 @@ fn limit(bound: &Bound) -> f64 {
     bound.value.as_f64().unwrap_or(f64::NAN)
 }
 
-/// Whether two numbers are the same to `enum`: an integer option takes a float by its whole part.
+/// Returns true if `enum` treats two numbers as equal: an integer option is compared with the integer part of a
+/// float.
 pub(super) fn is_same(option: &Number, value: &Number) -> bool {
     match (Held::of(option), Held::of(value)) {
         (Held::Integer(option), Held::Integer(value)) => option == value,
@@ -132,7 +134,7 @@ pub(super) fn is_same(option: &Number, value: &Number) -> bool {
     }
 }
 
-#[expect(clippy::float_cmp, reason = "the very value is asked for")]
+#[expect(clippy::float_cmp, reason = "exact equality is required")]
 fn equal(a: f64, b: f64) -> bool {
     a == b
 }
@@ -144,13 +146,14 @@ fn is_within_format(schema: &Schema, held: Held) -> bool {
         }
         (Some(JsonType::Integer), Held::Float(value)) => {
             let is_int32 = schema.number_format == Some(NumberFormat::Int32);
-            // Most bounds: their text is that of the integer.
+            // Fast path for most bounds: the float has the same text as the integer.
             if let Ok(whole) = i32::try_from(cut(value))
                 && equal(whole.into(), value)
             {
                 return true;
             }
-            // By its shortest text, as Go: 9223372036854776000 for the least integer.
+            // Like Go, this parses the shortest text of the float. For the smallest 64-bit integer this is
+            // -9223372036854776000, which is out of range.
             !is_int32 && value.to_string().parse::<i64>().is_ok()
         }
         (Some(JsonType::Number), held) if schema.number_format == Some(NumberFormat::Float) => {
@@ -185,7 +188,7 @@ fn out_of_format(
 
 fn multiple(outcome: &mut Outcome, held: Held, factor: f64, at: Cursor<'_>) {
     let factor = match held {
-        // A fraction of one refuses every integer: it is cut to zero first.
+        // For integers, a factor below 1 is truncated to 0, so every integer is an error.
         Held::Integer(_) => Held::Integer(cut(factor)),
         Held::Float(_) => Held::Float(factor),
     };
@@ -212,7 +215,7 @@ fn multiple(outcome: &mut Outcome, held: Held, factor: f64, at: Cursor<'_>) {
     }
 }
 
-/// Whether the number counts as an integer.
+/// Returns true if the number counts as an integer.
 pub(super) fn is_integer(number: &Number) -> bool {
     match Held::of(number) {
         Held::Integer(_) => true,
@@ -220,7 +223,7 @@ pub(super) fn is_integer(number: &Number) -> bool {
     }
 }
 
-/// Whether a float counts as whole, with the tolerance of the API server's library:
+/// Returns true if a float counts as whole, with the tolerance of the API server's library:
 /// <https://pkg.go.dev/github.com/go-openapi/swag#IsFloat64AJSONInteger>.
 fn is_whole(value: f64) -> bool {
     if !value.is_finite() || value.abs() > 9_007_199_254_740_991.0 {

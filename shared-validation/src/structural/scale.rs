@@ -1,5 +1,4 @@
-//! What the scale subresource stands on: the API server reads it on every write, whatever the schema
-//! says of it.
+//! Fields of the scale subresource. The API server reads them on every write, independent of the schema.
 
 use serde_json::Value;
 
@@ -10,7 +9,7 @@ use crate::rule::Layer;
 use crate::ruleset::{LayerContext, Report};
 use crate::verdict::Violation;
 
-/// Where a kind keeps what its scale subresource shows.
+/// Paths of the fields that the scale subresource shows.
 pub(crate) struct Scale {
     spec_replicas: String,
     status_replicas: String,
@@ -18,7 +17,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Reads it from one version of a CRD, which may have none.
+    /// Reads the paths from one version of a CRD, which may have no scale subresource.
     pub(crate) fn of(version: &Value) -> Option<Self> {
         let scale = version.pointer("/subresources/scale")?.as_object()?;
         let path = |name: &str| Some(scale.get(name)?.as_str()?.to_owned());
@@ -29,7 +28,7 @@ impl Scale {
         })
     }
 
-    /// The fields, and what each must be.
+    /// Returns the fields and the type that each must have.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let count = "an integer from 0 to 2147483647";
         [
@@ -43,7 +42,7 @@ impl Scale {
     }
 }
 
-/// Judges what the subresource would show. Its errors are never inherited.
+/// Validates the fields that the subresource shows. Their errors are never ratcheted.
 pub(super) fn judge(case: &LayerContext<'_>, report: &mut Report<'_>) {
     let Some(scale) = case.scale else {
         return;
@@ -94,7 +93,7 @@ fn names(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
 }
 
-/// The value at a path of plain names, if it is there.
+/// Returns the value at a path of plain names, if it exists.
 fn read<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
     let names = names(path);
     let mut value = object;

@@ -1,4 +1,4 @@
-//! One walk down object and schema together.
+//! Validation of an object in one walk through object and schema.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::structural::{number, type_name};
 use crate::transition::Correlation;
 use crate::verdict::Violation;
 
-/// Judges the whole object.
+/// Validates the whole object.
 pub(super) fn root(
     case: &LayerContext<'_>,
     correlation: Option<Correlation<'_>>,
@@ -29,14 +29,14 @@ pub(super) fn root(
     }
 }
 
-/// What one node's checks came to.
+/// Result of the checks of one node.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) errors: Vec<Violation>,
-    /// Errors that the old object has too.
+    /// Ratcheted errors: errors that the old object has too.
     inherited: Vec<Violation>,
-    /// How many checks passed or were at least made: of several alternatives that all fail, the API
-    /// server shows the errors of the one with the most.
+    /// Number of checks that passed or were made. If several alternatives all fail, the API server reports the
+    /// errors of the alternative with the highest number.
     matches: u32,
 }
 
@@ -51,7 +51,7 @@ impl Outcome {
         self.errors.is_empty()
     }
 
-    /// An error at a place.
+    /// Adds an error.
     pub(super) fn push(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
         self.errors.push(Violation {
             rule: format!("{}/{keyword}", at.to_pattern()),
@@ -63,7 +63,7 @@ impl Outcome {
         });
     }
 
-    /// `Invalid`, with what is wrong with the value.
+    /// Adds an error of type `Invalid`.
     pub(super) fn invalid(
         &mut self,
         keyword: &str,
@@ -76,7 +76,7 @@ impl Outcome {
         self.push(keyword, at, FieldError::invalid(path, value, detail));
     }
 
-    /// An error for which the API server names no field, only the text of its path.
+    /// Adds an error for which the API server names no field and only mentions the path in the message.
     pub(super) fn nowhere(&mut self, keyword: &str, at: Cursor<'_>, detail: String) {
         self.push(
             keyword,
@@ -91,7 +91,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Judges a value. If it is what it was, its errors are only warnings.
+    /// Validates a value. If it is unchanged, its errors are ratcheted.
     fn node(
         &self,
         schema: &'a Schema,
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
         at: Cursor<'_>,
     ) -> Outcome {
         let mut outcome = self.checks(schema, value, correlation, at);
-        // Those from below have theirs already.
+        // Errors from nodes below already have fingerprints.
         for violation in &mut outcome.errors {
             violation.inputs.get_or_insert_with(|| fingerprint([value]));
         }
@@ -171,8 +171,8 @@ impl<'a> Walk<'a> {
         outcome
     }
 
-    /// `anyOf`, `oneOf`, `allOf` and `not`, in this order. Whatever the API server judges within one
-    /// of these it judges as new.
+    /// Evaluates `anyOf`, `oneOf`, `allOf` and `not`, in this order. As in the API server, errors within them
+    /// are never ratcheted.
     fn alternatives(&self, schema: &'a Schema, value: &'a Value, at: Cursor<'_>) -> Outcome {
         let mut outcome = Outcome::default();
         if !schema.has_alternatives() {
@@ -327,7 +327,7 @@ impl<'a> Walk<'a> {
                 }
                 _ => continue,
             };
-            // The API server never ratchets what it cannot see change.
+            // The API server never ratchets errors of these two fields, because it does not correlate them.
             let is_type = matches!((at, name.as_str()), (Cursor::Root, "apiVersion" | "kind"));
             let own = correlation
                 .filter(|_| !is_type)
@@ -342,8 +342,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A field or item: with a counterpart of its own it is judged, and ratcheted, as that says;
-    /// without one it is new, with all that lies below it.
+    /// Validates a field or item. If it has a counterpart in the old object, its errors can be ratcheted.
+    /// Otherwise it is new, as is everything below it.
     fn child(
         &self,
         schema: &'a Schema,
@@ -355,7 +355,7 @@ impl<'a> Walk<'a> {
         self.node(schema, value, own, at)
     }
 
-    /// A status that has a subresource of its own is the controller's and not judged with the rest.
+    /// A status that is a subresource is written by the controller and is not validated with the object.
     fn is_left_out(&self, at: Cursor<'_>, name: &str) -> bool {
         matches!(at, Cursor::Root) && name == "status" && self.case.has_status_subresource
     }
@@ -380,13 +380,13 @@ fn actual(schema: &Schema, value: &Value) -> &'static str {
     }
 }
 
-/// Whether the API server speaks of formats rather than types.
+/// Returns true if the API server reports the format in place of the type.
 fn goes_by_format(schema: &Schema, value: &Value) -> bool {
     !schema.format_name.is_empty()
         && matches!(value, Value::Bool(_) | Value::Number(_) | Value::Object(_))
 }
 
-/// Whether the value has the type.
+/// Returns true if the value has the type.
 fn fits(schema: &Schema, value: &Value) -> bool {
     let integer = |value: &Value| match value {
         Value::Number(number) => number::is_integer(number),
@@ -395,7 +395,7 @@ fn fits(schema: &Schema, value: &Value) -> bool {
     if schema.int_or_string {
         return value.is_string() || integer(value);
     }
-    // The API server looks no further where there is a format.
+    // If there is a format, the API server does not check the type.
     if schema.format.is_some() && (value.is_string() || value.is_array()) {
         return true;
     }
@@ -436,7 +436,7 @@ fn options(outcome: &mut Outcome, schema: &Schema, value: &Value, at: Cursor<'_>
     }
 }
 
-/// The first bound that is broken.
+/// Reports the first violated bound.
 fn string(outcome: &mut Outcome, schema: &Schema, text: &str, at: Cursor<'_>) {
     if schema.max_length.is_none() && schema.min_length.is_none() && schema.pattern.is_none() {
         return;

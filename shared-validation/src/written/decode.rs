@@ -1,4 +1,4 @@
-//! A tree as the source of any type.
+//! Deserialization of any type from a tree.
 
 use std::borrow::Cow;
 

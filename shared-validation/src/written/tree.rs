@@ -1,4 +1,4 @@
-//! A text read once into a tree that borrows from it.
+//! JSON tree that borrows from the parsed text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-/// What is written, for as long as its text is there.
+/// JSON value that borrows strings from its text.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Tree<'a> {
     Null,
@@ -14,20 +14,20 @@ pub(crate) enum Tree<'a> {
     Number(Number),
     Text(Cow<'a, str>),
     List(Vec<Tree<'a>>),
-    /// In the order of the text. Of several fields of the same name the last one counts, as it does for
-    /// the API server.
+    /// Fields in the order of the text. If several have the same name, the last one counts, as for the API
+    /// server.
     Object(Vec<(Cow<'a, str>, Tree<'a>)>),
 }
 
 impl Tree<'_> {
-    /// What stands at a place, null counting as nothing.
+    /// Returns the value at a path, or `None` if it is null or absent.
     pub(crate) fn get<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Option<&Self> {
         let mut names = names.into_iter();
         let found = names.try_fold(self, Self::field)?;
         (*found != Self::Null).then_some(found)
     }
 
-    /// A field of an object.
+    /// Returns a field of an object.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         let Self::Object(fields) = self else {
             return None;
@@ -36,7 +36,7 @@ impl Tree<'_> {
         own.map(|(_, value)| value)
     }
 
-    /// A copy.
+    /// Returns a copy as a JSON value.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -53,15 +53,14 @@ impl Tree<'_> {
         }
     }
 
-    /// Whether something stands at a place, be it null.
+    /// Returns true if the path exists, even if its value is null.
     pub(crate) fn has<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
         let mut names = names.into_iter();
         names.try_fold(self, Self::field).is_some()
     }
 }
 
-/// Reads all but who has written which field of an object: no rule asks for that, and it is often the
-/// larger part.
+/// Parser that skips `metadata.managedFields`: no rule reads it, and it is often the larger part of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
     Object,
@@ -77,7 +76,7 @@ impl<'de> DeserializeSeed<'de> for Reader {
     }
 }
 
-/// As many as most objects have.
+/// Initial capacity, sufficient for most objects.
 const FIELDS: usize = 8;
 
 impl<'de> Visitor<'de> for Reader {
@@ -146,7 +145,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// The name of a field, borrowed where it is written plainly.
+/// Field name, borrowed if it contains no escapes.
 struct Name;
 
 impl<'de> DeserializeSeed<'de> for Name {

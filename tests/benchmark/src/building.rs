@@ -1,4 +1,4 @@
-//! The programs that are measured, built from this repository.
+//! Builds of the measured programs from this repository.
 
 pub mod usage;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// Builds `lockstep` for release, and says where it is.
+/// Builds `lockstep` in release mode and returns its path.
 pub fn lockstep() -> anyhow::Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
     let arguments = ["build", "--release", "--locked", "--package", "lockstep"];
@@ -16,7 +16,8 @@ pub fn lockstep() -> anyhow::Result<PathBuf> {
     Ok(target().join("release/lockstep"))
 }
 
-/// Builds a package of a Go module, named by its folder in this repository, and says where it is.
+/// Builds a package of a Go module, which is given by its folder in this repository, and returns the path of the
+/// program.
 pub fn go(module: &str, package: &str, name: &str) -> anyhow::Result<PathBuf> {
     let program = target().join("benchmark").join(name);
     run(Command::new("go")
@@ -27,7 +28,7 @@ pub fn go(module: &str, package: &str, name: &str) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -1,33 +1,33 @@
-//! `CloudDatabase` documents: valid ones of every shape, and ones with a mistake.
+//! Generated `CloudDatabase` documents: valid ones of every size, and ones with a planted error.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-/// One YAML document.
+/// YAML document.
 pub(crate) struct Document {
     pub(crate) text: String,
-    /// What is wrong with it.
+    /// Layer of the planted error, if any.
     pub(crate) planted: Option<Planted>,
 }
 
-/// Which layer a mistake is for.
+/// Layer that a planted error violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planted {
-    /// The schema: every validator can see it.
+    /// The schema, which every validator checks.
     Schema,
     /// A CEL rule of the CRD.
     Cel,
-    /// A rule that neither can say.
+    /// A rule that neither schema nor CEL can express.
     Rust,
 }
 
-/// How many of a hundred documents are made invalid.
+/// Percentage of invalid documents.
 const INVALID_PERCENT: u8 = 30;
 
-/// The schema allows 40, and a mistake may add one.
+/// The schema allows 40, and a planted error may add one.
 const MANY_TAGS: usize = 39;
 
-/// So many documents. The same seed gives the same ones.
+/// Generates documents. The same seed gives the same documents.
 pub(crate) fn generate(count: usize, seed: u64) -> anyhow::Result<Vec<Document>> {
     let mut rng = Rng::with_seed(seed);
     let documents = (0..count).map(|index| {
@@ -39,7 +39,7 @@ pub(crate) fn generate(count: usize, seed: u64) -> anyhow::Result<Vec<Document>>
     documents.collect()
 }
 
-/// A valid object; the more fields it has, the longer it is.
+/// Returns a valid object. The number of its fields determines its size.
 fn valid(rng: &mut Rng, index: usize) -> Value {
     let engine = one(rng, &["postgres", "mysql", "mariadb"]);
     let mut spec = json!({
@@ -87,10 +87,10 @@ fn valid(rng: &mut Rng, index: usize) -> Value {
         spec["deletionProtection"] = rng.bool().into();
         spec["deletionPolicy"] = one(rng, &["Snapshot", "Retain", "Delete"]).into();
     }
-    // Few have many tags, and those make the long documents.
+    // Only a few documents have many tags. They are the largest.
     let most = *rng
         .choice(&[0, 0, 3, 6, MANY_TAGS])
-        .expect("there is a choice");
+        .expect("the choices are not empty");
     if most > 0 {
         let tags = (0..rng.usize(1..=most)).map(|n| {
             let length = rng.usize(4..=if most == MANY_TAGS { 200 } else { 24 });
@@ -130,7 +130,7 @@ fn storage(rng: &mut Rng) -> Value {
     storage
 }
 
-/// Makes one mistake.
+/// Plants one error.
 fn plant(object: &mut Value, rng: &mut Rng) -> Planted {
     let spec = &mut object["spec"];
     match rng.u8(..4) {
@@ -176,7 +176,7 @@ fn one(rng: &mut Rng, choices: &[&'static str]) -> &'static str {
     rng.choice(choices).copied().unwrap_or_default()
 }
 
-/// Text that is a DNS label.
+/// Returns a random DNS label.
 fn label(rng: &mut Rng) -> String {
     let length = rng.usize(3..16);
     (0..length).map(|_| rng.lowercase()).collect()

@@ -1,4 +1,4 @@
-//! A CRD as the JSON schemas that kubeconform reads.
+//! Conversion of a CRD to the JSON schemas that kubeconform reads.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn write(crd: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The schema of a whole object: type and metadata are every object's own.
+/// Returns the schema of a complete object: the fields of every object (type and metadata) are added.
 fn of_resource(schema: &Value) -> Value {
     let mut schema = schema.clone();
     schema["properties"]["apiVersion"] = json!({"type": "string"});
@@ -34,8 +34,8 @@ fn of_resource(schema: &Value) -> Value {
     of_node(&schema)
 }
 
-/// What of a schema JSON schema knows too. A field that no property names is refused, as the API server
-/// does where it decodes strictly.
+/// Returns the part of a schema that is also JSON schema. Unknown fields are rejected, as by the API server when it
+/// decodes strictly.
 fn of_node(schema: &Value) -> Value {
     let Value::Object(fields) = schema else {
         return schema.clone();
@@ -49,7 +49,8 @@ fn of_node(schema: &Value) -> Value {
                 Value::Object(properties.collect())
             }
             "items" | "additionalProperties" => of_node(value),
-            // Descriptions and defaults decide nothing; CEL and the rest of Kubernetes' own are not known.
+            // Descriptions and defaults do not affect validation. kubeconform ignores CEL and other Kubernetes
+            // extensions.
             "description" | "title" | "default" => continue,
             own if own.starts_with("x-kubernetes-") => continue,
             _ => value.clone(),
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_json_schema_knows_stays_and_unknown_fields_are_refused() {
+    fn json_schema_keywords_are_kept_and_unknown_fields_are_rejected() {
         let schema = json!({
             "type": "object",
             "properties": {"spec": {

@@ -1,10 +1,10 @@
-//! Times `lockstep check` beside kubeconform on the same generated documents.
+//! Benchmark of `lockstep check`, compared with kubeconform on the same generated documents.
 //!
-//! The two do not judge the same. kubeconform holds a document against a JSON schema. Lockstep does
-//! that as the API server would, fills the defaults, evaluates the CEL rules of the CRD and the Rust
-//! rules of the kind, and knows the line and column of each finding. So it has to find more, and this
-//! program fails when either finds something else than what was planted for it. No time is demanded:
-//! a machine's mood is not a defect.
+//! The two programs do not do the same work. kubeconform validates a document against a JSON schema. Lockstep validates
+//! it as the API server does, sets the defaults, evaluates the CEL rules of the CRD and the Rust rules of the kind, and
+//! reports the line and column of each error. It therefore has to find more errors. The benchmark fails if one of the
+//! programs does not find exactly the errors that were planted for it. It does not require any time limit, because the
+//! speed of a machine varies.
 
 mod documents;
 mod json_schema;
@@ -22,7 +22,7 @@ use crate::documents::{Document, Planted};
 use crate::measure::{Run, Spread};
 use crate::programs::Program;
 
-/// Times `lockstep check` beside kubeconform on the same generated documents.
+/// Compare the speed of `lockstep check` with that of kubeconform on the same generated documents.
 #[derive(Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -34,38 +34,38 @@ struct Cli {
 
 #[derive(clap::Args)]
 struct Args {
-    /// How many documents.
+    /// Number of documents.
     #[arg(long, default_value = "5000")]
     documents: NonZeroUsize,
-    /// How often each program runs, after one run that is not counted.
+    /// Number of runs of each program, after one warm-up run.
     #[arg(long, default_value = "10")]
     runs: NonZeroUsize,
-    /// Where the random documents begin. The same seed gives the same documents.
+    /// Seed of the random documents. The same seed gives the same documents.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How the documents are spread over files; both ways, unless one is named.
+    /// Distribution of the documents over files; default: both.
     #[arg(long)]
     layout: Option<Layout>,
-    /// Where the documents and the schema are kept; a temporary folder, unless one is named.
+    /// Folder in which the documents and the schema are kept; default: a temporary folder.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs one program and prints what it took, as JSON.
+    /// Run one program and print its resource usage as JSON.
     #[command(hide = true)]
     Measure(measure::Args),
 }
 
-/// How many documents a bundle holds. The YAML reader takes no more than 1,024.
+/// Number of documents per bundle. The YAML parser accepts at most 1,024.
 const BUNDLE: usize = 1000;
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Layout {
-    /// A file for each document, in one folder.
+    /// One file per document, in one folder.
     Files,
-    /// Files of many documents.
+    /// Files with many documents.
     Bundles,
 }
 
@@ -90,7 +90,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     let documents = documents::generate(args.documents.get(), args.seed)?;
     describe(&documents, args);
     for layout in Layout::value_variants() {
-        let name = layout.to_possible_value().expect("no layout is hidden");
+        let name = layout.to_possible_value().expect("every layout has a name");
         if args
             .layout
             .is_none_or(|chosen| chosen as u8 == *layout as u8)
@@ -117,7 +117,7 @@ fn describe(documents: &[Document], args: &Args) {
         .collect();
     sizes.sort_unstable();
     println!(
-        "{} documents (seed {}), {} to {} bytes, median {}, together {} KiB",
+        "{} documents (seed {}), {} to {} bytes, median {}, total {} KiB",
         documents.len(),
         args.seed,
         sizes[0],
@@ -126,7 +126,7 @@ fn describe(documents: &[Document], args: &Args) {
         sizes.iter().sum::<usize>() / 1024
     );
     println!(
-        "made invalid for the schema {}, for a CEL rule {}, for a Rust rule {}",
+        "invalid documents: {} by the schema, {} by a CEL rule, {} by a Rust rule",
         count(Planted::Schema),
         count(Planted::Cel),
         count(Planted::Rust)
@@ -134,7 +134,7 @@ fn describe(documents: &[Document], args: &Args) {
 }
 
 fn write(documents: &[Document], layout: Layout, to: &Path) -> anyhow::Result<()> {
-    // What an earlier run has left there is no part of this one.
+    // Files of an earlier run must not be included.
     if to.exists() {
         fs::remove_dir_all(to)?;
     }
@@ -158,7 +158,7 @@ fn write(documents: &[Document], layout: Layout, to: &Path) -> anyhow::Result<()
     Ok(())
 }
 
-/// Runs the programs in turn, so that what slows the machine slows both.
+/// Runs the programs alternately, so that a slower machine affects both.
 fn race(
     programs: &[Program; 2],
     input: &Path,
@@ -176,7 +176,7 @@ fn race(
                 .count();
             ensure!(
                 run.invalid == expected,
-                "{} found {} invalid, {expected} were made invalid for it",
+                "{} reported {} invalid documents instead of {expected}",
                 program.name,
                 run.invalid
             );
@@ -190,7 +190,7 @@ fn race(
     Ok(())
 }
 
-/// What is compared: its name, how it is read off a run, and its unit.
+/// Row of the report: its name, its value in a run, and its unit.
 type Row = (&'static str, fn(&Run) -> f64, &'static str);
 
 const ROWS: [Row; 3] = [

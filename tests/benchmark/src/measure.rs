@@ -1,8 +1,8 @@
-//! What a program takes: wall time, CPU time, peak memory.
+//! Measurement of a program: wall time, CPU time, peak memory.
 //!
-//! A process of its own starts the program. The kernel tells the peak of all children that have ended,
-//! so there must be but one; and it counts for a child what its parent held when it was started, so
-//! the parent must be small.
+//! A separate process starts the program. The kernel reports the peak memory of all ended children together, so that
+//! this process may start only one. The memory of the parent at the start counts for the child, so that this process
+//! must be small.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where what the program prints goes.
+    /// File for the standard output of the program.
     #[arg(long)]
     stdout: PathBuf,
-    /// Where its messages go.
+    /// File for the standard error of the program.
     #[arg(long)]
     stderr: PathBuf,
     /// The program and its arguments.
@@ -27,31 +27,31 @@ pub(crate) struct Args {
     program: Vec<String>,
 }
 
-/// What one run took.
+/// Resource usage of one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Usage {
     pub(crate) wall_seconds: f64,
     pub(crate) cpu_seconds: f64,
     pub(crate) peak_kib: f64,
-    /// The exit code.
+    /// Exit code.
     pub(crate) code: Option<i32>,
 }
 
-/// One run and what it found.
+/// One run and its result.
 pub(crate) struct Run {
     pub(crate) usage: Usage,
-    /// How many documents the program calls invalid.
+    /// Number of documents that the program reports as invalid.
     pub(crate) invalid: usize,
 }
 
-/// Runs a program and prints what it took.
+/// Runs a program and prints its resource usage.
 #[allow(
     clippy::cast_precision_loss,
-    reason = "neither microseconds nor KiB come near 2^52"
+    reason = "microseconds and KiB are far below 2^52"
 )]
 pub(crate) fn measure(args: &Args) -> anyhow::Result<()> {
     let [program, arguments @ ..] = args.program.as_slice() else {
-        unreachable!("a program is required");
+        unreachable!("clap requires a program");
     };
     let mut command = Command::new(program);
     command
@@ -74,7 +74,7 @@ pub(crate) fn measure(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has another process do so.
+/// Measures a program in a separate process.
 pub(crate) fn run(command: &[String], stdout: &Path, stderr: &Path) -> anyhow::Result<Usage> {
     let output = Command::new(std::env::current_exe()?)
         .arg("measure")
@@ -86,15 +86,11 @@ pub(crate) fn run(command: &[String], stdout: &Path, stderr: &Path) -> anyhow::R
         .args(command)
         .stderr(Stdio::inherit())
         .output()?;
-    ensure!(
-        output.status.success(),
-        "{}: cannot be measured",
-        command[0]
-    );
+    ensure!(output.status.success(), "cannot measure {}", command[0]);
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The middle and the ends of what was measured.
+/// Median, minimum and maximum of the measurements.
 pub(crate) struct Spread {
     least: f64,
     pub(crate) median: f64,
@@ -102,7 +98,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// Computes the spread of at least one value.
     pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<_> = values.collect();
         values.sort_by(f64::total_cmp);
@@ -134,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_or_between_the_two_in_the_middle() {
+    fn the_median_is_the_middle_value_or_the_mean_of_the_two_middle_values() {
         let spread = Spread::of([3.0, 1.0, 2.0].into_iter());
         assert_eq!(spread.show("ms"), "2.0 ms (1.0..3.0)");
         let spread = Spread::of([4.0, 1.0, 2.0, 3.0].into_iter());

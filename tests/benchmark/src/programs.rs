@@ -1,4 +1,4 @@
-//! The two programs, built, and how each is asked.
+//! The two programs: how they are built and run.
 
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,19 @@ use anyhow::{Context, ensure};
 use crate::documents::Planted;
 use crate::measure::{self, Run};
 
-/// A program that judges files.
+/// Program that validates files.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
-    /// The command line, up to the files.
+    /// Command line without the files.
     command: Vec<String>,
-    /// Reads the number of invalid documents off the line that it prints last.
+    /// Function that reads the number of invalid documents from the last printed line.
     invalid: fn(&str) -> Option<usize>,
-    /// Whether it judges that for which a document was made invalid.
+    /// Function that returns true if the program validates the layer of a planted error.
     pub(crate) finds: fn(Planted) -> bool,
 }
 
 impl Program {
-    /// Has it judge all files in a folder.
+    /// Runs the program on all files in a folder.
     pub(crate) fn run(&self, input: &Path, scratch: &Path) -> anyhow::Result<Run> {
         let (stdout, stderr) = (scratch.join("stdout"), scratch.join("stderr"));
         let mut command = self.command.clone();
@@ -34,23 +34,23 @@ impl Program {
             .unwrap_or_default();
         ensure!(
             matches!(usage.code, Some(0 | 1)),
-            "{} ended with {:?}: {last}",
+            "{} ended with exit code {:?}: {last}",
             self.name,
             usage.code
         );
         let invalid = (self.invalid)(last)
-            .with_context(|| format!("{}: not a summary: {last}", self.name))?;
+            .with_context(|| format!("{}: the last line is not a summary: {last}", self.name))?;
         Ok(Run { usage, invalid })
     }
 }
 
-/// `lockstep check`, built for release.
+/// Builds `lockstep` in release mode and returns its `check` command.
 pub(crate) fn lockstep() -> anyhow::Result<Program> {
     let program = building::lockstep()?;
     Ok(Program {
         name: "lockstep",
         command: vec![program.display().to_string(), "check".to_owned()],
-        // 5000 judged, 1200 invalid, ...
+        // ..., 1200 invalid, ...
         invalid: |summary| {
             let before = summary.split_once(" invalid")?.0;
             before.rsplit(' ').next()?.parse().ok()
@@ -59,7 +59,8 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
     })
 }
 
-/// kubeconform, as strict as lockstep is: unknown fields and repeated keys are refused.
+/// Builds kubeconform and returns its command. It is as strict as lockstep: it rejects unknown fields and repeated
+/// keys.
 pub(crate) fn kubeconform(schemas: &Path) -> anyhow::Result<Program> {
     let program = building::go(
         "tests/benchmark/go/kubeconform",

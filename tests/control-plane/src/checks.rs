@@ -1,4 +1,4 @@
-//! Other people's programs that hold a server against its specifications.
+//! External programs that check a server against its specifications.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -9,31 +9,31 @@ use crate::error::Error;
 use crate::process::{ask, run};
 use crate::tools;
 
-/// Holds metrics against Prometheus' reader and its naming rules, as `promtool check metrics` does.
+/// Checks metrics with the parser of Prometheus and its naming rules, as `promtool check metrics` does.
 ///
 /// # Errors
 ///
-/// When the program cannot be built or run, or finds something.
+/// If the program cannot be built or run, or reports a problem.
 pub fn check_metrics(metrics: &str) -> Result<(), Error> {
     ask(&mut Command::new(tools::promlint()?), metrics).map(drop)
 }
 
-/// How an object stands in the eyes of kstatus, the library of cli-utils: `Current`, `InProgress`, `Failed`,
+/// Returns the status of an object as computed by kstatus, the library of cli-utils: `Current`, `InProgress`, `Failed`,
 /// `Terminating`.
 ///
 /// # Errors
 ///
-/// When the program cannot be built or run, or cannot read the object.
+/// If the program cannot be built or run, or cannot read the object.
 pub fn kstatus(object: &Value) -> Result<String, Error> {
     let said = ask(&mut Command::new(tools::kstatus()?), &object.to_string())?;
     Ok(said.trim().trim_matches('"').to_owned())
 }
 
-/// Holds a server against the specification of HTTP/2, and gives what is said in the end.
+/// Checks a server against the specification of HTTP/2 and returns the last line of the report.
 ///
 /// # Errors
 ///
-/// When the program cannot be built or run, or the server fails in a case.
+/// If the program cannot be built or run, or the server fails a case.
 pub fn h2spec(server: SocketAddr, path: &str) -> Result<String, Error> {
     let said = run(Command::new(tools::h2spec()?).args([
         "--host",

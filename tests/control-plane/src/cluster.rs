@@ -19,17 +19,17 @@ use crate::process::{Process, free_port, run};
 use crate::tools::Tools;
 use crate::wait::eventually;
 
-/// The controllers that tests rely on: garbage collection, namespaces and workloads, and nodes being ready. One name that the
-/// manager does not know stops its start.
+/// Enabled controllers: garbage collection, namespaces, workloads and node readiness. kube-controller-manager does not
+/// start if it does not know one of the names.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,deployment-controller,\
     replicaset-controller,daemonset-controller,statefulset-controller,job-controller,serviceaccount-controller,\
     node-lifecycle-controller,clusterrole-aggregation-controller";
 
 const ADMIN_TOKEN: &str = "admin-of-a-test-cluster";
 
-/// A real cluster on loopback. It ends with the value.
+/// Real cluster on loopback addresses. It is stopped when the value is dropped.
 pub struct Cluster {
-    // In the order in which they end.
+    // In the order of shutdown.
     _scheduler: Process,
     _kwok: Process,
     controller_manager: Process,
@@ -43,16 +43,16 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster: RBAC on, no node, no object.
+    /// Starts a cluster with RBAC enabled, without nodes and objects.
     ///
     /// # Expected flow
     ///
-    /// The first call on a machine builds the programs, which takes minutes; later ones take seconds.
+    /// The first call on a machine builds the programs, which takes minutes. Later calls take seconds.
     pub async fn start() -> Result<Self, Error> {
         Self::start_with(&[]).await
     }
 
-    /// The same, with more arguments of the API server.
+    /// Starts a cluster with additional arguments for the API server.
     pub async fn start_with(apiserver_args: &[&str]) -> Result<Self, Error> {
         let tools = Tools::find_or_build()?;
         let directory = TempDir::with_prefix("control-plane-")
@@ -75,7 +75,7 @@ impl Cluster {
         })
     }
 
-    /// Kills the API server and starts it again, over the same etcd; the others find it again by themselves.
+    /// Kills the API server and starts it again with the same etcd. The other components reconnect on their own.
     pub async fn restart_apiserver(&mut self) -> Result<(), Error> {
         self.apiserver.kill();
         let args: Vec<_> = self.apiserver_args.iter().map(String::as_str).collect();
@@ -85,59 +85,60 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops the controller-manager where it is, and with it the garbage collector.
+    /// Suspends kube-controller-manager, and with it the garbage collector.
     pub fn freeze_controller_manager(&self) -> Result<(), Error> {
         self.controller_manager.freeze()
     }
 
-    /// A client with every right.
+    /// Returns a client with cluster-admin rights.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The kubeconfig with every right.
+    /// Returns the path of the kubeconfig with cluster-admin rights.
     pub fn kubeconfig(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
     }
 
-    /// A directory that ends with the cluster.
+    /// Returns a directory that is deleted with the cluster.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Where the processes' output is.
+    /// Returns the directory with the output of the processes.
     pub fn logs(&self) -> PathBuf {
         self.directory.path().join("logs")
     }
 
-    /// The URL of the API server.
+    /// Returns the URL of the API server.
     pub fn server(&self) -> &str {
         &self.place.server
     }
 
-    /// A `kubectl` with every right.
+    /// Returns a `kubectl` command with cluster-admin rights.
     pub fn kubectl(&self) -> Command {
         let mut command = Command::new(&self.tools.kubectl);
         command.arg("--kubeconfig").arg(self.kubeconfig());
         command
     }
 
-    /// Runs `kubectl` to its end and returns what it printed.
+    /// Runs `kubectl` and returns its standard output.
     pub fn run_kubectl(&self, args: &[&str]) -> Result<String, Error> {
         run(self.kubectl().args(args))
     }
 
-    /// Makes a node that kwok plays.
+    /// Creates a node that kwok simulates.
     pub async fn add_node(&self, name: &str) -> Result<(), Error> {
-        let node: Node =
-            serde_json::from_value(json!({"metadata": {"name": name}})).expect("a node");
+        let node: Node = serde_json::from_value(json!({"metadata": {"name": name}}))
+            .expect("the JSON is a Node");
         Api::all(self.client())
             .create(&PostParams::default(), &node)
             .await?;
         Ok(())
     }
 
-    /// A kubeconfig with exactly the rights of a service account, for a server that may stand between.
+    /// Creates a kubeconfig with exactly the rights of a service account. `server` replaces the URL of the API
+    /// server, for example by that of a proxy.
     pub async fn service_account_kubeconfig(
         &self,
         namespace: &str,
@@ -174,15 +175,15 @@ impl Cluster {
     }
 }
 
-/// Where the parts of one cluster keep their things and find each other.
+/// Paths, URLs and start commands of the components of one cluster.
 struct Place {
     directory: PathBuf,
     logs: PathBuf,
     etcd_url: String,
     server: String,
-    /// The certificate that the API server makes for itself.
+    /// Self-signed certificate that the API server generates.
     authority: PathBuf,
-    /// With every right.
+    /// Kubeconfig with cluster-admin rights.
     kubeconfig: PathBuf,
     service_account_key: PathBuf,
 }
@@ -199,7 +200,7 @@ impl Place {
             directory: directory.to_owned(),
         };
         fs::create_dir(&place.logs).map_err(Error::file(&place.logs))?;
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring makes P-256 keys");
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring supports P-256 keys");
         place.write("service-account.key", &key.serialize_pem())?;
         place.write("service-account.pub", &key.public_key_pem())?;
         place.write(
@@ -267,7 +268,7 @@ impl Place {
             .arg("--service-account-private-key-file")
             .arg(&self.service_account_key)
             .args(["--controllers", CONTROLLERS, "--leader-elect=false"])
-            // Hundreds of Deployments are not to wait for its own pace.
+            // The default client limits would delay tests with hundreds of Deployments.
             .args(["--kube-api-qps=200", "--kube-api-burst=400"])
             .args([
                 "--secure-port",
@@ -296,7 +297,7 @@ impl Place {
             .arg("--config")
             .arg(&tools.kwok_stages)
             .arg("--manage-all-nodes=true")
-            // A node of which nothing is heard makes its Pods unready.
+            // A node without a current lease makes its Pods unready.
             .arg("--node-lease-duration-seconds=40")
             .args(["--server-address", &format!("127.0.0.1:{}", free_port())]);
         Process::start("kwok", &mut command, &self.logs)
@@ -309,26 +310,26 @@ impl Place {
     }
 }
 
-/// Waits until the API server answers and has made its own namespaces.
+/// Waits until the API server is ready and has created its namespaces.
 async fn ready_client(
     kubeconfig: &Path,
     authority: &Path,
     apiserver: &mut Process,
 ) -> Result<Client, Error> {
     let ready = async {
-        eventually("the API server writing its certificate", async || {
+        eventually("the API server to write its certificate", async || {
             authority.is_file().then_some(())
         })
         .await?;
         let read = Kubeconfig::read_from(kubeconfig)
             .map_err(|error| Error::Manifest(error.to_string()))?;
         let mut last = String::new();
-        let ready = eventually("the API server becoming ready", async || {
+        let ready = eventually("the API server to become ready", async || {
             let answering = answering(read.clone()).await;
             answering.map_err(|error| last = error.to_string()).ok()
         });
         let ready = ready.await;
-        ready.map_err(|error| error.with_hint(&format!("; the last answer: {last}")))
+        ready.map_err(|error| error.with_hint(&format!("; the last error: {last}")))
     };
     tokio::select! {
         ready = ready => ready.map_err(|error: Error| error.with_hint(&apiserver.tail())),
@@ -336,8 +337,8 @@ async fn ready_client(
     }
 }
 
-/// A client, if the API server answers it. It is made anew for each try: the file of the certificate may have been
-/// there, and empty yet, when it was read.
+/// Returns a client if the API server answers. Every attempt creates a new client, because an earlier one may have read
+/// the certificate file while it was still empty.
 async fn answering(kubeconfig: Kubeconfig) -> Result<Client, Box<dyn std::error::Error>> {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;

@@ -1,54 +1,54 @@
-//! Why a control plane does not come up.
+//! Errors of the control plane.
 
 use std::path::PathBuf;
 
-/// Why a control plane does not come up.
+/// Error of the control plane.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program cannot be started.
+    /// A program could not be started.
     #[error("cannot start `{program}`: {source}; is it installed?")]
     Start {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A program that was to do something has failed.
+    /// A program ended with an error.
     #[error("`{command}` failed:\n{output}")]
     Failed {
-        /// The command line.
+        /// Command line.
         command: String,
-        /// What it printed.
+        /// Output of the program.
         output: String,
     },
-    /// A server did not come up.
-    #[error("{what} did not happen within {seconds} s{hint}")]
+    /// A condition was not met in time.
+    #[error("timed out after {seconds} s waiting for {what}{hint}")]
     Timeout {
-        /// What was waited for.
+        /// Condition that was awaited, as in "waiting for …".
         what: String,
-        /// For how long.
+        /// Time-out in seconds.
         seconds: u64,
-        /// Where to look.
+        /// Further information, such as the last output of a process.
         hint: String,
     },
-    /// A file cannot be read or written.
+    /// A file could not be read or written.
     #[error("{path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The API server refuses.
-    #[error("the API server: {0}")]
+    /// The API server returned an error, or could not be reached.
+    #[error("request to the API server failed: {0}")]
     Api(#[from] kube::Error),
-    /// Something in a manifest is not as it must be.
+    /// A manifest has unexpected content.
     #[error("{0}")]
     Manifest(String),
 }
 
 impl Error {
-    /// The same, saying where to look when it was a time-out.
+    /// Adds a hint to a time-out and returns other errors unchanged.
     pub(crate) fn with_hint(self, hint: &str) -> Self {
         match self {
             Self::Timeout {

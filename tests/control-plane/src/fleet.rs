@@ -1,5 +1,5 @@
-//! Lockstep in a cluster as several Pods behind its Service: each gate in a network of its own, and a part
-//! that plays kubelet and endpoint controller.
+//! Several replicas of Lockstep behind its Service: each webhook runs in its own network namespace, and a task takes
+//! the part of kubelet and endpoint controller.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -24,16 +24,16 @@ use crate::probe::Probe;
 use crate::process::{Process, free_port};
 use crate::wait::eventually;
 
-/// What an API server needs to dial the endpoints of a Service itself.
+/// Arguments that make the API server dial the endpoints of a Service itself.
 pub const APISERVER_ARGS: [&str; 1] = ["--enable-aggregator-routing=true"];
 
-/// How often readiness is probed. A kubelet is slower; whoever waits for it finds out the same.
+/// Interval of the readiness probes. A real kubelet probes less often, with the same results.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 
 const WEBHOOK_PORT: u16 = 9443;
 const HEALTH_PORT: u16 = 8080;
 
-/// Several Pods, of which each may run or not.
+/// Several Pods, each of which may run or not.
 pub struct Fleet {
     options: Options,
     webhook_args: Vec<String>,
@@ -54,7 +54,7 @@ struct Pod {
     controller_health: u16,
 }
 
-/// What the endpoint controller knows of each Pod.
+/// Phase of each Pod, as known to the endpoint controller.
 type Phases = Arc<Mutex<Vec<Phase>>>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,9 +70,9 @@ enum Phase {
 }
 
 impl Fleet {
-    /// Applies the manifests and makes as many Pods, of which none runs yet.
+    /// Applies the manifests and prepares `count` Pods. None of them runs yet.
     ///
-    /// The cluster has to be started with [`APISERVER_ARGS`].
+    /// The cluster must have been started with [`APISERVER_ARGS`].
     pub async fn apply(
         cluster: &Cluster,
         manifests: &Path,
@@ -117,7 +117,7 @@ impl Fleet {
         })
     }
 
-    /// Starts a Pod anew: both containers, and an empty volume between them.
+    /// Starts a new Pod: both containers and an empty shared volume.
     pub fn start(&mut self, index: usize) -> Result<(), Error> {
         let keys = self.keys(index);
         match std::fs::remove_dir_all(&keys) {
@@ -132,7 +132,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Starts the controller's container of a Pod.
+    /// Starts the controller container of a Pod.
     pub fn start_controller(&mut self, index: usize) -> Result<(), Error> {
         let pod = &self.pods[index];
         let container = Container::of(&self.deployment, "controller", &pod.name)?;
@@ -160,7 +160,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Starts the gate's container of a Pod.
+    /// Starts the webhook container of a Pod.
     pub fn start_webhook(&mut self, index: usize) -> Result<(), Error> {
         let pod = &self.pods[index];
         let container = Container::of(&self.deployment, "webhook", &pod.name)?;
@@ -181,20 +181,20 @@ impl Fleet {
         Ok(())
     }
 
-    /// The gate's process of a Pod.
+    /// Returns the webhook process of a Pod.
     pub fn webhook(&mut self, index: usize) -> &mut Process {
         let webhook = self.pods[index].webhook.as_mut();
-        webhook.expect("the Pod has been started")
+        webhook.expect("the webhook of the Pod has been started")
     }
 
-    /// The controller's process of a Pod.
+    /// Returns the controller process of a Pod.
     pub fn controller(&mut self, index: usize) -> &mut Process {
         let controller = self.pods[index].controller.as_mut();
-        controller.expect("the Pod has been started")
+        controller.expect("the controller of the Pod has been started")
     }
 
-    /// Ends a Pod as a kubelet does: its endpoint is no longer ready, both containers are asked to end,
-    /// and the Pod is gone when they are.
+    /// Terminates a Pod as the kubelet does: its endpoint is no longer ready, both containers get SIGTERM, and the
+    /// Pod is removed when both have ended.
     pub async fn terminate(&mut self, index: usize) -> Result<(), Error> {
         self.set(index, Phase::Terminating { serving: true });
         let pod = &mut self.pods[index];
@@ -208,13 +208,13 @@ impl Fleet {
             .into_iter()
             .flatten()
         {
-            eventually("a container ending", async || process.exit_status()).await?;
+            eventually("a container to end", async || process.exit_status()).await?;
         }
         self.set(index, Phase::Absent);
         Ok(())
     }
 
-    /// Whether the endpoint of a Pod is ready.
+    /// Returns true if the endpoint of a Pod is ready.
     pub fn is_ready(&self, index: usize) -> bool {
         let phases = self.phases.lock().unwrap_or_else(PoisonError::into_inner);
         phases[index] == Phase::Present { ready: true }
@@ -222,7 +222,7 @@ impl Fleet {
 
     /// Waits until the endpoint of a Pod is ready.
     pub async fn wait_until_ready(&mut self, index: usize) -> Result<(), Error> {
-        let ready = eventually("a Pod becoming ready", async || {
+        let ready = eventually("a Pod to become ready", async || {
             self.is_ready(index).then_some(())
         })
         .await;
@@ -234,23 +234,23 @@ impl Fleet {
         })
     }
 
-    /// Where the controller's metrics of a Pod are.
+    /// Returns the URL of the controller metrics of a Pod.
     pub fn controller_health_url(&self, index: usize) -> String {
         format!("http://127.0.0.1:{}", self.pods[index].controller_health)
     }
 
-    /// Where a Pod's gate is reached.
+    /// Returns the address of the webhook of a Pod.
     pub fn address(&self, index: usize) -> SocketAddr {
         (self.pods[index].network.address(), WEBHOOK_PORT).into()
     }
 
-    /// What the controller of a Pod has printed.
+    /// Returns the output of the controller of a Pod.
     pub fn log_of_controller(&self, index: usize) -> String {
         let log = format!("controller-{}.log", self.pods[index].name);
         std::fs::read_to_string(self.logs.join(log)).unwrap_or_default()
     }
 
-    /// The name of a Pod.
+    /// Returns the name of a Pod.
     pub fn name(&self, index: usize) -> &str {
         &self.pods[index].name
     }
@@ -275,7 +275,7 @@ impl Drop for Fleet {
     }
 }
 
-/// Probes the Pods and writes the `EndpointSlice`.
+/// Task that probes the Pods and writes the `EndpointSlice`.
 struct Kubelet {
     client: Client,
     namespace: String,
@@ -352,7 +352,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// An argument of the controller's container.
+/// Returns the value of an argument of the controller container.
 fn argument(deployment: &Value, prefix: &str) -> Result<String, Error> {
     let args = Container::of(deployment, "controller", "pod-0")?.args;
     let found = args.iter().find_map(|arg| arg.strip_prefix(prefix));

@@ -1,5 +1,5 @@
-//! Lockstep in a cluster: the manifests applied, and the processes of one Pod started as the Deployment
-//! starts them.
+//! Installation of Lockstep in a cluster: applies the manifests and starts the processes of one Pod with the arguments
+//! of the Deployment.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -19,20 +19,20 @@ use crate::probe::Probe;
 use crate::process::{Process, free_port};
 use crate::wait::eventually;
 
-/// What differs from the Deployment: where things are on this machine.
+/// Settings that differ from the Deployment because the processes run on this machine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The program.
+    /// Path of the `lockstep` program.
     pub program: PathBuf,
-    /// The endpoint of AWS.
+    /// Endpoint of AWS.
     pub aws_endpoint: String,
-    /// More arguments of the controller.
+    /// Additional arguments of the controller.
     pub controller_args: Vec<String>,
-    /// An API server to give the controller instead of the real one.
+    /// URL that the controller uses instead of that of the API server.
     pub controller_server: Option<String>,
 }
 
-/// Lockstep, installed and running.
+/// Installed and running Lockstep.
 pub struct Installation {
     options: Options,
     deployment: Value,
@@ -45,12 +45,12 @@ pub struct Installation {
     controller_health_port: u16,
     webhook: Option<Process>,
     controller: Option<Process>,
-    /// Variables of the controller's environment that take precedence over moto's.
+    /// Environment variables of the controller that override those for moto.
     aws_environment: Vec<(String, String)>,
 }
 
 impl Installation {
-    /// Applies the manifests and makes the Service lead to this machine. Starts nothing.
+    /// Applies the manifests and routes the Service to this machine. Does not start any process.
     pub async fn apply(
         cluster: &Cluster,
         manifests: &Path,
@@ -61,7 +61,7 @@ impl Installation {
         Ok(installation)
     }
 
-    /// Applies manifests that have a controller and nothing else that runs. Starts nothing.
+    /// Applies manifests that contain a controller and no webhook. Does not start any process.
     pub async fn apply_without_gate(
         cluster: &Cluster,
         manifests: &Path,
@@ -85,14 +85,14 @@ impl Installation {
         })
     }
 
-    /// Starts both processes and waits until the gate can be asked.
+    /// Starts both processes and waits until the webhook is ready and fails closed.
     pub async fn start(&mut self, cluster: &Cluster) -> Result<(), Error> {
         self.start_controller()?;
         self.start_webhook()?;
         self.wait_for_gate(cluster).await
     }
 
-    /// Starts the gate's process.
+    /// Starts the webhook process.
     pub fn start_webhook(&mut self) -> Result<(), Error> {
         let container = Container::of(&self.deployment, "webhook", "pod-0")?;
         let mut command = Command::new(&self.options.program);
@@ -113,13 +113,13 @@ impl Installation {
         Ok(())
     }
 
-    /// Starts the controller's process, with the rights of its service account.
+    /// Starts the controller process with the rights of its service account.
     pub fn start_controller(&mut self) -> Result<(), Error> {
         self.controller = Some(self.start_replica("pod-0", self.controller_health_port)?);
         Ok(())
     }
 
-    /// Ends the controller's process and starts it with more arguments.
+    /// Kills the controller process and starts it again with additional arguments.
     pub fn restart_controller_with(&mut self, more: &[&str]) -> Result<(), Error> {
         self.controller().kill();
         let args = &mut self.options.controller_args;
@@ -127,8 +127,8 @@ impl Installation {
         self.start_controller()
     }
 
-    /// Ends the controller's process and starts it with AWS settings of its own, such as `AWS_REGION`, in place of
-    /// those that lead to moto. They replace the ones of an earlier call.
+    /// Kills the controller process and starts it again with other AWS settings, such as `AWS_REGION`, instead of
+    /// those for moto. They replace the settings of an earlier call.
     pub fn restart_controller_in_aws(&mut self, settings: &[(&str, &str)]) -> Result<(), Error> {
         self.controller().kill();
         let settings = settings.iter();
@@ -138,7 +138,7 @@ impl Installation {
         self.start_controller()
     }
 
-    /// Starts the controller's process of another replica.
+    /// Starts the controller process of another replica.
     pub fn start_other_controller(&self, pod: &str) -> Result<Process, Error> {
         self.start_replica(pod, free_port())
     }
@@ -166,31 +166,31 @@ impl Installation {
         Process::start(&name, &mut command, &self.logs)
     }
 
-    /// Puts a policy where both processes look for it, whole or not at all, as the kubelet does.
+    /// Writes the policy that both processes read, atomically as the kubelet does.
     pub fn set_policy(&self, policy: &str) -> Result<(), Error> {
         let fresh = self.policy.with_extension("fresh");
         fs::write(&fresh, policy).map_err(Error::file(&fresh))?;
         fs::rename(&fresh, &self.policy).map_err(Error::file(&self.policy))
     }
 
-    /// Takes the policy away.
+    /// Removes the policy.
     pub fn remove_policy(&self) -> Result<(), Error> {
         fs::remove_file(&self.policy).map_err(Error::file(&self.policy))
     }
 
-    /// The gate's process.
+    /// Returns the webhook process.
     pub fn webhook(&mut self) -> &mut Process {
         self.webhook.as_mut().expect("the webhook has been started")
     }
 
-    /// The controller's process.
+    /// Returns the controller process.
     pub fn controller(&mut self) -> &mut Process {
         self.controller
             .as_mut()
             .expect("the controller has been started")
     }
 
-    /// What both processes have printed.
+    /// Returns the output of both processes.
     pub fn output(&self) -> String {
         let output =
             |process: &Option<Process>| process.as_ref().map(Process::output).unwrap_or_default();
@@ -201,25 +201,26 @@ impl Installation {
         )
     }
 
-    /// The gate's address.
+    /// Returns the port of the webhook.
     pub fn webhook_port(&self) -> u16 {
         self.webhook_port
     }
 
-    /// Where the gate's health and metrics are.
+    /// Returns the URL of the health checks and metrics of the webhook.
     pub fn webhook_health_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.webhook_health_port)
     }
 
-    /// Where the controller's health and metrics are.
+    /// Returns the URL of the health checks and metrics of the controller.
     pub fn controller_health_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.controller_health_port)
     }
 
-    /// Waits until both configurations carry the CA of a certificate that the gate serves.
+    /// Waits until both webhook configurations contain the CA of the current serving certificate and the failure
+    /// policy is `Fail`.
     pub async fn wait_for_gate(&mut self, cluster: &Cluster) -> Result<(), Error> {
         let probe = Probe::of(Ipv4Addr::LOCALHOST, self.webhook_health_port)?;
-        eventually("the gate becoming ready", async || {
+        eventually("the webhook to become ready", async || {
             probe.is_ready().await.then_some(())
         })
         .await
@@ -233,7 +234,7 @@ impl Installation {
             ))
         })?;
         let authority = self.authority(cluster).await?;
-        let what = "the caBundle being written";
+        let what = "the caBundle to be injected";
         wait_for_webhooks(cluster, &WEBHOOK_CONFIGURATIONS, what, |webhook| {
             webhook["clientConfig"]["caBundle"] == authority
         })
@@ -241,7 +242,7 @@ impl Installation {
         wait_until_armed(cluster).await
     }
 
-    /// The CA that signed what the gate serves, as a caBundle.
+    /// Returns the CA of the current serving certificate, encoded as a caBundle.
     async fn authority(&self, cluster: &Cluster) -> Result<Value, Error> {
         let namespace = self.deployment["metadata"]["namespace"]
             .as_str()
@@ -259,7 +260,7 @@ impl Installation {
         Ok(json!(keys.get("ca.crt")))
     }
 
-    /// Removes both webhook configurations: the gate is gone.
+    /// Removes both webhook configurations, so that the API server no longer calls the webhook.
     pub fn remove_gate(&self, cluster: &Cluster) -> Result<(), Error> {
         for kind in WEBHOOK_CONFIGURATIONS {
             cluster.run_kubectl(&["delete", &kind.to_lowercase(), "--all"])?;
@@ -282,8 +283,9 @@ impl Installation {
         Ok(())
     }
 
-    /// No kube-proxy runs here: the Service becomes a name for this machine, and the configurations name
-    /// the port that the gate really has. The host that the API server verifies stays the Service's.
+    /// Routes the Service to this machine. No kube-proxy runs here: the Service becomes an alias of `localhost`, and
+    /// the configurations get the real port of the webhook. The API server still verifies the host name of the
+    /// Service.
     async fn route_service_here(&self, cluster: &Cluster) -> Result<(), Error> {
         let patch = Patch::Merge(json!({
             "spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null, "selector": null},
@@ -313,8 +315,9 @@ impl Installation {
             }
         }
         self.route_conversions_here(cluster).await?;
-        let reference = reference
-            .ok_or_else(|| Error::Manifest("there is no webhook configuration".to_owned()))?;
+        let reference = reference.ok_or_else(|| {
+            Error::Manifest("the manifests contain no webhook configuration".to_owned())
+        })?;
         let text = |name: &str| reference[name].as_str().unwrap_or_default().to_owned();
         let services: Api<Service> = Api::namespaced(cluster.client(), &text("namespace"));
         services
@@ -324,7 +327,7 @@ impl Installation {
     }
 }
 
-/// Applies the manifests; gives the Deployment among them, and a kubeconfig of its Pods' account.
+/// Applies the manifests and returns their Deployment and a kubeconfig of its service account.
 pub(crate) async fn apply(
     cluster: &Cluster,
     manifests: &Path,
@@ -381,16 +384,19 @@ fn kubectl_patch(cluster: &Cluster, kind: &str, name: &str, patch: &Value) -> Re
         .map(drop)
 }
 
-/// Waits until the API server refuses what the gate does not judge.
+/// Waits until the validating webhook fails closed (`failurePolicy: Fail`).
 pub async fn wait_until_armed(cluster: &Cluster) -> Result<(), Error> {
     let validating = ["ValidatingWebhookConfiguration"];
-    wait_for_webhooks(cluster, &validating, "the gate being armed", |webhook| {
-        webhook["failurePolicy"] == "Fail"
-    })
+    wait_for_webhooks(
+        cluster,
+        &validating,
+        "the failure policy to become `Fail`",
+        |webhook| webhook["failurePolicy"] == "Fail",
+    )
     .await
 }
 
-/// Waits until there is a webhook in configurations of these kinds, and all of them are as they have to be.
+/// Waits until configurations of these kinds contain at least one webhook and all their webhooks satisfy a predicate.
 async fn wait_for_webhooks(
     cluster: &Cluster,
     kinds: &[&str],

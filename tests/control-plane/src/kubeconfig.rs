@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::error::Error;
 
-/// Writes a kubeconfig that speaks to `server` with a bearer token.
+/// Writes a kubeconfig for `server` with a bearer token.
 pub(crate) fn write(
     path: &Path,
     server: &str,

@@ -1,8 +1,8 @@
-//! A real control plane for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and
-//! kwok, and moto in the place of AWS.
+//! Real control plane for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, and moto
+//! instead of AWS.
 //!
-//! Everything is built once from Go modules and Python packages named by this crate, cached below
-//! `target/`, and started in seconds. What a value of this crate has started ends with the value.
+//! All programs are built once from Go modules and Python packages that this crate pins, cached below `target/`, and
+//! started in seconds. Everything that a value of this crate has started is stopped when the value is dropped.
 
 mod checks;
 mod cluster;

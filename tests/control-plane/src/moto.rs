@@ -1,4 +1,4 @@
-//! moto: AWS, as far as tests need it.
+//! moto, a simulation of AWS.
 
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
@@ -9,35 +9,36 @@ use crate::process::{Process, free_port};
 use crate::tools;
 use crate::wait::eventually;
 
-/// The AWS account that moto answers for by default.
+/// Default AWS account of moto.
 const ACCOUNT: &str = "123456789012";
 
-/// A moto server on loopback. It ends with the value.
+/// Moto server on a loopback address. It is stopped when the value is dropped.
 pub struct Moto {
     _process: Process,
     port: u16,
 }
 
 impl Moto {
-    /// Starts a server that knows nothing yet.
+    /// Starts a server without any resources.
     pub async fn start(logs: &Path) -> Result<Self, Error> {
         Self::start_as(logs, ACCOUNT).await
     }
 
-    /// Starts a server that answers for another AWS account.
+    /// Starts a server for another AWS account.
     pub async fn start_as(logs: &Path, account: &str) -> Result<Self, Error> {
         let server = tools::moto_server()?;
         let port = free_port();
         let process = Process::start(
             "moto",
-            // Beyond its default of 20 snapshots it fails creates that it has already done.
+            // With more snapshots than its default limit of 20, moto returns an error although it has created the
+            // snapshot.
             Command::new(server)
                 .args(["-H", "127.0.0.1", "-p", &port.to_string()])
                 .env("MOTO_RDS_SNAPSHOT_LIMIT", "100000")
                 .env("MOTO_ACCOUNT_ID", account),
             logs,
         )?;
-        eventually("moto listening", async || {
+        eventually("moto to listen", async || {
             TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()
         })
         .await?;
@@ -47,13 +48,13 @@ impl Moto {
         })
     }
 
-    /// The endpoint of every AWS service.
+    /// Returns the endpoint of all AWS services.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 }
 
-/// The environment that makes AWS tools speak to an endpoint of moto.
+/// Returns the environment variables that make AWS clients use an endpoint of moto.
 pub(crate) fn environment(endpoint: &str) -> [(&'static str, String); 4] {
     [
         ("AWS_ENDPOINT_URL", endpoint.to_owned()),

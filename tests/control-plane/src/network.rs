@@ -1,4 +1,4 @@
-//! A network namespace of its own, with one address that this machine reaches.
+//! Network namespace with one address that the host can reach.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::error::Error;
 use crate::process::run;
 
-/// A network namespace, as a Pod has it. It ends with the value.
+/// Network namespace like that of a Pod. It is deleted when the value is dropped.
 #[derive(Debug)]
 pub struct Network {
     name: String,
@@ -15,22 +15,22 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether this process may make any.
+    /// Returns true if this process has the rights to create network namespaces.
     pub fn is_possible() -> bool {
         match Self::new() {
             Ok(_) => true,
             Err(error) => {
-                eprintln!("network namespaces cannot be made: {error}");
+                eprintln!("cannot create network namespaces: {error}");
                 false
             }
         }
     }
 
-    /// Makes one, and a pair of interfaces that leads into it.
+    /// Creates a network namespace and a pair of interfaces that connects it to the host.
     pub fn new() -> Result<Self, Error> {
         static NEXT: AtomicU8 = AtomicU8::new(0);
         let subnet = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Processes that run at the same time keep apart.
+        // The process id keeps the subnets of concurrent processes apart.
         let process = std::process::id();
         let name = format!("ls{}-{subnet}", process % 100_000);
         let third = u8::try_from(process.wrapping_mul(31).wrapping_add(u32::from(subnet)) % 250);
@@ -66,12 +66,12 @@ impl Network {
         Ok(network)
     }
 
-    /// The address inside.
+    /// Returns the address inside the network namespace.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// A command that runs a program inside.
+    /// Returns a command that runs a program inside the network namespace.
     pub fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name]).arg(program);
@@ -81,7 +81,8 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // The pair of interfaces goes with it; where it was never made there is nothing to remove.
+        // The second command deletes the other interface, too. If the interfaces were never created, both commands fail
+        // without consequences.
         let _ = run(Command::new("ip").args(["link", "delete", &self.name]));
         let _ = run(Command::new("ip").args(["netns", "delete", &self.name]));
     }

@@ -1,4 +1,4 @@
-//! Kubernetes' own libraries, asked what they would say.
+//! Reference implementation: the libraries of Kubernetes.
 
 use std::process::Command;
 
@@ -8,12 +8,13 @@ use crate::error::Error;
 use crate::process::ask;
 use crate::tools;
 
-/// What the libraries say to a question: `field-errors` prints a table of errors as apimachinery does,
-/// `read-reviews` reads answers to reviews as strictly as it can, `rule-costs` estimates the CEL rules of a CRD as the API server does.
+/// Returns the answer of the libraries of Kubernetes. `field-errors` prints a table of errors as apimachinery does,
+/// `read-reviews` parses responses to reviews as strictly as possible, and `rule-costs` estimates the CEL rules of a
+/// CRD as the API server does.
 ///
 /// # Errors
 ///
-/// When the program cannot be built or run, or refuses the input.
+/// If the program cannot be built or run, or rejects the input.
 pub fn oracle(question: &str, input: &Value) -> Result<Value, Error> {
     let mut command = Command::new(tools::oracle()?);
     let said = ask(command.arg(question), &input.to_string())?;

@@ -1,10 +1,10 @@
-//! What a Deployment says about how its containers are started.
+//! Command line and environment of the containers of a Deployment.
 
 use serde_json::Value;
 
 use crate::error::Error;
 
-/// How one container is started.
+/// Command line and environment of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Container {
     pub(crate) args: Vec<String>,
@@ -12,7 +12,7 @@ pub(crate) struct Container {
 }
 
 impl Container {
-    /// Reads a container out of a Deployment; the Pod's own fields are filled in as the kubelet does.
+    /// Reads a container of a Deployment and resolves the fields of the Pod as the kubelet does.
     pub(crate) fn of(deployment: &Value, name: &str, pod_name: &str) -> Result<Self, Error> {
         let containers = deployment
             .pointer("/spec/template/spec/containers")
@@ -42,7 +42,7 @@ impl Container {
                 Some("metadata.namespace") => text(&deployment["metadata"]["namespace"]),
                 Some(other) => {
                     return Err(Error::Manifest(format!(
-                        "the Pod field `{other}` is not known here"
+                        "the Pod field `{other}` is not supported; supported are metadata.name and metadata.namespace"
                     )));
                 }
             };

@@ -1,4 +1,4 @@
-//! A process that ends with the value that stands for it.
+//! Child process that is killed when its value is dropped.
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::wait::eventually_within;
 
-/// A running process, its output in a file.
+/// Running process with its output in a file.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -20,7 +20,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a command, appending its output to `NAME.log` in `logs`.
+    /// Starts a command and appends its output to `NAME.log` in `logs`.
     pub fn start(name: &str, command: &mut Command, logs: &Path) -> Result<Self, Error> {
         let log = logs.join(format!("{name}.log"));
         let open = || File::options().create(true).append(true).open(&log);
@@ -44,43 +44,46 @@ impl Process {
         })
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What the process has printed.
+    /// Returns the output of the process so far.
     pub fn output(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The exit status, if the process has ended.
+    /// Returns the exit status if the process has ended.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Resolves once the process has ended by itself.
+    /// Waits until the process has ended on its own.
     pub async fn ended(&mut self) {
-        let _ = eventually_within(Duration::MAX, "its end", async || self.exit_status()).await;
+        let _ = eventually_within(Duration::MAX, "the process to end", async || {
+            self.exit_status()
+        })
+        .await;
     }
 
-    /// Ends the process at once, as SIGKILL does, and waits until it is gone.
+    /// Kills the process with SIGKILL and waits until it has ended.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Asks the process to end, as a kubelet does: SIGTERM.
+    /// Sends SIGTERM, as the kubelet does.
     pub fn terminate(&self) -> Result<(), Error> {
         self.signal("TERM")
     }
 
-    /// Stops it where it is, as a machine that is suspended does.
+    /// Suspends the process with SIGSTOP, as on a suspended machine.
     pub fn freeze(&self) -> Result<(), Error> {
         self.signal("STOP")
     }
 
-    /// Lets it go on.
+    /// Resumes the process with SIGCONT.
     pub fn thaw(&self) -> Result<(), Error> {
         self.signal("CONT")
     }
@@ -90,12 +93,12 @@ impl Process {
         run(Command::new("kill").args([format!("-{signal}"), id])).map(drop)
     }
 
-    /// The last lines of the output, for an error message.
+    /// Returns the last lines of the output, for an error message.
     pub(crate) fn tail(&self) -> String {
         let output = self.output();
         let lines: Vec<_> = output.lines().collect();
         format!(
-            "; {} printed last:\n{}",
+            "; last output of {}:\n{}",
             self.name,
             lines[lines.len().saturating_sub(15)..].join("\n")
         )
@@ -108,7 +111,7 @@ impl Drop for Process {
     }
 }
 
-/// Runs a command to its end and returns what it printed to standard output.
+/// Runs a command to completion and returns its standard output.
 pub(crate) fn run(command: &mut Command) -> Result<String, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -125,7 +128,7 @@ pub(crate) fn run(command: &mut Command) -> Result<String, Error> {
     })
 }
 
-/// Runs a program to its end with a text on its standard input, and gives what it printed.
+/// Runs a command to completion with a text as standard input and returns its standard output.
 pub(crate) fn ask(command: &mut Command, input: &str) -> Result<String, Error> {
     let mut file = tempfile::tempfile().map_err(Error::file(Path::new("temporary file")))?;
     let written = file
@@ -135,14 +138,14 @@ pub(crate) fn ask(command: &mut Command, input: &str) -> Result<String, Error> {
     run(command.stdin(file))
 }
 
-/// Below the ports that the system gives to outgoing connections: one of those could else take a port
-/// between its choice and its use.
+/// Range below the ephemeral ports of the system. An outgoing connection could otherwise take a port between its choice
+/// and its use.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// A TCP port that nobody listens on just now, given to nobody else in this process.
+/// Returns a TCP port on which no process listens and that this process has not returned recently.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Processes begin at different places.
+    // Different processes start at different ports.
     let start = std::process::id().wrapping_mul(97);
     loop {
         let turn = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));

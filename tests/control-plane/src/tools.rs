@@ -1,4 +1,4 @@
-//! The programs: built from modules by name, once, under a lock, and kept below `target/`.
+//! External programs: each is built once from a named module, under a lock, and cached below `target/`.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::error::Error;
 use crate::process::run;
 
-/// The Kubernetes version that the Go module pins; the server would else call itself v0.0.0.
+/// Kubernetes version that the Go module pins. Without these flags, the API server would report v0.0.0.
 const KUBERNETES_LDFLAGS: &str = "-s -w \
     -X k8s.io/component-base/version.gitVersion=v1.36.3 \
     -X k8s.io/component-base/version.gitMajor=1 \
@@ -18,7 +18,7 @@ const KUBERNETES_LDFLAGS: &str = "-s -w \
 
 const PLAIN_LDFLAGS: &str = "-s -w";
 
-/// Where the programs are.
+/// Paths of the programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     pub(crate) etcd: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Finds the programs in `KUBEBUILDER_ASSETS` and on the `PATH`, and builds those that are missing.
+    /// Finds the programs in `KUBEBUILDER_ASSETS` and on the `PATH`, and builds the missing ones.
     pub(crate) fn find_or_build() -> Result<Self, Error> {
         let _lock = lock()?;
         let asset = |name: &str| {
@@ -52,7 +52,7 @@ impl Tools {
                 Ok,
             )?,
             apiserver: asset("kube-apiserver").map_or_else(|| kubernetes("kube-apiserver"), Ok)?,
-            // envtest brings neither.
+            // envtest contains neither of them.
             controller_manager: kubernetes("kube-controller-manager")?,
             scheduler: kubernetes("kube-scheduler")?,
             kubectl: asset("kubectl")
@@ -64,7 +64,7 @@ impl Tools {
     }
 }
 
-/// The virtual environment with moto.
+/// Installs moto in a virtual environment, if needed, and returns the path of its server.
 pub(crate) fn moto_server() -> Result<PathBuf, Error> {
     let _lock = lock()?;
     let requirements = source().join("python/requirements.txt");
@@ -92,25 +92,25 @@ pub(crate) fn moto_server() -> Result<PathBuf, Error> {
     Ok(server)
 }
 
-/// The program that asks Kubernetes' own libraries.
+/// Builds the program that calls the libraries of Kubernetes.
 pub(crate) fn oracle() -> Result<PathBuf, Error> {
     let _lock = lock()?;
     build("kubernetes", "./oracle", "-s -w")
 }
 
-/// The program that reads metrics as Prometheus does.
+/// Builds the program that checks metrics as Prometheus does.
 pub(crate) fn promlint() -> Result<PathBuf, Error> {
     let _lock = lock()?;
     build("checks", "./promlint", PLAIN_LDFLAGS)
 }
 
-/// The program that reads how an object stands.
+/// Builds the program that computes the status of an object with kstatus.
 pub(crate) fn kstatus() -> Result<PathBuf, Error> {
     let _lock = lock()?;
     build("checks", "./kstatus", PLAIN_LDFLAGS)
 }
 
-/// The program that holds servers against the specification of HTTP/2.
+/// Builds the program that checks servers against the specification of HTTP/2.
 pub(crate) fn h2spec() -> Result<PathBuf, Error> {
     let _lock = lock()?;
     build(
@@ -120,7 +120,7 @@ pub(crate) fn h2spec() -> Result<PathBuf, Error> {
     )
 }
 
-/// Builds one program of one of our Go modules, unless this very version has been built.
+/// Builds one program of one of the Go modules, unless this exact version has been built already.
 fn build(module: &str, package: &str, ldflags: &str) -> Result<PathBuf, Error> {
     let source = source().join("go").join(module);
     let mut made_of = vec![source.join("go.mod"), source.join("go.sum")];
@@ -129,14 +129,14 @@ fn build(module: &str, package: &str, ldflags: &str) -> Result<PathBuf, Error> {
     }
     let key = fingerprint(&made_of, ldflags)?;
     let directory = cache().join(format!("{module}-{key}"));
-    // `go build` names a program after the last element of its package that is no major version.
+    // `go build` names a program after the last element of its package path that is not a major version.
     let elements = package
         .rsplit('/')
         .find(|element| !is_major_version(element));
     let program = directory.join(elements.unwrap_or(package));
     if !program.is_file() {
         eprintln!("building {package} (once; Kubernetes takes some minutes)");
-        // `-o` takes a directory only when it exists.
+        // `-o` accepts a directory only if it exists.
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
         run(Command::new("go")
             .current_dir(&source)
@@ -147,7 +147,7 @@ fn build(module: &str, package: &str, ldflags: &str) -> Result<PathBuf, Error> {
     Ok(program)
 }
 
-/// kwok plays the stages that it is given: those of its own module that make nodes and Pods ready.
+/// Returns the stages that kwok simulates: those of its own module that make nodes and Pods ready.
 fn kwok_stages(kwok: &Path) -> Result<PathBuf, Error> {
     let stages = kwok.with_file_name("stages.yaml");
     if stages.is_file() {
@@ -193,7 +193,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// One process at a time builds; the others wait and find everything there.
+/// Locks the cache: one process at a time builds, and the others wait and then find the programs.
 fn lock() -> Result<File, Error> {
     let cache = cache();
     fs::create_dir_all(&cache).map_err(Error::file(&cache))?;
@@ -228,7 +228,7 @@ fn source() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Below the target directory, so that `cargo clean` takes it along.
+/// Returns the cache directory. It is below the target directory, so that `cargo clean` deletes it.
 fn cache() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| source().join("../../target"), PathBuf::from);

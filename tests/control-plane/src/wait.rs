@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// How often a condition is looked at.
+/// Interval between two checks of a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Generous: a busy machine with two cores must not fail a test.
+/// Default deadline, generous: a busy machine with two cores must not fail a test.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Waits until `condition` gives a value.
+/// Waits until `condition` returns a value.
 pub async fn eventually<T>(
     what: &str,
     condition: impl AsyncFnMut() -> Option<T>,
@@ -18,7 +18,7 @@ pub async fn eventually<T>(
     eventually_within(DEADLINE, what, condition).await
 }
 
-/// Waits until `condition` gives a value, for as long as one likes.
+/// Waits until `condition` returns a value, at most for `deadline`.
 pub async fn eventually_within<T>(
     deadline: Duration,
     what: &str,
@@ -40,11 +40,11 @@ pub async fn eventually_within<T>(
     }
 }
 
-/// Looks for a while that something stays as it is.
+/// Asserts that an observed value does not change during a period.
 ///
 /// # Panics
 ///
-/// When it changes.
+/// If the value changes.
 pub async fn stays<T: PartialEq + std::fmt::Debug>(
     period: Duration,
     what: &str,
@@ -57,7 +57,7 @@ pub async fn stays<T: PartialEq + std::fmt::Debug>(
         assert_eq!(
             observe().await,
             first,
-            "{what} has changed after {:?}",
+            "{what} changed after {:?}",
             started.elapsed()
         );
     }

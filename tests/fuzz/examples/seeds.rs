@@ -1,7 +1,7 @@
-//! Writes what the fuzzer begins with, from the cases: `seeds FOLDER`.
+//! Writes the seed inputs of the fuzzer, made from the test cases: `seeds FOLDER`.
 //!
-//! `FOLDER/objects` holds objects and changes, one a file; `FOLDER/reviews` the same as the API server
-//! sends them; `FOLDER/paths` texts; `FOLDER/words` is a dictionary.
+//! `FOLDER/objects` contains objects and updates, one per file. `FOLDER/reviews` contains the same as reviews of the
+//! API server, `FOLDER/paths` contains strings, and `FOLDER/words` is a dictionary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,27 +29,29 @@ fn main() {
         write(&folder, "paths", index, word);
     }
     let words: String = mutate::words().iter().map(|word| entry(word)).collect();
-    fs::write(folder.join("words"), words).expect("the folder can be written");
+    fs::write(folder.join("words"), words).expect("the folder is writable");
 }
 
-/// The cases that are judged everywhere.
+/// Reads the cases of the corpus.
 fn own(folder: &Path) -> Vec<(Value, Option<Value>)> {
-    let files = fs::read_dir(folder).expect("there are cases");
-    let mut paths: Vec<_> = files.map(|file| file.expect("readable").path()).collect();
+    let files = fs::read_dir(folder).expect("the folder of the cases exists");
+    let mut paths: Vec<_> = files
+        .map(|file| file.expect("the folder entry is readable").path())
+        .collect();
     paths.sort();
     let read = |path: &PathBuf| {
-        let text = fs::read_to_string(path).expect("a case is text");
-        let case: Value = serde_saphyr::from_str(&text).expect("a case is YAML");
+        let text = fs::read_to_string(path).expect("the case is readable");
+        let case: Value = serde_saphyr::from_str(&text).expect("the case is YAML");
         (case["object"].clone(), case.get("old").cloned())
     };
     paths.iter().map(read).collect()
 }
 
-/// The cases that an API server has answered.
+/// Reads the cases with recorded responses of an API server.
 fn recorded(file: &Path) -> Vec<(Value, Option<Value>)> {
-    let text = fs::read_to_string(file).expect("there are recorded cases");
+    let text = fs::read_to_string(file).expect("the file with the recorded cases exists");
     let cases = text.lines().filter_map(|line| {
-        let case: Value = serde_json::from_str(line).expect("a case is JSON");
+        let case: Value = serde_json::from_str(line).expect("each line is a JSON case");
         let object = |name: &str| serde_json::from_str(case[name].as_str()?).ok();
         Some((object("object")?, object("old")))
     });
@@ -68,7 +70,7 @@ fn review(object: &Value, old: Option<&Value>) -> Value {
             "name": object["metadata"]["name"],
             "namespace": "default",
             "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
-            "userInfo": {"username": "somebody"},
+            "userInfo": {"username": "fuzzer"},
             "object": object,
             "oldObject": old,
             "dryRun": false,
@@ -78,11 +80,11 @@ fn review(object: &Value, old: Option<&Value>) -> Value {
 
 fn write(folder: &Path, kind: &str, index: usize, text: &str) {
     let folder = folder.join(kind);
-    fs::create_dir_all(&folder).expect("the folder can be made");
-    fs::write(folder.join(format!("{index:04}")), text).expect("the folder can be written");
+    fs::create_dir_all(&folder).expect("the folder can be created");
+    fs::write(folder.join(format!("{index:04}")), text).expect("the folder is writable");
 }
 
-/// A line of a dictionary, as libFuzzer reads it: bytes that are not plain are written in hex.
+/// Returns a line of a dictionary in the format of libFuzzer: special bytes are written in hex.
 fn entry(word: &str) -> String {
     let plain = |byte: u8| match byte {
         b'"' | b'\\' | ..b' ' | b'\x7f'.. => format!("\\x{byte:02x}"),

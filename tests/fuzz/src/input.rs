@@ -1,10 +1,10 @@
-//! How bytes are read: JSON texts, one a line.
+//! Input format: JSON texts, one per line.
 
 use std::str;
 
-/// The first text and, if there is one, the second: an object and what it was.
+/// Returns the first text and the second one, if any: an object and its old version.
 ///
-/// Nothing comes back for bytes that are no text: the API server decodes them before anyone else.
+/// Returns `None` for bytes that are not UTF-8, because the API server decodes them before all other steps.
 pub fn texts(data: &[u8]) -> Option<(&str, Option<&str>)> {
     let text = str::from_utf8(data).ok()?;
     Some(match text.split_once('\n') {

@@ -1,9 +1,8 @@
-//! Whom the targets ask: `CloudDatabase` with its Rust rules, and a CRD that uses all of the schema
-//! language.
+//! Validators under test: `CloudDatabase` with its Rust rules, and a CRD that uses the whole schema language.
 
 use std::sync::{Arc, LazyLock};
 
-// Only its feature is needed: it chooses the Kubernetes version.
+// Only the feature of this crate is needed: it selects the Kubernetes version.
 use k8s_openapi as _;
 use serde_json::Value;
 use shared_validation::{CustomResource, Judge, Rulesets};
@@ -23,12 +22,12 @@ static ALL: LazyLock<Vec<Arc<dyn Judge>>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Every judge, compiled once.
+/// Returns all validators. They are compiled once.
 pub fn all() -> &'static [Arc<dyn Judge>] {
     &ALL
 }
 
-/// The same, as the gate takes them.
+/// Returns all validators in the form that the webhook needs.
 pub fn rulesets() -> Rulesets {
     all()
         .iter()

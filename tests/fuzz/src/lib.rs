@@ -1,4 +1,4 @@
-//! What the fuzz targets share: the judges they ask, and how an input is read and changed.
+//! Shared code of the fuzz targets: the validators, and how an input is parsed and mutated.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Changes that leave JSON what it is: the fuzzer's own changes of bytes seldom get past the parser.
+//! Mutations that keep the input valid JSON. The byte mutations of the fuzzer seldom pass the parser.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::judges;
 
-/// Texts that schemas, formats and rules treat in some way of their own.
+/// Strings with a special meaning for schemas, formats and rules.
 const TEXTS: &[&str] = &[
     "",
     "0",
@@ -61,7 +61,7 @@ const TEXTS: &[&str] = &[
     "9780306406157",
 ];
 
-/// Every field name and every enumerated value that the CRDs speak of.
+/// All field names and enumerated values of the CRDs.
 static WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut words = Vec::new();
     for judge in judges::all() {
@@ -83,7 +83,7 @@ static WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     words
 });
 
-/// The words of the CRDs, as a dictionary for the fuzzer.
+/// Returns the words of the CRDs, as a dictionary for the fuzzer.
 pub fn words() -> &'static [String] {
     &WORDS
 }
@@ -104,8 +104,8 @@ fn collect(schema: &Value, words: &mut Vec<String>) {
     }
 }
 
-/// Changes one of the JSON texts in `data`, one a line, at one place or a few; by `bytes`, the
-/// fuzzer's own way, where there is none, and now and then where there is.
+/// Mutates one or a few places of the JSON texts in `data`, one per line. Uses `bytes`, the byte mutation of the
+/// fuzzer, if `data` is not JSON, and sometimes even if it is.
 pub fn json_lines(
     data: &mut [u8],
     size: usize,
@@ -131,7 +131,7 @@ fn changed(data: &[u8], rng: &mut Rng) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
-    // An object and what it was are most telling when they are nearly the same.
+    // An object and its old version reveal most when they are nearly equal.
     match rng.u8(..20) {
         0 => lines = vec![lines[0].clone(), lines[0].clone()],
         1 => lines.truncate(1),
@@ -148,7 +148,8 @@ fn changed(data: &[u8], rng: &mut Rng) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// A random place of a value; deep ones are as likely as the children of one parent are together.
+/// Returns a random place of a value: the value itself with a probability of one fifth, else a place in one of its
+/// children.
 fn pick<'a>(value: &'a mut Value, rng: &mut Rng) -> &'a mut Value {
     let children = match value {
         Value::Object(fields) => fields.len(),
@@ -164,7 +165,10 @@ fn pick<'a>(value: &'a mut Value, rng: &mut Rng) -> &'a mut Value {
         Value::Array(items) => items.get_mut(chosen),
         _ => None,
     };
-    pick(child.expect("it was counted"), rng)
+    pick(
+        child.expect("the index is below the number of children"),
+        rng,
+    )
 }
 
 fn change(value: &mut Value, donor: Value, rng: &mut Rng) {

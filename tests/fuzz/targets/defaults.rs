@@ -1,4 +1,4 @@
-//! Defaults only add, say what they add, and add it once.
+//! Defaulting only adds fields, returns a patch with all of them, and is idempotent.
 
 #![no_main]
 
@@ -29,21 +29,28 @@ fn keeps_its_promise(judge: &dyn Judge, object: &Value, old: Option<&Value>) {
     };
     let verdict = check(object);
     let mut patched = object.clone();
-    json_patch::patch(&mut patched, &verdict.additions).expect("the additions apply");
-    assert_eq!(patched, verdict.object, "what the additions make");
+    json_patch::patch(&mut patched, &verdict.additions)
+        .expect("the patch with the defaults applies");
+    assert_eq!(
+        patched, verdict.object,
+        "the patch must produce the defaulted object"
+    );
     let again = check(&verdict.object);
     assert!(
         again.additions.0.is_empty(),
-        "added twice: {}",
+        "defaulting is not idempotent: {}",
         again.additions
     );
-    assert_eq!(again.object, verdict.object, "what judging again makes");
+    assert_eq!(
+        again.object, verdict.object,
+        "validating again must not change the object"
+    );
     if let Some(place) = lost(object, &verdict.object) {
-        panic!("{place} is not what was written: {}", verdict.object);
+        panic!("defaulting changed or removed {place}: {}", verdict.object);
     }
 }
 
-/// The first place where `after` lacks or changes something of `before` that is not null.
+/// Returns the first place at which `after` lacks or changes a value of `before` that is not null.
 fn lost(before: &Value, after: &Value) -> Option<String> {
     match (before, after) {
         (Value::Null, _) => None,

@@ -1,4 +1,4 @@
-//! Paths and errors print from any text, always the same, and a path lies within its ancestors.
+//! Field paths and errors can be printed for any text, always in the same way, and a path is within its ancestors.
 
 #![no_main]
 
@@ -70,8 +70,8 @@ fn errors_print(path: &FieldPath, input: &Input<'_>) {
         FieldError::internal(at(), input.detail),
     ];
     for value in values {
-        // A value breaks no line of a log. A text is quoted, and hides nothing in it either; in lists and
-        // objects JSON's own quoting leaves DEL and what lies above it, here as in Go.
+        // A printed value must not break a line of a log. A string is quoted without any ASCII control character. In
+        // lists and objects, JSON does not escape DEL and the characters above it, here as in Go.
         let shown = FieldError::not_found(FieldPath::root(), value.clone()).to_string();
         let breaks = |c: char| c.is_ascii_control() && (c < ' ' || value.is_string());
         assert!(!shown.contains(breaks), "{shown:?}");

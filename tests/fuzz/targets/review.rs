@@ -1,5 +1,5 @@
-//! The gate answers any body with a review of its own or with a refusal, at both doors; and of what
-//! passes at once a whole judgement has nothing to say either.
+//! The webhook answers any body with a review response or an error response, at both endpoints. For objects that the
+//! fast path allows, the complete validation does not report anything either.
 
 #![no_main]
 
@@ -24,7 +24,7 @@ thread_local! {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
-            .expect("a runtime without I/O starts");
+            .expect("a runtime without I/O can be built");
         let metrics = Metrics::register(&mut Registry::default());
         (runtime, Gate::new(judges::rulesets(), metrics, Limits::default()).router())
     }) };
@@ -33,11 +33,12 @@ thread_local! {
 fuzz_target!(|data: &[u8]| {
     for door in ["/validate", "/mutate"] {
         let (status, body) = GATE.with(|gate| gate.0.block_on(ask(gate.1.clone(), door, data)));
-        let answer: Value = serde_json::from_slice(&body).expect("an answer is JSON");
+        let answer: Value = serde_json::from_slice(&body).expect("the response is JSON");
         if status == StatusCode::OK {
             let request = field(data, "request");
             let uid = field(request.get().as_bytes(), "uid");
-            let uid: Value = serde_json::from_str(uid.get()).expect("it has been read");
+            let uid: Value =
+                serde_json::from_str(uid.get()).expect("the webhook has parsed the uid");
             assert_eq!(answer["response"]["uid"], uid);
             assert!(answer["response"]["allowed"].is_boolean());
             what_passes_has_nothing_said_of_it(request.get());
@@ -50,10 +51,10 @@ fuzz_target!(|data: &[u8]| {
 
 fn what_passes_has_nothing_said_of_it(request: &str) {
     let fields: BTreeMap<String, Box<RawValue>> =
-        serde_json::from_str(request).expect("only a review is answered");
+        serde_json::from_str(request).expect("only a review gets a review response");
     let written = |name: &str| {
         let text = fields.get(name).filter(|text| text.get() != "null");
-        // What nobody had to read may be nested deeper, or hold numbers beyond any type.
+        // Fields that no code has to read may be nested deeper, or contain numbers outside the range of all types.
         text.map(|text| Written::read(text)).transpose()
     };
     let (Ok(Some(object)), Ok(old)) = (written("object"), written("oldObject")) else {
@@ -77,25 +78,27 @@ fn what_passes_has_nothing_said_of_it(request: &str) {
     }
 }
 
-/// A field of an object, unread: those that nobody reads may hold numbers beyond any type.
+/// Returns a field of an object without parsing it: unused fields may contain numbers outside the range of all types.
 fn field(object: &[u8], name: &str) -> Box<RawValue> {
     let mut fields: BTreeMap<String, Box<RawValue>> =
-        serde_json::from_slice(object).expect("only a review is answered");
-    fields.remove(name).expect("only a review is answered")
+        serde_json::from_slice(object).expect("only a review gets a review response");
+    fields
+        .remove(name)
+        .expect("only a review gets a review response")
 }
 
 async fn ask(gate: Router, door: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {
     let request = Request::post(door)
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(body.to_vec()))
-        .expect("a request can be made");
+        .expect("the request is valid");
     let response = match gate.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };
     let status = response.status();
     let body = to_bytes(response.into_body(), usize::MAX).await;
-    (status, body.expect("the body is at hand").into())
+    (status, body.expect("the body is in memory").into())
 }
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {

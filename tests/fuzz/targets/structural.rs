@@ -1,4 +1,4 @@
-//! Any JSON text can be judged, new and as a change of any other.
+//! Any JSON text can be validated, as a new object and as an update of any other.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// A verdict, and all that is ever printed of it.
+/// Validates a request and formats the message of the result.
 fn judged(judge: &dyn Judge, candidate: &Candidate<'_>) -> Verdict {
     let verdict = judge.check(candidate);
     assert_eq!(verdict.is_valid(), verdict.message().is_empty());

@@ -1,5 +1,5 @@
-// Package main judges CloudDatabases as a webhook of controller-runtime does: the peer that Lockstep's gate
-// is measured against.
+// Package main validates CloudDatabases with a controller-runtime webhook. The load test compares the Lockstep webhook
+// with it.
 package main
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 func main() {
-	port := flag.Int("port", 9443, "where reviews are taken")
-	directory := flag.String("tls-directory", "", "where tls.crt and tls.key are")
+	port := flag.Int("port", 9443, "port of the webhook")
+	directory := flag.String("tls-directory", "", "directory of tls.crt and tls.key")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()

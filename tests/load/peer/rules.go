@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// rules are those that neither schema nor CEL can say: what such a webhook is written for.
+// rules are those that neither schema nor CEL can express, the purpose of such a webhook.
 type rules struct{}
 
 const (

@@ -8,7 +8,7 @@ import (
 
 var groupVersion = schema.GroupVersion{Group: "database.example.com", Version: "v1alpha1"}
 
-// CloudDatabase as an author of a Go operator writes it.
+// CloudDatabase as the author of an operator in Go would declare it.
 type CloudDatabase struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -70,7 +70,7 @@ type Encryption struct {
 	KmsKey  *string `json:"kmsKey,omitempty"`
 }
 
-// DeepCopyObject is asked for by the interface; no handler here copies.
+// DeepCopyObject is required by the interface. No handler here copies objects.
 func (d *CloudDatabase) DeepCopyObject() runtime.Object {
 	copied := *d
 	d.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)

@@ -1,4 +1,4 @@
-//! Has a process of its own ask a server, on the second core.
+//! Client process that sends reviews to a server, on the second core.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,21 +11,21 @@ use crate::servers::Running;
 
 pub(crate) const WARM_UP_MS: u32 = 500;
 
-/// What is asked, and by how many.
+/// Workload of one measurement.
 #[derive(Clone, Copy)]
 pub(crate) struct Question {
     pub(crate) review: Review,
     pub(crate) connections: usize,
-    /// Whether every request gets a connection of its own.
+    /// If true, every request uses a new connection.
     pub(crate) new_connections: bool,
-    /// Whether nobody has asked the same before.
+    /// If true, every review is different from all earlier ones.
     pub(crate) is_new: bool,
-    /// For how many reasons it has to be refused, if it has to.
+    /// Number of causes that the response must contain; 0 if the review must be allowed.
     pub(crate) causes: usize,
     pub(crate) measure_ms: u32,
 }
 
-/// Who asks.
+/// Running client process.
 pub(crate) struct Asking {
     process: Child,
     name: &'static str,
@@ -63,7 +63,7 @@ impl Asking {
         Ok(Self { process, name })
     }
 
-    /// What it has measured.
+    /// Waits for the client process and returns its measurement.
     pub(crate) fn end(self) -> anyhow::Result<Measured> {
         let output = self.process.wait_with_output()?;
         ensure!(

@@ -1,4 +1,5 @@
-//! Asks one server as an API server does, over HTTP/1.1, and takes the time of every answer.
+//! Client that sends reviews to one server as an API server does, over HTTP/1.1, and measures the latency of every
+//! response.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -25,7 +26,7 @@ use tokio_rustls::TlsConnector;
 use crate::NAME;
 use crate::pipelines::NONCE;
 
-/// How many of the text that makes a review new are digits.
+/// Number of digits in the text that makes a review new.
 const DIGITS: usize = 8;
 
 #[derive(clap::Args)]
@@ -34,19 +35,20 @@ pub(crate) struct Args {
     server: SocketAddr,
     #[arg(long)]
     ca: PathBuf,
-    /// The review.
+    /// File with the review.
     #[arg(long)]
     body: PathBuf,
-    /// For how many reasons it has to be refused, if it has to.
+    /// Number of causes that the response must contain; 0 if the review must be allowed.
     #[arg(long)]
     causes: usize,
-    /// How many ask at the same time.
+    /// Number of concurrent connections.
     #[arg(long)]
     connections: usize,
-    /// Whether every request gets a connection of its own.
+    /// Use a new connection for every request.
     #[arg(long)]
     new_connections: bool,
-    /// Whether nobody has asked the same before: the review has a text for it, in which each request counts.
+    /// Make every review different from all earlier ones: each request writes a counter into a placeholder of the
+    /// review.
     #[arg(long)]
     is_new: bool,
     #[arg(long)]
@@ -55,7 +57,7 @@ pub(crate) struct Args {
     measure_ms: u64,
 }
 
-/// What one run has shown.
+/// Results of one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) answers: u32,
@@ -68,7 +70,7 @@ struct Asking {
     server: SocketAddr,
     connector: TlsConnector,
     body: Bytes,
-    /// Where the digits of a request stand that is to be new.
+    /// Byte ranges of the digits that make a request new.
     nonces: Vec<Range<usize>>,
     asked: AtomicUsize,
     causes: usize,
@@ -96,14 +98,14 @@ async fn measure(args: &Args) -> anyhow::Result<Measured> {
         .collect();
     ensure!(
         nonces.is_empty() != args.is_new,
-        "the review cannot be made new"
+        "the review has no placeholder to make it new"
     );
     let asking = Arc::new(Asking {
         server: args.server,
         connector: connector(&args.ca)?,
         body: body.into(),
         nonces,
-        // Nor has a process before this one.
+        // Starts with another number than earlier processes.
         asked: AtomicUsize::new(std::process::id() as usize * 1_000),
         causes: args.causes,
         new_connections: args.new_connections,
@@ -119,7 +121,7 @@ async fn measure(args: &Args) -> anyhow::Result<Measured> {
     }
     ensure!(
         !latencies.is_empty(),
-        "no answer in the time that is measured"
+        "no response within the measured time"
     );
     latencies.sort_unstable();
     let at = |share: usize| {
@@ -135,7 +137,8 @@ async fn measure(args: &Args) -> anyhow::Result<Measured> {
 }
 
 impl Asking {
-    /// The time of each answer that fell into the time that is measured, in tenths of a microsecond.
+    /// Sends reviews until the end of the run and returns the latency of each response within the measured time, in
+    /// tenths of a microsecond.
     async fn ask_until_the_end(self: Arc<Self>) -> anyhow::Result<Vec<u32>> {
         let mut latencies = Vec::new();
         let mut connection = self.connect().await?;
@@ -180,7 +183,11 @@ impl Asking {
             .body(Full::new(self.body()))?;
         connection.ready().await?;
         let answer = connection.send_request(request).await?;
-        ensure!(answer.status() == 200, "answered with {}", answer.status());
+        ensure!(
+            answer.status() == 200,
+            "unexpected HTTP status {}",
+            answer.status()
+        );
         Ok(answer
             .into_body()
             .collect()
@@ -207,7 +214,7 @@ impl Asking {
         let causes = causes.and_then(Value::as_array).map_or(0, Vec::len);
         ensure!(
             answer["response"]["allowed"] == (self.causes == 0) && causes == self.causes,
-            "another answer than expected: {answer}"
+            "unexpected response: {answer}"
         );
         Ok(())
     }
@@ -221,7 +228,7 @@ fn connector(ca: &std::path::Path) -> anyhow::Result<TlsConnector> {
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    // API servers keep no sessions: every connection is shaken anew.
+    // API servers do not resume TLS sessions: every connection has a full handshake.
     config.resumption = rustls::client::Resumption::disabled();
     Ok(TlsConnector::from(Arc::new(config)))
 }

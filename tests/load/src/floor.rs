@@ -1,5 +1,4 @@
-//! The least that a server can do: it reads both objects, or even only passes over them, and always answers
-//! the same.
+//! Minimal server as a baseline: it parses both objects, or only skips over them, and always returns the same response.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,7 +29,7 @@ pub(crate) struct Args {
     listen: SocketAddr,
     #[arg(long)]
     tls_directory: PathBuf,
-    /// Pass over both objects: only their syntax is looked at.
+    /// Skip both objects: only their JSON syntax is checked.
     #[arg(long)]
     pass_over: bool,
 }

@@ -1,10 +1,10 @@
-//! Measures the gate beside a webhook of controller-runtime with the same Rust rules, and beside the least
-//! that a server can do.
+//! Load test of the webhook, compared with a controller-runtime webhook with the same Rust rules and with a minimal
+//! server.
 //!
-//! Each server has the first core and whoever asks the second; all have the same certificate and get the
-//! same reviews, over HTTP/1.1, as an API server asks a Service. The gate judges all three layers, or where
-//! somebody vouches for the CRD only the rules that a schema cannot say, as the peer does. The floor reads
-//! both objects and judges nothing; the scan does not even read them.
+//! Each server runs on the first core and the client on the second. All servers have the same certificate and get the
+//! same reviews, over HTTP/1.1, as an API server sends them to a Service. The webhook validates all three layers. If
+//! the CRD is reported as current, it validates only the rules that a schema cannot express, as the peer does. The
+//! floor server parses both objects without validation. The scan server does not even parse them.
 
 mod asking;
 mod client;
@@ -29,14 +29,14 @@ use crate::report::{Report, Row};
 use crate::reviews::Review;
 use crate::servers::Program;
 
-/// What the certificate is valid for.
+/// Host name in the certificate.
 const NAME: &str = "lockstep-webhook.lockstep-system.svc";
 
-/// The same as the gate's: the floor is to differ from it in what it does.
+/// The allocator of the webhook, so that the floor server differs only in its work.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Measures the gate beside a webhook of controller-runtime.
+/// Compare the load capacity of the webhook with that of a controller-runtime webhook.
 #[derive(Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -48,32 +48,32 @@ struct Cli {
 
 #[derive(clap::Args)]
 struct Args {
-    /// How often everything is measured; medians are printed, with the least and the most.
+    /// Number of runs; the output contains the median, minimum and maximum.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// How long each measurement takes, after half a second that is not counted.
+    /// Duration of each measurement in milliseconds, after a warm-up of half a second.
     #[arg(long, default_value_t = 2_000)]
     measure_ms: u32,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serves the least that a server can do.
+    /// Run the minimal server.
     #[command(hide = true)]
     Floor(floor::Args),
-    /// Asks one server.
+    /// Send reviews to one server and print the latencies.
     #[command(hide = true)]
     Ask(client::Args),
-    /// Measures pipelines of Vector.
+    /// Measure the validation of Vector pipelines.
     Pipelines(pipelines::Args),
-    /// Writes the reviews and the keys into a folder, to ask a server by hand.
+    /// Write the reviews and the certificate into a folder, for manual requests.
     Write {
-        /// The folder.
+        /// Target folder.
         folder: PathBuf,
     },
 }
 
-/// What is asked, and by how many.
+/// Review and connections of one measurement.
 #[derive(Clone, Copy)]
 struct Scenario {
     review: Review,
@@ -83,7 +83,7 @@ struct Scenario {
 
 const SCENARIOS: [Scenario; 7] = [
     Scenario::standing(Review::Small, 32),
-    // Right after the one that it is compared with.
+    // Immediately after the scenario that it is compared with.
     Scenario::standing(Review::Refused, 32),
     Scenario::standing(Review::Typical, 1),
     Scenario::standing(Review::Typical, 32),
@@ -128,12 +128,12 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// A folder with the reviews and the keys.
+/// Creates a folder with the reviews and the certificate.
 fn prepare() -> anyhow::Result<TempDir> {
     let cores = std::thread::available_parallelism()?.get();
     ensure!(
         cores >= 2,
-        "one core for the server and one for who asks: there is but {cores}"
+        "two cores are required, one for the server and one for the client; this machine has {cores}"
     );
     let directory = tempfile::tempdir()?;
     write_all(directory.path())?;
@@ -188,7 +188,7 @@ fn measure(
         };
         let measured = Asking::begin(&server, question, directory)?.end()?;
         let row = Row {
-            // What is not counted was work as well.
+            // The requests of the warm-up used CPU time as well.
             cpu_us: (server.cpu()? - cpu) * 1e6 / per_run(&measured, args),
             measured,
         };
@@ -198,7 +198,7 @@ fn measure(
     Ok(())
 }
 
-/// How many answers there were with those that are not counted, as far as one can tell.
+/// Estimates the number of responses including those of the warm-up.
 fn per_run(measured: &Measured, args: &Args) -> f64 {
     let whole = f64::from(args.measure_ms + WARM_UP_MS) / f64::from(args.measure_ms);
     f64::from(measured.answers) * whole
@@ -214,7 +214,7 @@ fn write_all(directory: &Path) -> anyhow::Result<()> {
 fn write_keys(directory: &Path) -> anyhow::Result<()> {
     let made = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
     let certificate = made.cert.pem();
-    // Its own CA: whoever asks trusts this one certificate.
+    // The certificate is its own CA: the client trusts only this certificate.
     fs::write(directory.join("ca.crt"), &certificate)?;
     fs::write(directory.join("tls.crt"), &certificate)?;
     fs::write(directory.join("tls.key"), made.signing_key.serialize_pem())?;

@@ -1,7 +1,7 @@
-//! Measures pipelines of Vector at the gate, asked for the first time and again, beside a server that reads them
-//! and judges nothing; and what reviews of another kind notice of them.
+//! Load test of the webhook with Vector pipelines: new and repeated reviews, compared with a server that parses them
+//! without validation, and the effect of pipelines on reviews of another kind.
 //!
-//! The gate and the processes that compile programs for it share the first core; all who ask share the second.
+//! The webhook and its VRL workers share the first core. All clients share the second core.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use crate::report::{Spread, spread};
 use crate::reviews::{ObjectType, Review, review};
 use crate::servers::{self, Program};
 
-/// Of as many digits as are put into what is asked for the first time.
+/// Placeholder in the reviews of pipelines. A client replaces its digits to make each review new.
 pub(crate) const NONCE: &str = "nonce-00000000";
 
-/// How many ask for pipelines while another kind is measured.
+/// Number of connections that send pipelines while another kind is measured.
 const OTHERS: usize = 4;
 
-const FIRST: &str = "the first time";
-const AGAIN: &str = "again";
+const FIRST: &str = "new";
+const AGAIN: &str = "repeated";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How often everything is measured; medians are printed, with the least and the most.
+    /// Number of runs; the output contains the median, minimum and maximum.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// How long each measurement takes, after half a second that is not counted.
+    /// Duration of each measurement in milliseconds, after a warm-up of half a second.
     #[arg(long, default_value_t = 3_000)]
     measure_ms: u32,
 }
 
-/// What one server has shown, run by run.
+/// Results of one server, run by run.
 #[derive(Default)]
 struct Shown {
     latencies: Vec<(String, Vec<Measured>)>,
@@ -97,13 +97,13 @@ fn measure(
     }
     shown.add(QUIET, ask(question(Review::Typical, 1, false))?);
     let others = Question {
-        // Begins before and ends after.
+        // Starts before the measurement and ends after it.
         measure_ms: args.measure_ms + 1_000,
         ..question(Review::Pipeline, OTHERS, true)
     };
     let others = Asking::begin(&server, others, directory)?;
     shown.add(BESIDE, ask(question(Review::Typical, 1, false))?);
-    others.end().context("the pipelines beside")?;
+    others.end().context("the concurrent pipeline reviews")?;
     shown.mib.push(server.memory()?.1);
     let workers = server.children()?;
     shown.workers = workers.len();
@@ -111,13 +111,13 @@ fn measure(
     Ok(())
 }
 
-const QUIET: &str = "CloudDatabase, by itself";
-const BESIDE: &str = "CloudDatabase, beside new pipelines";
+const QUIET: &str = "CloudDatabase, alone";
+const BESIDE: &str = "CloudDatabase, with new pipelines";
 
 fn print(gate: &Program, ours: &Shown, floor: &Program, least: &Shown) {
     println!(
         "{:<38} {:<9} {:>22} {:>22}",
-        "review, one connection", "server", "p50 ms (least-most)", "p99 ms (least-most)"
+        "review, one connection", "server", "p50 ms (min-max)", "p99 ms (min-max)"
     );
     for (name, _) in &ours.latencies {
         for (program, shown) in [(gate, ours), (floor, least)] {
@@ -143,7 +143,7 @@ fn print(gate: &Program, ours: &Shown, floor: &Program, least: &Shown) {
             ))
         };
         println!(
-            "{name}: p50 {} of the {}'s, p99 {}",
+            "{name}: p50 {} times that of the {}, p99 {} times",
             ratio(|measured| measured.p50_us),
             floor.name,
             ratio(|measured| measured.p99_us)
@@ -156,7 +156,7 @@ fn print(gate: &Program, ours: &Shown, floor: &Program, least: &Shown) {
         .map(|(beside, quiet)| beside / quiet)
         .collect();
     println!(
-        "CloudDatabase beside new pipelines: p99 {} of that by itself",
+        "CloudDatabase with new pipelines: p99 {} times that of CloudDatabase alone",
         fine(&spread(&ratios))
     );
     let start_up: Vec<_> = ours
@@ -166,7 +166,7 @@ fn print(gate: &Program, ours: &Shown, floor: &Program, least: &Shown) {
         .map(|s| s * 1e3)
         .collect();
     println!(
-        "the gate takes connections after {} ms and held {} MiB at most; each of {} processes that compile holds {} MiB",
+        "the webhook accepts connections after {} ms, its peak memory is {} MiB; each of {} VRL workers uses {} MiB",
         fine(&spread(&start_up)),
         fine(&spread(&ours.mib)),
         ours.workers,
@@ -183,7 +183,7 @@ fn fine(spread: &Spread) -> String {
     format!("{median:.2} ({least:.2}-{most:.2})")
 }
 
-/// A pipeline of three components, with a program of thirty lines.
+/// Returns a review of a pipeline with three components and a program of thirty lines.
 pub(crate) fn typical() -> Value {
     pipeline(&json!({
         "sources": {"pods": {"type": "kubernetes_logs", "extra_label_selector": "app=shop"}},
@@ -192,7 +192,7 @@ pub(crate) fn typical() -> Value {
     }))
 }
 
-/// A pipeline of fifty components, of which twenty-four have such a program.
+/// Returns a review of a pipeline with fifty components, twenty-four of which have such a program.
 pub(crate) fn large() -> Value {
     let mut transforms = Map::new();
     let mut sinks = Map::new();
@@ -234,7 +234,7 @@ fn pipeline(spec: &Value) -> Value {
     review(kind, "CREATE", &object, None)
 }
 
-/// Thirty lines as they are written for the logs of a service.
+/// Returns a program of thirty lines that is typical for the logs of a service.
 fn program(index: usize) -> String {
     format!(
         r#"# {NONCE}, {index}

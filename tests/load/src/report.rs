@@ -1,4 +1,4 @@
-//! What is printed: medians, with the least and the most, and the ratios.
+//! Printed report: medians with minimum and maximum, and ratios.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(crate) struct Row {
     pub(crate) cpu_us: f64,
 }
 
-/// All measurements, by server.
+/// All measurements by server.
 #[derive(Default)]
 pub(crate) struct Report {
     servers: Vec<(&'static str, Server)>,
@@ -54,7 +54,7 @@ impl Report {
             self.servers.push((name, Server::default()));
         }
         let found = self.servers.iter_mut().find(|(known, _)| *known == name);
-        &mut found.expect("it is there by now").1
+        &mut found.expect("the server has been added").1
     }
 
     pub(crate) fn print(&self) {
@@ -63,7 +63,7 @@ impl Report {
         };
         println!(
             "{:<14} {:<19} {:>26} {:>9} {:>9} {:>11}",
-            "review, conns", "server", "answers/s (least-most)", "p50 ms", "p99 ms", "CPU us each"
+            "review, conns", "server", "responses/s (min-max)", "p50 ms", "p99 ms", "CPU us each"
         );
         for scenario in &first.order {
             for (name, server) in &self.servers {
@@ -82,7 +82,7 @@ impl Report {
         println!();
         for (name, server) in &self.servers {
             println!(
-                "{name}: takes connections after {:.0} ms, holds {:.1} MiB idle and {:.1} MiB at most",
+                "{name}: accepts connections after {:.0} ms, uses {:.1} MiB when idle and {:.1} MiB at peak",
                 spread(&server.start_up_ms).median,
                 spread(&server.idle_mib).median,
                 spread(&server.peak_mib).median,
@@ -98,28 +98,28 @@ impl Report {
             self.servers.iter().partition(|(name, _)| is_ours(name));
         for (our_name, our) in &ours {
             for (name, other) in &others {
-                println!("{our_name}, beside {name}:");
+                println!("{our_name}, compared with {name}:");
                 our.print_ratios(other);
             }
         }
-        // Who knows the CRD is never asked about most of the ten.
+        // A server that skips CRD validation is never sent the review that is invalid in all layers.
         if let Some((_, all_layers)) = ours.first() {
-            let ratios = all_layers.cpu_ratios("refused, 32", "small, 32");
+            let ratios = all_layers.cpu_ratios("denied, 32", "small, 32");
             let Spread {
                 median,
                 least,
                 most,
             } = spread(&ratios);
             println!(
-                "a refusal for ten reasons takes {median:.2} ({least:.2}-{most:.2}) times the CPU of an admission"
+                "a denial with ten causes takes {median:.2} ({least:.2}-{most:.2}) times the CPU of an allowed request"
             );
         }
     }
 }
 
 impl Server {
-    /// What one scenario takes beside another one, run by run: a machine is seldom as fast in one minute
-    /// as in another.
+    /// Returns the ratio of the CPU times of two scenarios for each run. Ratios within a run are stable although the
+    /// speed of the machine changes over time.
     fn cpu_ratios(&self, scenario: &str, beside: &str) -> Vec<f64> {
         let of = |scenario| self.rows.get(scenario).into_iter().flatten();
         let pairs = of(scenario).zip(of(beside));
@@ -134,21 +134,21 @@ impl Server {
         }) {
             let (ours, theirs) = (numbers(rows.0), numbers(rows.1));
             println!(
-                "  {scenario}: {:.2} times its answers, p99 {:.2} of its, CPU {:.2} of its",
+                "  {scenario}: {:.2} times the responses/s, {:.2} times the p99, {:.2} times the CPU time",
                 ours[0].median / theirs[0].median,
                 ours[2].median / theirs[2].median,
                 ours[3].median / theirs[3].median,
             );
         }
         println!(
-            "  memory: {:.2} of its idle, {:.2} at most",
+            "  memory: {:.2} times when idle, {:.2} times at peak",
             spread(&self.idle_mib).median / spread(&other.idle_mib).median,
             spread(&self.peak_mib).median / spread(&other.peak_mib).median,
         );
     }
 }
 
-/// The rate, p50, p99 and CPU time.
+/// Returns the rate, p50, p99 and CPU time of the runs.
 fn numbers(rows: &[Row]) -> [Spread; 4] {
     let all = |number: fn(&Row) -> f64| spread(&rows.iter().map(number).collect::<Vec<_>>());
     [
@@ -159,7 +159,7 @@ fn numbers(rows: &[Row]) -> [Spread; 4] {
     ]
 }
 
-/// A median, with the least and the most.
+/// Median, minimum and maximum.
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) least: f64,

@@ -1,4 +1,4 @@
-//! What is asked: reviews as an API server sends them.
+//! Reviews as an API server sends them.
 
 use std::fs;
 use std::path::Path;
@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use crate::pipelines;
 
-/// A review, and what has to be answered.
+/// Review with a known response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Review {
-    /// A creation of the least object.
+    /// CREATE of a minimal object.
     Small,
-    /// A change of an object that `kubectl apply` has written, with all that API servers add to it: 5 KB.
+    /// UPDATE of an object that was created by `kubectl apply`, with all fields that the API server adds: 5 KB.
     Typical,
-    /// The same with long annotations: 200 KB.
+    /// UPDATE of such an object with long annotations: 200 KB.
     Large,
-    /// A creation that is refused for ten reasons.
+    /// CREATE of an object that is denied with ten causes.
     Refused,
-    /// A creation of a pipeline of Vector, of three components.
+    /// CREATE of a Vector pipeline with three components.
     Pipeline,
-    /// The same, of fifty.
+    /// CREATE of a Vector pipeline with fifty components.
     LargePipeline,
 }
 
-/// What a review is of.
+/// Kind and resource of the reviewed object.
 #[derive(Clone, Copy)]
 pub(crate) struct ObjectType {
     pub(crate) group: &'static str,
@@ -54,7 +54,7 @@ impl Review {
             Self::Small => "small",
             Self::Typical => "typical",
             Self::Large => "large",
-            Self::Refused => "refused",
+            Self::Refused => "denied",
             Self::Pipeline => "3 components",
             Self::LargePipeline => "50 components",
         }
@@ -116,7 +116,7 @@ fn object(more: &Value) -> Value {
     object
 }
 
-/// Ten reasons, of all three layers.
+/// Returns an object with ten errors from all three layers.
 fn broken() -> Value {
     let mut object = object(&json!({}));
     object["spec"]["storage"] =
@@ -127,7 +127,7 @@ fn broken() -> Value {
     object
 }
 
-/// A change of one field; `more` bytes of annotation in either object.
+/// Returns an UPDATE of one field, with `more` bytes of annotations in each of the two objects.
 fn change(more: usize) -> Value {
     let applied = object(&json!({})).to_string();
     let metadata = |resource_version: &str| {
@@ -201,7 +201,7 @@ fn managed_fields() -> Value {
     ])
 }
 
-/// A review of an object.
+/// Returns a review of an object.
 pub(crate) fn review(
     of: ObjectType,
     operation: &str,

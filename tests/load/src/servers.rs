@@ -1,4 +1,4 @@
-//! The three servers: built, started on a core of their own, and looked at from outside.
+//! Servers under test: how they are built, started on one core, and observed through `/proc`.
 
 use std::env;
 use std::fs;
@@ -12,26 +12,26 @@ use building::usage;
 
 use crate::vouching::{self, Vouching};
 
-/// How long a server may take to take connections, and to come to rest.
+/// Time limit for a server to accept connections and to become idle.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How often CPU time is looked at. It is counted in hundredths of a second.
+/// Interval of the CPU time checks. CPU time has a resolution of hundredths of a second.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A server as it is started.
+/// Server program and its command line.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     path: PathBuf,
     arguments: fn(u16, &Path) -> Vec<String>,
-    /// Whether it judges, and not only answers.
+    /// If true, the server validates objects instead of only responding.
     judges: bool,
-    /// For how many reasons it refuses what is wrong in every layer.
+    /// Number of causes in the response to the review that is invalid in every layer.
     pub(crate) causes: usize,
-    /// Whether somebody vouches for the CRD while it runs.
+    /// If true, the CRD status file reports that the CRD is current while the server runs.
     is_vouched_for: bool,
 }
 
-/// A server that runs.
+/// Running server.
 pub(crate) struct Running {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -39,7 +39,7 @@ pub(crate) struct Running {
     _vouching: Option<Vouching>,
 }
 
-/// The gate, with all three layers.
+/// Returns the webhook with all three layers.
 pub(crate) fn lockstep() -> anyhow::Result<Program> {
     Ok(Program {
         name: "lockstep",
@@ -59,8 +59,8 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
     })
 }
 
-/// The gate beside a controller that vouches for the CRD: what the API server has judged is not judged
-/// again.
+/// Returns the webhook next to a controller that reports the CRD as current: what the API server has validated
+/// already is not validated again.
 pub(crate) fn lockstep_vouched_for() -> anyhow::Result<Program> {
     Ok(Program {
         name: "lockstep, CRD known",
@@ -69,7 +69,7 @@ pub(crate) fn lockstep_vouched_for() -> anyhow::Result<Program> {
     })
 }
 
-/// A webhook of controller-runtime, with the rules that only a webhook can have.
+/// Returns a controller-runtime webhook with the rules that only a webhook can enforce.
 pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
     Ok(Program {
         name: "controller-runtime",
@@ -86,7 +86,7 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
     })
 }
 
-/// This very program, which reads the objects and judges nothing.
+/// Returns the baseline server of this program, which parses the objects without validation.
 pub(crate) fn floor() -> anyhow::Result<Program> {
     Ok(Program {
         name: "floor",
@@ -104,7 +104,7 @@ pub(crate) fn floor() -> anyhow::Result<Program> {
     })
 }
 
-/// The same, which only passes over them.
+/// Returns the baseline server in its mode that only skips over the objects.
 pub(crate) fn scan() -> anyhow::Result<Program> {
     let floor = floor()?;
     Ok(Program {
@@ -122,12 +122,12 @@ pub(crate) fn scan() -> anyhow::Result<Program> {
 }
 
 impl Program {
-    /// Whether whatever is wrong may come to it.
+    /// Returns true if the server validates all layers, so that it must deny any invalid object.
     pub(crate) fn judges_all(&self) -> bool {
         self.judges && !self.is_vouched_for
     }
 
-    /// Starts it on the first core and waits until it takes connections.
+    /// Starts the server on the first core and waits until it accepts connections.
     pub(crate) fn start(&self, keys: &Path) -> anyhow::Result<Running> {
         let port = free_port()?;
         let vouching = self
@@ -146,11 +146,11 @@ impl Program {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         while TcpStream::connect(address).is_err() {
             if let Some(status) = child.try_wait()? {
-                bail!("{} has ended: {status}", self.name);
+                bail!("{} ended unexpectedly: {status}", self.name);
             }
             ensure!(
                 started.elapsed() < DEADLINE,
-                "{} takes no connection",
+                "{} does not accept connections",
                 self.name
             );
             std::thread::sleep(Duration::from_micros(500));
@@ -165,7 +165,7 @@ impl Program {
 }
 
 impl Running {
-    /// Waits until its CPU time stands still: whatever it does after it takes connections is over.
+    /// Waits until the CPU time no longer increases, that is, until the work after start-up is finished.
     pub(crate) fn wait_until_idle(&self) -> anyhow::Result<()> {
         let started = Instant::now();
         let mut before = self.cpu()?;
@@ -175,17 +175,20 @@ impl Running {
             if now <= before {
                 return Ok(());
             }
-            ensure!(started.elapsed() < DEADLINE, "it never comes to rest");
+            ensure!(
+                started.elapsed() < DEADLINE,
+                "the server does not become idle"
+            );
             before = now;
         }
     }
 
-    /// What it holds now, and what it held at most, in MiB.
+    /// Returns the current and the peak memory in MiB.
     pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
         usage::memory(self.child.id())
     }
 
-    /// What each of its processes holds, in MiB.
+    /// Returns the memory of each child process in MiB.
     pub(crate) fn children(&self) -> anyhow::Result<Vec<f64>> {
         let tasks = format!("/proc/{}/task", self.child.id());
         let mut held = Vec::new();
@@ -198,7 +201,7 @@ impl Running {
         Ok(held)
     }
 
-    /// The CPU time that it has taken, in seconds.
+    /// Returns the used CPU time in seconds.
     pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
         usage::cpu(self.child.id())
     }

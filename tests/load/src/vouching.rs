@@ -1,4 +1,4 @@
-//! Says of the CRD, as the controller does, that the cluster has the very same.
+//! CRD status file which reports, like that of the controller, that the CRD in the cluster is the same.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shared_validation::{CrdStatus, CrdStatusReport, CrdValidator, Validator};
 
-/// Well within the time for which it is believed.
+/// Refresh interval, well within the time to live of the file.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
 
-/// Goes on until it is dropped.
+/// Writer of the CRD status file. It stops when it is dropped.
 pub(crate) struct Vouching {
     end: Option<Sender<()>>,
     writer: Option<JoinHandle<()>>,
     file: PathBuf,
 }
 
-/// Where the gate finds it.
+/// Returns the path at which the webhook reads the file.
 pub(crate) fn file(directory: &Path) -> PathBuf {
     directory.join("crds.json")
 }

@@ -1,4 +1,4 @@
-//! What was said of a candidate, and where two answers differ.
+//! Response to a validation request, and the differences between two responses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,32 +6,32 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use shared_validation::{Layer, ValidationResult};
 
-/// One thing that is wrong.
+/// One validation error.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cause {
-    /// The type of the error, as in `details.causes[].reason`.
+    /// Type of the error, as in `details.causes[].reason`.
     pub reason: String,
-    /// Where it is.
+    /// Field path of the error.
     pub field: String,
-    /// The message.
+    /// Message of the error.
     pub message: String,
 }
 
-/// What was said of a candidate.
+/// Response to a validation request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Whether it stands.
+    /// If true, the object is valid.
     pub valid: bool,
-    /// The HTTP status; 422 where each cause is named.
+    /// HTTP status. 422 if every cause is listed.
     pub code: u16,
-    /// What is wrong.
+    /// Validation errors.
     #[serde(default)]
     pub causes: Vec<Cause>,
 }
 
 impl Answer {
-    /// What the engine's verdict says. The causes of the structural layer carry no message: its wording
-    /// may differ.
+    /// Converts a validation result of the engine. The causes of the structural layer have no message, because its
+    /// wording may differ.
     #[must_use]
     pub fn of_verdict(verdict: &ValidationResult) -> Self {
         let causes = verdict.errors.iter().map(|violation| Cause {
@@ -49,7 +49,7 @@ impl Answer {
         }
     }
 
-    /// The causes that count: not the API server's remark that it has not looked at everything.
+    /// Returns the causes to compare: without the note of the API server that it has skipped some rules.
     fn counted(&self) -> impl Iterator<Item = &Cause> {
         self.causes.iter().filter(|cause| {
             !cause
@@ -59,28 +59,28 @@ impl Answer {
     }
 }
 
-/// Where two answers differ.
+/// Difference between two responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// The engine accepts what the API server refuses.
+    /// The engine accepts what the API server rejects.
     WrongAccept,
-    /// The engine refuses what the API server accepts.
+    /// The engine rejects what the API server accepts.
     WrongRefusal,
-    /// Both refuse, for different errors: those of the server alone, those of the engine alone.
+    /// Both reject, with different errors: the errors of the API server only, and those of the engine only.
     Errors(Vec<(String, String)>, Vec<(String, String)>),
-    /// Both refuse for the same errors, of which some say different things.
+    /// Both reject with the same errors, some of which have different messages.
     Messages(Vec<(String, String)>),
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WrongAccept => f.write_str("accepted here, refused by the API server"),
-            Self::WrongRefusal => f.write_str("refused here, accepted by the API server"),
+            Self::WrongAccept => f.write_str("the engine accepts what the API server rejects"),
+            Self::WrongRefusal => f.write_str("the engine rejects what the API server accepts"),
             Self::Errors(server, engine) => {
                 write!(
                     f,
-                    "errors differ: the API server alone {server:?}, here alone {engine:?}"
+                    "errors differ: only the API server {server:?}, only the engine {engine:?}"
                 )
             }
             Self::Messages(pairs) => write!(f, "messages differ: {pairs:?}"),
@@ -88,10 +88,10 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares what the API server says with what the engine says.
+/// Compares the response of the API server with that of the engine.
 ///
-/// Equal must be: the verdict; type and path of every error of a refusal that names them; and the
-/// message of errors that are not structural. A refusal while decoding (400) names no field.
+/// The following must be equal: valid or not; the type and path of every error if the response lists the errors; and
+/// the message of errors that are not structural. An error during decoding (400) does not name a field.
 #[must_use]
 pub fn compare(server: &Answer, engine: &Answer) -> Option<Difference> {
     match (server.valid, engine.valid) {

@@ -1,4 +1,4 @@
-//! A candidate as text, and what was said of it.
+//! Validation request as text, with the response of the API server.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,35 +6,35 @@ use shared_validation::{ParsedJson, ValidationRequest, Validator};
 
 use crate::answer::Answer;
 
-/// What is done to the object.
+/// Operation on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
-    /// The object is new.
+    /// The object is created.
     Create,
     /// The object replaces `old`.
     Update,
 }
 
-/// One candidate. The objects are raw JSON text, because what is wrong may be in the text.
+/// Validation request. The objects are raw JSON text, because the text itself may contain the error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Case {
-    /// What the case is called.
+    /// Name of the case.
     pub id: String,
-    /// What is done.
+    /// Operation.
     pub op: Operation,
-    /// The object.
+    /// New object.
     pub object: String,
-    /// The object that it replaces.
+    /// Old object of an update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
-    /// What the API server said, if it was asked.
+    /// Response of the API server, if it has been recorded.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
 }
 
 impl Case {
-    /// A new object.
+    /// Returns a request that creates an object.
     #[must_use]
     pub fn create(id: impl Into<String>, object: &Value) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Case {
         }
     }
 
-    /// An object that replaces another.
+    /// Returns a request that replaces an object.
     #[must_use]
     pub fn update(id: impl Into<String>, object: &Value, old: &Value) -> Self {
         Self {
@@ -56,11 +56,11 @@ impl Case {
         }
     }
 
-    /// What the engine says.
+    /// Returns the response of the rules engine.
     ///
     /// # Errors
     ///
-    /// When a text is not JSON.
+    /// If a text is not JSON.
     pub fn judge(&self, judge: &dyn Validator) -> Result<Answer, serde_json::Error> {
         let object = ParsedJson::parse(&self.object)?;
         let old = self

@@ -1,4 +1,4 @@
-//! Objects from the schema of a CRD: fitting ones, and ones that break it.
+//! Random objects from the schema of a CRD: valid ones, and ones that violate it.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::samples::{FLOATS, INTEGERS, TEXTS};
 
-/// A source of random objects. The same seed gives the same objects.
+/// Source of random objects. The same seed gives the same objects.
 pub struct Generator {
     runner: TestRunner,
     object: BoxedStrategy<Value>,
@@ -18,7 +18,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator for one version of a CRD.
+    /// Returns a generator for one version of a CRD.
     #[must_use]
     pub fn new(crd: &Value, version: &str, seed: u64) -> Self {
         let versions = crd["spec"]["versions"].as_array();
@@ -40,14 +40,14 @@ impl Generator {
         }
     }
 
-    /// The next object, with a name of its own.
+    /// Returns the next object, with a unique name.
     pub fn next_object(&mut self) -> Value {
         let name = format!("o-{}", self.made);
         self.made += 1;
         self.named(&name)
     }
 
-    /// An object of this name.
+    /// Returns an object with this name.
     pub fn named(&mut self, name: &str) -> Value {
         let mut object = self.sample(&self.object.clone());
         object["apiVersion"] = json!(self.api_version);
@@ -56,7 +56,7 @@ impl Generator {
         object
     }
 
-    /// The object with some of it made anew.
+    /// Returns the object with some of its fields generated again.
     pub fn changed(&mut self, old: &Value) -> Value {
         let name = old["metadata"]["name"]
             .as_str()
@@ -71,24 +71,24 @@ impl Generator {
     fn sample<T: std::fmt::Debug>(&mut self, strategy: &BoxedStrategy<T>) -> T {
         strategy
             .new_tree(&mut self.runner)
-            .expect("no strategy here filters")
+            .expect("no strategy filters values")
             .current()
     }
 }
 
-/// Where the random objects of a test begin: at the same place each time, so that it fails for what has changed only, or
-/// where `LOCKSTEP_SEED` says.
+/// Returns the seed of the random objects of a test: `LOCKSTEP_SEED`, or always the same number, so that a test fails
+/// only because of a change.
 ///
 /// # Panics
 ///
-/// When that is no number.
+/// If `LOCKSTEP_SEED` is not a number.
 #[must_use]
 pub fn seed() -> u64 {
     std::env::var("LOCKSTEP_SEED")
         .map_or(1, |seed| seed.parse().expect("LOCKSTEP_SEED is a number"))
 }
 
-/// Chance that can be had again.
+/// Returns a reproducible source of random values.
 pub(crate) fn runner(seed: u64) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -96,7 +96,7 @@ pub(crate) fn runner(seed: u64) -> TestRunner {
     TestRunner::new_with_rng(Config::default(), chance)
 }
 
-/// Field by field: that of `old`, that of `other`, or neither.
+/// Merges two objects field by field: each field is that of `old`, that of `other`, or missing.
 fn merged(old: &Value, other: &Value, choice: &mut impl Iterator<Item = u8>) -> Value {
     let (Value::Object(old_fields), Value::Object(other_fields)) = (old, other) else {
         return match choice.next().unwrap_or_default() % 4 {
@@ -125,7 +125,7 @@ fn merged(old: &Value, other: &Value, choice: &mut impl Iterator<Item = u8>) -> 
     Value::Object(fields)
 }
 
-/// How often, of a hundred values, one is made to break the schema on purpose.
+/// Percentage of values that are generated without regard to the schema.
 const BROKEN_PERCENT: u32 = 6;
 
 fn value(schema: &Value) -> BoxedStrategy<Value> {
@@ -136,7 +136,7 @@ fn value(schema: &Value) -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// A value of the schema's type; its bounds are met more often than not.
+/// Returns a value of the type of the schema. Most values are within its bounds.
 fn fitting(schema: &Value) -> BoxedStrategy<Value> {
     if let Some(options) = schema["enum"]
         .as_array()
@@ -166,7 +166,7 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
 fn text(schema: &Value) -> BoxedStrategy<Value> {
     let sample = || select(TEXTS).prop_map(Value::from);
     let mut choices: Vec<(u32, BoxedStrategy<Value>)> = vec![(4, sample().boxed())];
-    // Texts that the rules beside the field speak of.
+    // Strings that the CEL rules of the field contain.
     let spoken = literals(schema);
     if !spoken.is_empty() {
         choices.push((6, select(spoken).prop_map(Value::from).boxed()));
@@ -188,7 +188,7 @@ fn text(schema: &Value) -> BoxedStrategy<Value> {
     Union::new_weighted(choices).boxed()
 }
 
-/// The quoted texts in the rules of a node.
+/// Returns the string literals in the CEL rules of a node.
 fn literals(schema: &Value) -> Vec<String> {
     let rules = schema["x-kubernetes-validations"].as_array();
     let sources = rules
@@ -242,7 +242,7 @@ fn list(schema: &Value) -> BoxedStrategy<Value> {
         anything()
     };
     let lists = proptest::collection::vec(item, 0..5);
-    // Some lists repeat an item.
+    // Some lists contain an item twice.
     (lists, any::<u8>())
         .prop_map(|(mut items, repeat)| {
             if repeat < 30
@@ -255,7 +255,7 @@ fn list(schema: &Value) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// An object with some of the fields that the schema names, and now and then one that it does not.
+/// Returns an object with some fields of the schema and, rarely, with an unknown field.
 fn fields(schema: &Value, left_out: &[&str]) -> BoxedStrategy<Value> {
     let required: Vec<_> = schema["required"]
         .as_array()
@@ -270,7 +270,7 @@ fn fields(schema: &Value, left_out: &[&str]) -> BoxedStrategy<Value> {
         .filter(|(name, _)| !left_out.contains(&name.as_str()))
         .collect();
     if properties.len() > 20 {
-        // Too many to have them all: one to three.
+        // Objects with all fields would be too large: one to three.
         let each: Vec<_> = properties
             .iter()
             .map(|(name, child)| {
@@ -325,7 +325,7 @@ fn fields(schema: &Value, left_out: &[&str]) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Any JSON at all.
+/// Returns any JSON value.
 fn anything() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

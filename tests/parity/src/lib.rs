@@ -1,8 +1,8 @@
-//! Whether the rules engine and a real API server say the same.
+//! Comparison of the rules engine with a real API server.
 //!
-//! [`generate`] makes objects from the schema of a CRD: fitting ones, and ones that break it in every
-//! way. [`mutate`] does something to objects that stand. [`Server`] asks an API server what it says to them, by a strict dry run. [`compare`] tells
-//! where that differs from what the engine says.
+//! [`generate`] makes objects from the schema of a CRD: valid ones, and ones that violate it in every way. [`mutate`]
+//! changes valid objects. [`Server`] returns the response of an API server to a strict dry run. [`compare`] returns the
+//! difference from the response of the engine.
 
 pub mod answer;
 pub mod case;

@@ -1,4 +1,4 @@
-//! Random objects, and what a live API server says to them.
+//! Random objects with the responses of a live API server.
 
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
@@ -9,27 +9,27 @@ use crate::case::Case;
 use crate::generate::Generator;
 use crate::server::Server;
 
-/// How many random objects, and where chance begins.
+/// Number of random objects and the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// New objects.
+    /// Number of new objects.
     pub objects: usize,
-    /// Changes of stored objects, which need not be valid.
+    /// Number of changes of stored objects, which may be invalid.
     pub changes: usize,
-    /// The same seed gives the same objects.
+    /// Seed. The same seed gives the same objects.
     pub seed: u64,
 }
 
-/// How often the API server is asked at most. It compares maps in any order, and stops at the first key that is not
-/// there or whose value fails: such an object has several answers.
+/// Maximum number of requests for one case. The API server compares maps in random order and stops at the first key
+/// that is missing or has another value, so that its response to such an object varies.
 const MOST_ASKED: usize = 64;
 
-/// Starts an API server with the CRD and asks it about random objects: again where the judge says something else, for
-/// as long as it may yet say the same.
+/// Starts an API server with the CRD and sends it random objects. If its response differs from that of the engine, the
+/// request is repeated, because the next response may be equal.
 ///
 /// # Errors
 ///
-/// When the server does not start or does not answer.
+/// If the server does not start or does not respond.
 pub async fn ask(
     crd: &Value,
     version: &str,
@@ -46,7 +46,7 @@ pub async fn ask(
     let mut cases: Vec<_> = (0..objects)
         .map(|index| Case::create(format!("create-{seed}-{index}"), &generator.next_object()))
         .collect();
-    // Several changes of each stored object.
+    // Each stored object is changed several times.
     let olds = (0..changes.div_ceil(5))
         .map(|index| generator.named(&format!("stored-{index}")))
         .collect();
@@ -82,13 +82,13 @@ pub async fn ask(
     answered.into_iter().collect()
 }
 
-/// Whether more than words is different.
+/// Returns true if more than the messages differ.
 fn differs(answer: &Answer, here: &Answer) -> bool {
     let difference = compare(answer, here);
     difference.is_some_and(|it| !matches!(it, Difference::Messages(_)))
 }
 
-/// An update that carries what the API server has added.
+/// Returns an update with the metadata that the API server has added.
 fn new_on(old: &Value, mut new: Value) -> Value {
     new["metadata"] = old["metadata"].clone();
     new

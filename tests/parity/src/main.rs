@@ -1,4 +1,4 @@
-//! Compares the rules engine with an API server.
+//! Comparison of the rules engine with an API server.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use parity::live::{self, Extent};
 use serde_json::Value;
 use shared_validation::{CrdValidator, Validator};
 
-/// Whether the rules engine and the API server say the same of objects of any CRD.
+/// Compare the rules engine with the API server on objects of any CRD.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -21,30 +21,30 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compare with answers that were recorded.
+    /// Compare with recorded responses.
     Recorded {
-        /// The `CustomResourceDefinition`.
+        /// File with the `CustomResourceDefinition`.
         #[arg(long)]
         crd: PathBuf,
-        /// The cases, one JSON object a line, as `live --record` writes them.
+        /// File with the cases, one JSON object per line, as written by `live --record`.
         #[arg(long)]
         cases: PathBuf,
     },
-    /// Compare on random objects with an API server that is started for it.
+    /// Start an API server and compare on random objects.
     Live {
-        /// The `CustomResourceDefinition`.
+        /// File with the `CustomResourceDefinition`.
         #[arg(long)]
         crd: PathBuf,
-        /// How many new objects.
+        /// Number of new objects.
         #[arg(long, default_value_t = 2000)]
         objects: usize,
-        /// How many changes of stored objects.
+        /// Number of changes of stored objects.
         #[arg(long, default_value_t = 1000)]
         changes: usize,
-        /// Where the random objects begin. The same seed gives the same objects.
+        /// Seed of the random objects. The same seed gives the same objects.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Writes every case with the API server's answer.
+        /// Write every case with the response of the API server to this file.
         #[arg(long)]
         record: Option<PathBuf>,
     },

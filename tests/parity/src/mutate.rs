@@ -1,5 +1,4 @@
-//! Objects that stand, with something done to them: what people and tools get wrong, and what an
-//! attacker tries.
+//! Mutations of valid objects: typical errors of users and tools, and attempts of attackers.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -10,52 +9,52 @@ use serde_json::{Map, Value, json};
 use crate::generate::runner;
 use crate::samples::{FLOATS, INTEGERS, TEXTS};
 
-/// A source of mutated objects. The same seed gives the same objects.
+/// Source of mutated objects. The same seed gives the same objects.
 pub struct Mutator {
     runner: TestRunner,
     mutations: BoxedStrategy<Vec<(Index, Mutation)>>,
     seedlings: Vec<Value>,
 }
 
-/// What is done at one place of an object.
+/// Mutation at one place of an object.
 #[derive(Clone, Debug)]
 enum Mutation {
-    /// The field or item is taken out.
+    /// Remove the field or item.
     Drop,
-    /// It becomes something of any type.
+    /// Replace it by a value of any type.
     Retype(Value),
-    /// A number leaves its range, a text or list its length.
+    /// Move a number out of its range, or a text or list out of its length.
     OutOfRange(i64),
-    /// A number goes up or down by one, a text loses or repeats its last character.
+    /// Increment or decrement a number; remove or repeat the last character of a text.
     Nudge(bool),
-    /// An item or a field is there twice.
+    /// Repeat an item or a field.
     Duplicate,
-    /// A text, or the name of a field, is written otherwise.
+    /// Append Unicode characters to a text or to the name of a field.
     Unicode(&'static str),
-    /// A text, list or map of this many.
+    /// Replace it by a text, list or map of this size.
     Huge(usize),
-    /// Lists and objects within each other, this deep.
+    /// Nest it in lists and objects of this depth.
     Deep(usize),
-    /// The name of a field loses a character, changes its case, or is another.
+    /// Remove a character of the name of a field, change its case, or replace it.
     Rename(u8),
-    /// What another object has at the same place.
+    /// Replace it by the value at the same place in another object.
     Cross(Index),
 }
 
-/// Stands before the second field of a name, until the text is written.
+/// Prefix of the second field with the same name, until the object is serialized.
 const TWICE: &str = "\u{1}twice:";
 
-/// An object as it is sent. Its text says more than the value where a field is there twice.
+/// Object to send. Its text contains more than the value if a field is repeated.
 #[derive(Clone, Debug)]
 pub struct Mutated {
-    /// The object, as a reader sees it for whom the last field of a name counts.
+    /// The object as read by a parser that keeps the last field of a name.
     pub value: Value,
-    /// As JSON.
+    /// The object as JSON.
     pub text: String,
 }
 
 impl Mutator {
-    /// Makes objects from these.
+    /// Returns a mutator of these objects.
     #[must_use]
     pub fn new(seedlings: Vec<Value>, seed: u64) -> Self {
         let mutations = proptest::collection::vec((any::<Index>(), mutation()), 0..4);
@@ -66,13 +65,13 @@ impl Mutator {
         }
     }
 
-    /// One of the objects that were given.
+    /// Returns one of the original objects.
     pub fn seedling(&mut self) -> Value {
         let choice = self.sample(&any::<Index>().boxed());
         self.seedlings[choice.index(self.seedlings.len())].clone()
     }
 
-    /// The object with something done to its `spec`.
+    /// Returns the object with mutations of its `spec`.
     pub fn mutated(&mut self, object: &Value) -> Mutated {
         let mutations = self.sample(&self.mutations.clone());
         let mut value = object.clone();
@@ -84,7 +83,8 @@ impl Mutator {
         }
         let mark = json!(TWICE).to_string();
         let text = value.to_string().replace(mark.trim_end_matches('"'), "\"");
-        let value = serde_json::from_str(&text).expect("it was JSON before");
+        let value = serde_json::from_str(&text)
+            .expect("renaming a repeated field keeps the text valid JSON");
         Mutated { value, text }
     }
 
@@ -116,7 +116,7 @@ impl Mutator {
     fn sample<T: std::fmt::Debug>(&mut self, strategy: &BoxedStrategy<T>) -> T {
         strategy
             .new_tree(&mut self.runner)
-            .expect("no strategy here filters")
+            .expect("no strategy filters values")
             .current()
     }
 }
@@ -206,7 +206,7 @@ fn in_value(value: &mut Value, mutation: &Mutation) {
     match (mutation, value) {
         (Mutation::Retype(other), value) => *value = other.clone(),
         (Mutation::OutOfRange(number), value @ Value::Number(_)) => *value = json!(number),
-        // The API server takes requests of up to 3 MiB.
+        // The API server accepts requests of up to 3 MiB.
         (Mutation::OutOfRange(number), Value::String(text)) if text.len() < 10_000 => {
             *text = text.repeat(usize::try_from(number.rem_euclid(90)).unwrap_or_default());
         }
@@ -240,7 +240,7 @@ fn in_value(value: &mut Value, mutation: &Mutation) {
     }
 }
 
-/// Every place within the `spec`, itself included, as JSON pointers.
+/// Returns every place within the `spec`, including the `spec`, as JSON pointers.
 fn places(object: &Value) -> Vec<String> {
     let mut places = Vec::new();
     if let Some(spec) = object.get("spec") {
@@ -250,7 +250,7 @@ fn places(object: &Value) -> Vec<String> {
 }
 
 fn below(value: &Value, pointer: String, places: &mut Vec<String>) {
-    // What was made huge would be all there is.
+    // Limit, because otherwise a huge value would provide nearly all places.
     const ENOUGH: usize = 200;
     if places.len() > ENOUGH {
         return;

@@ -1,6 +1,6 @@
-//! Texts and numbers that have turned out to matter.
+//! Strings and numbers that have revealed differences.
 
-/// Texts of every format, and near misses.
+/// Strings of every format, and strings that almost have one.
 pub(crate) const TEXTS: &[&str] = &[
     "",
     "a",
@@ -141,7 +141,7 @@ pub(crate) const TEXTS: &[&str] = &[
     "bad",
 ];
 
-/// Numbers at which something ends.
+/// Integers at the limits of a range.
 pub(crate) const INTEGERS: &[i64] = &[
     0,
     1,
@@ -175,7 +175,7 @@ pub(crate) const INTEGERS: &[i64] = &[
     i64::MIN,
 ];
 
-/// Numbers that are no integers, or look like none.
+/// Numbers that are not integers, or floats with an integer value.
 pub(crate) const FLOATS: &[f64] = &[
     0.0,
     1.0,

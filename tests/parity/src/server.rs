@@ -1,4 +1,4 @@
-//! A real API server, asked by strict dry runs.
+//! Real API server that validates objects in strict dry runs.
 
 use anyhow::{Context, bail};
 use control_plane::{Cluster, eventually};
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Cause};
 use crate::case::{Case, Operation};
 
-/// An API server with a CRD.
+/// API server with an installed CRD.
 pub struct Server {
     client: Client,
     crd: Value,
     version: String,
-    /// Ends with the value.
+    /// Cluster that is stopped when the value is dropped.
     cluster: Option<Cluster>,
 }
 
@@ -24,7 +24,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When the cluster does not start, or refuses the CRD.
+    /// If the cluster does not start or rejects the CRD.
     pub async fn start(crd: &Value, version: &str) -> anyhow::Result<Self> {
         let cluster = Cluster::start().await?;
         let mut server = Self::of(cluster.client(), crd, version);
@@ -33,7 +33,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A server that stands and has the CRD.
+    /// Returns a server that is already running and has the CRD.
     #[must_use]
     pub fn of(client: Client, crd: &Value, version: &str) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Server {
         self.send(Method::POST, definitions, crd.to_string())
             .await?
             .map_err(|status| {
-                anyhow::anyhow!("the API server refuses the CRD: {}", status.message)
+                anyhow::anyhow!("the API server rejects the CRD: {}", status.message)
             })?;
         eventually("the kind to be served", async || {
             let list = self
@@ -62,18 +62,19 @@ impl Server {
         Ok(())
     }
 
-    /// Stores objects that the schema refuses: takes the schema away, stores them, puts it back.
-    /// Returns those that are stored, and that the API server can read again: with the schema it fails on some.
+    /// Stores objects that violate the schema: removes the schema, stores the objects, and restores the schema.
+    /// Returns the objects that were stored and that the API server can read with the schema; reading some of them
+    /// fails.
     ///
     /// # Errors
     ///
-    /// When the server does not answer.
+    /// If the server does not respond.
     pub async fn store_unguarded(&self, objects: Vec<Value>) -> anyhow::Result<Vec<Value>> {
         self.set_schema(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
             .await?;
         let mut stored: Vec<Value> = Vec::new();
         for object in objects {
-            // Until the API server has taken the schema away, it may refuse.
+            // The API server may reject the object until it has applied the change of the schema.
             let answer = self
                 .send(Method::POST, &self.collection(), object.to_string())
                 .await?;
@@ -107,19 +108,19 @@ impl Server {
             .into_iter()
             .flatten()
             .position(|one| one["name"] == self.version.as_str());
-        let index = index.context("the CRD has no such version")?;
+        let index = index.context("the CRD does not have this version")?;
         let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema");
         let replace = json!([{"op": "replace", "path": pointer, "value": schema}]);
         let request = Request::patch(&url)
             .header("Content-Type", "application/json-patch+json")
             .body(replace.to_string().into_bytes())?;
         self.client.request_text(request).await?;
-        // A field that no schema knows tells which of the two is in force.
+        // An unknown field shows which of the two schemas is in use: only the strict one rejects it.
         let object = json!({
             "apiVersion": format!("{}/{}", self.group(), self.version),
             "kind": self.crd["spec"]["names"]["kind"],
             "metadata": {"name": "probe"},
-            "a-field-that-no-schema-knows": 1,
+            "unknown-field": 1,
         });
         let strict = schema["x-kubernetes-preserve-unknown-fields"] != true;
         let case = Case::create("probe", &object);
@@ -133,11 +134,11 @@ impl Server {
         Ok(())
     }
 
-    /// What the API server says to a candidate. Nothing is stored.
+    /// Returns the response of the API server to a request. Nothing is stored.
     ///
     /// # Errors
     ///
-    /// When the server does not answer.
+    /// If the server does not respond.
     pub async fn ask(&self, case: &Case) -> anyhow::Result<Answer> {
         let strict = "dryRun=All&fieldValidation=Strict";
         let sent = match case.op {

@@ -1,4 +1,4 @@
-//! How many answers are equal, and those that are not.
+//! Summary of a comparison: the number of equal responses, and the differences.
 
 use std::fmt;
 
@@ -8,36 +8,36 @@ use shared_validation::Validator;
 use crate::answer::{Difference, compare};
 use crate::case::Case;
 
-/// What a comparison came to.
+/// Result of a comparison.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many cases were compared.
+    /// Number of compared cases.
     pub cases: usize,
-    /// How many of them the API server refuses.
+    /// Number of cases that the API server rejects.
     pub refused: usize,
-    /// How many the engine accepts alone.
+    /// Number of cases that only the engine accepts.
     pub wrong_accepts: usize,
-    /// How many the engine refuses alone.
+    /// Number of cases that only the engine rejects.
     pub wrong_refusals: usize,
-    /// How many both refuse for different errors.
+    /// Number of cases that both reject with different errors.
     pub errors: usize,
-    /// How many both refuse for the same errors in other words.
+    /// Number of cases that both reject with the same errors and different messages.
     pub messages: usize,
-    /// The differences, for people.
+    /// Description of each difference.
     pub differences: Vec<String>,
 }
 
 impl Tally {
-    /// Judges a case that has been answered and compares.
+    /// Validates a case and compares the result with the recorded response.
     ///
     /// # Errors
     ///
-    /// When the case has no answer, or is not JSON.
+    /// If the case has no response or is not JSON.
     pub fn count(&mut self, case: &Case, judge: &dyn Validator) -> anyhow::Result<()> {
         let answer = case
             .answer
             .as_ref()
-            .with_context(|| format!("{}: no answer", case.id))?;
+            .with_context(|| format!("{}: the case has no recorded response", case.id))?;
         let here = case.judge(judge)?;
         self.cases += 1;
         self.refused += usize::from(!answer.valid);
@@ -52,7 +52,7 @@ impl Tally {
         } += 1;
         let old = case.old.as_deref().map(|old| format!("\n  old    {old}"));
         self.differences.push(format!(
-            "{}: {difference}\n  object {}{}\n  server {answer:?}\n  here   {here:?}",
+            "{}: {difference}\n  object {}{}\n  API server {answer:?}\n  engine     {here:?}",
             case.id,
             case.object,
             old.unwrap_or_default(),
@@ -60,7 +60,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Whether verdicts and errors are all equal. Words may differ.
+    /// Returns true if all results and errors are equal. Messages may differ.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.wrong_accepts + self.wrong_refusals + self.errors == 0
@@ -74,7 +74,7 @@ impl fmt::Display for Tally {
         }
         write!(
             f,
-            "{} cases, {} refused by the API server: {} wrongly accepted, {} wrongly refused, {} with other errors, \
+            "{} cases, {} rejected by the API server: {} wrongly accepted, {} wrongly rejected, {} with other errors, \
              {} with other messages",
             self.cases,
             self.refused,

@@ -1,4 +1,4 @@
-//! Defaults, over objects of every sort: they add, add once, lose nothing and reach below.
+//! Defaulting of random objects: it only adds fields, is idempotent, loses nothing, and reaches nested fields.
 
 use std::path::Path;
 
@@ -13,15 +13,24 @@ fn crd(file: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .join(file);
-    read_crd(&path).expect("the CRD")
+    read_crd(&path).expect("the CRD is readable")
 }
 
-/// Judges an object and checks what was filled in.
+/// Validates an object and checks its defaults.
 fn check(judge: &dyn Validator, schema: &Value, object: &Value) {
     let verdict = judge.validate(&ValidationRequest::create(object));
     let filled = &verdict.object;
-    let context = || format!("{object}\nbecame\n{filled}\nby\n{:?}", verdict.defaults);
-    assert!(keeps(object, filled), "something is lost:\n{}", context());
+    let context = || {
+        format!(
+            "{object}\nwas changed to\n{filled}\nby the patch\n{:?}",
+            verdict.additions
+        )
+    };
+    assert!(
+        keeps(object, filled),
+        "defaulting has changed or removed a value:\n{}",
+        context()
+    );
 
     let mut patched = object.clone();
     json_patch::patch(&mut patched, &verdict.defaults)
@@ -29,19 +38,24 @@ fn check(judge: &dyn Validator, schema: &Value, object: &Value) {
     assert_eq!(
         &patched,
         filled,
-        "the patch does something else:\n{}",
+        "the patch does not produce the defaulted object:\n{}",
         context()
     );
 
     let again = judge.validate(&ValidationRequest::create(filled));
-    assert_eq!(&again.object, filled, "not idempotent:\n{}", context());
+    assert_eq!(
+        &again.object,
+        filled,
+        "defaulting is not idempotent:\n{}",
+        context()
+    );
     assert!(
         again.defaults.0.is_empty(),
-        "not idempotent:\n{}",
+        "defaulting is not idempotent:\n{}",
         context()
     );
 
-    // The API server fills neither of these, and a `status` has no default.
+    // The API server sets no defaults in `metadata`, and a `status` has none.
     let mut own = filled.clone();
     for foreign in ["metadata", "status"] {
         own.as_object_mut().map(|fields| fields.remove(foreign));
@@ -53,7 +67,7 @@ fn check(judge: &dyn Validator, schema: &Value, object: &Value) {
     );
 }
 
-/// Whether everything written is still there. A null counts as left out.
+/// Returns true if all original values are unchanged. A null counts as a missing field.
 fn keeps(written: &Value, filled: &Value) -> bool {
     match (written, filled) {
         (Value::Null, _) => true,
@@ -68,7 +82,7 @@ fn keeps(written: &Value, filled: &Value) -> bool {
     }
 }
 
-/// Whether every default of the schema is there, wherever what it stands in is.
+/// Returns true if every default of the schema is set in every existing parent.
 fn reaches(schema: &Value, value: &Value) -> bool {
     match value {
         Value::Object(fields) => {
@@ -92,10 +106,10 @@ fn schema_of(crd: &Value) -> Value {
 }
 
 #[test]
-fn of_a_crd_with_every_keyword() {
+fn defaults_of_a_crd_with_every_keyword_are_complete_and_idempotent() {
     let crd = crd("tests/cases/probe/crd.json");
     let resource = CrdValidator::compile_served(&crd)
-        .expect("it compiles")
+        .expect("the CRD compiles")
         .remove(0);
     for seed in [parity::seed(), 2] {
         let mut generator = Generator::new(&crd, resource.version(), seed);
@@ -106,7 +120,7 @@ fn of_a_crd_with_every_keyword() {
 }
 
 #[test]
-fn of_databases() {
+fn defaults_of_databases_are_complete_and_idempotent() {
     let ruleset = ruleset().expect("the ruleset compiles");
     let schema = schema_of(ruleset.crd());
     let minimal = json!({

@@ -1,9 +1,9 @@
-//! Rules and objects that mean harm: each gets an answer, soon, and the process stands.
+//! Malicious rules and objects: each is validated or rejected within a bounded time, and the process does not crash.
 
 use serde_json::{Value, json};
 use shared_validation::{CrdValidator, ValidationRequest, Validator};
 
-/// A kind with these fields.
+/// Returns a kind with these fields.
 fn kind_with(properties: &Value) -> Result<CrdValidator, String> {
     let schema = json!({"type": "object", "properties": properties});
     let crd = json!({
@@ -17,7 +17,7 @@ fn kind_with(properties: &Value) -> Result<CrdValidator, String> {
     CrdValidator::compile(&crd, "v1").map_err(|error| error.to_string())
 }
 
-/// A kind whose `spec` has texts, numbers, and one rule.
+/// Returns a kind with strings, integers and one rule in its `spec`.
 fn kind(rule: &str) -> Result<CrdValidator, String> {
     kind_with(&json!({"spec": {
         "type": "object",
@@ -30,9 +30,9 @@ fn kind(rule: &str) -> Result<CrdValidator, String> {
     }}))
 }
 
-/// What the rule says of 300 numbers, a set of as many, and a text of 64 KiB.
+/// Returns the errors of a rule for 300 integers, a set of 300 integers, and a string of 64 KiB.
 fn errors(rule: &str) -> Vec<String> {
-    let kind = kind(rule).expect("it compiles");
+    let kind = kind(rule).expect("the rule compiles");
     let object = json!({
         "apiVersion": "example.com/v1",
         "kind": "Trap",
@@ -46,19 +46,19 @@ fn errors(rule: &str) -> Vec<String> {
         .collect()
 }
 
-/// Quotes of quotes, which double with every level.
+/// Returns nested calls of `strings.quote`; the length of the result doubles with every level.
 fn quoted(levels: usize) -> String {
     let (open, close) = ("strings.quote(".repeat(levels), ")".repeat(levels));
     format!("{open}self.text{close}")
 }
 
 #[test]
-fn a_rule_that_would_run_for_years_is_ended() {
+fn a_rule_that_would_run_for_years_exceeds_the_cost_budget() {
     for rule in [
         "self.list.all(a, self.list.all(b, self.list.all(c, self.list.all(d, a + b + c + d > 0))))",
         "self.list.map(a, self.list.map(b, self.list.map(c, self.list.map(d, d)))).size() > 0",
         "self.list.exists(a, self.list.filter(b, self.list.filter(c, self.list.exists(d, d < 0)).size() > 0).size() > 0)",
-        // Texts that double with every step.
+        // Strings that double with every step.
         "[self.text].map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t) \
          .map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t) \
          .map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t).map(t, t + t)[0].size() > 0",
@@ -67,13 +67,13 @@ fn a_rule_that_would_run_for_years_is_ended() {
         "'%s%s%s%s%s%s%s%s'.format([self.text, self.text, self.text, self.text, self.text, self.text, self.text, self.text]) \
          .replace('a', self.text).size() > 0",
         "self.list.map(n, self.list).flatten().map(n, self.list).flatten().size() > 0",
-        // Functions that read much, again and again.
+        // Functions that read large values repeatedly.
         "self.list.all(a, self.list.all(b, !self.text.matches('(a*)*(a*)*(a*)*b')))",
         "self.list.all(a, self.list.all(b, !self.text.contains('b') && self.text.size() > 0))",
         "self.list.all(a, self.list.all(b, self.list.all(c, self.list == self.list && !(0 in self.list))))",
         "self.list.all(a, self.list.all(b, [a] != self.set))",
         "self.list.map(n, '').join(self.text + self.text + self.text + self.text).size() > 0",
-        // One step makes little of much; many of them would not.
+        // Each step adds little, but many steps together exceed the budget.
         &format!("{}.size() > 0", vec!["self.text"; 200].join(" + ")),
         &format!("({}).size() > 0", quoted(30)),
         &format!(
@@ -88,9 +88,9 @@ fn a_rule_that_would_run_for_years_is_ended() {
     }
 }
 
-/// What counts and pays changes no meaning.
+/// The cost accounting does not change the meaning of a rule.
 #[test]
-fn a_rule_that_is_sound_holds() {
+fn an_inexpensive_rule_is_evaluated_correctly() {
     for rule in [
         "self.list.all(n, sets.contains(self.list, [n]) && sets.equivalent([n], [1]))",
         "self.list.exists(n, strings.quote('a') == '\"a\"' && 'b' + 'c' + string(n) == 'bc1')",
@@ -105,7 +105,7 @@ fn a_rule_that_is_sound_holds() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_compiled_cheaply_is_refused_at_the_start() {
+fn a_rule_that_is_expensive_to_compile_is_rejected_early() {
     let nested = format!("{}true{}", "(".repeat(20_000), ")".repeat(20_000));
     let negated = format!("{}true", "!".repeat(20_000));
     let chained = format!("self.list{} != null", ".map(x, x)".repeat(5_000));
@@ -120,15 +120,16 @@ fn a_rule_that_cannot_be_compiled_cheaply_is_refused_at_the_start() {
     ] {
         let error = kind(rule)
             .err()
-            .unwrap_or_else(|| panic!("{sort} compiles"));
+            .unwrap_or_else(|| panic!("the {sort} rule must not compile"));
         assert!(error.len() < 4096, "{sort}: {}", error.len());
     }
 }
 
-/// Objects as big as a request may be.
+/// Objects of the maximum size of a request.
 #[test]
-fn a_big_object_is_judged_or_refused() {
-    let kind = kind("self.list.all(n, n >= 0) && !self.text.contains('b')").expect("it compiles");
+fn a_large_object_is_validated_or_exceeds_the_budget() {
+    let kind =
+        kind("self.list.all(n, n >= 0) && !self.text.contains('b')").expect("the rule compiles");
     let judged = |spec: Value| {
         let object = json!({
             "apiVersion": "example.com/v1",
@@ -145,25 +146,25 @@ fn a_big_object_is_judged_or_refused() {
     assert_eq!(
         judged(json!({"text": "", "list": vec![0; 1_500_000]})),
         1,
-        "the budget ends it"
+        "the rule exceeds the cost budget"
     );
     let stray: serde_json::Map<_, _> = (0..100_000).map(|n| (format!("f{n}"), json!(n))).collect();
     assert_eq!(
         judged(Value::Object(stray)),
         100_001,
-        "every unknown field, and the rule"
+        "one error for every unknown field and one for the rule"
     );
 }
 
-/// Each item with each other: as many comparisons as an attacker's list is long, squared.
+/// Comparison of every item with every other one: the number of comparisons is the square of the length of the list.
 #[test]
-fn a_list_that_would_be_compared_for_hours_is_refused() {
+fn a_list_that_would_take_hours_to_compare_is_rejected() {
     for rule in [
         "self.list.distinct().size() > 0",
         "sets.equivalent(self.list, self.list)",
         "sets.contains(self.list, self.list)",
     ] {
-        let kind = kind(rule).expect("it compiles");
+        let kind = kind(rule).expect("the rule compiles");
         let object = json!({
             "apiVersion": "example.com/v1",
             "kind": "Trap",
@@ -175,9 +176,9 @@ fn a_list_that_would_be_compared_for_hours_is_refused() {
     }
 }
 
-/// A change of many items is no more work than as many new ones.
+/// An update of many items takes no more work than the creation of as many items.
 #[test]
-fn the_items_of_a_long_list_find_what_they_were() {
+fn items_of_a_long_list_are_correlated_with_their_old_values() {
     let kind = kind_with(&json!({"list": {
         "type": "array",
         "x-kubernetes-list-type": "map",
@@ -189,7 +190,7 @@ fn the_items_of_a_long_list_find_what_they_were() {
             "x-kubernetes-validations": [{"rule": "self.size >= oldSelf.size"}],
         },
     }}))
-    .expect("it compiles");
+    .expect("the rule compiles");
     let object = |size: usize| {
         let items = (0..60_000)
             .map(|n| json!({"name": n.to_string(), "size": if n == 59_999 { size } else { 1 }}));

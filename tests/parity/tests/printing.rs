@@ -1,4 +1,4 @@
-//! Errors print, byte for byte, as apimachinery prints them: a table of them goes to the real thing.
+//! Errors are printed exactly as by apimachinery: a table of errors is printed by both implementations.
 
 use control_plane::oracle;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ struct Printed {
     body: String,
 }
 
-/// Values of every JSON type, and texts that are printed in some other way than they are written.
+/// Returns values of every JSON type, and strings that are escaped when printed.
 fn values() -> Vec<Value> {
     let long = "x".repeat(3000);
     let mut values: Vec<Value> = [
@@ -74,7 +74,7 @@ fn values() -> Vec<Value> {
     values
 }
 
-/// The table, as the program reads it, and our own errors.
+/// Returns the table as input of the Go program, and the same errors of this project.
 fn table() -> (Vec<Value>, Vec<FieldError>) {
     let mut rows = Vec::new();
     let mut errors = Vec::new();
@@ -180,9 +180,10 @@ fn path_of(elements: &[Value]) -> FieldPath {
     elements
         .iter()
         .fold(FieldPath::root(), |path, element| match element {
-            Value::Number(index) => {
-                path.index(usize::try_from(index.as_u64().expect("an index")).expect("small"))
-            }
+            Value::Number(index) => path.index(
+                usize::try_from(index.as_u64().expect("the index is not negative"))
+                    .expect("the index fits into usize"),
+            ),
             Value::String(name) => match name
                 .strip_prefix('[')
                 .and_then(|name| name.strip_suffix(']'))
@@ -190,16 +191,17 @@ fn path_of(elements: &[Value]) -> FieldPath {
                 Some(key) => path.key(key),
                 None => path.child(name),
             },
-            other => panic!("no path element: {other}"),
+            other => panic!("unexpected path element: {other}"),
         })
 }
 
 #[test]
-fn errors_print_as_apimachinery_prints_them() {
+fn errors_are_printed_exactly_as_by_apimachinery() {
     let (rows, errors) = table();
-    let answers: Answers =
-        serde_json::from_value(oracle("field-errors", &json!(rows)).expect("answers"))
-            .expect("their shape");
+    let answers: Answers = serde_json::from_value(
+        oracle("field-errors", &json!(rows)).expect("the Go program prints the table"),
+    )
+    .expect("the output of the Go program has the expected structure");
     assert_eq!(answers.errors.len(), errors.len());
     for (row, (theirs, ours)) in rows.iter().zip(answers.errors.iter().zip(&errors)) {
         let ours = Printed {
@@ -212,9 +214,12 @@ fn errors_print_as_apimachinery_prints_them() {
     for count in 1..=errors.len() {
         assert_eq!(
             &aggregate(&errors[..count]),
-            aggregates.next().expect("one a row")
+            aggregates.next().expect("two aggregates for each row")
         );
         let twice = [&errors[count - 1], &errors[count - 1]];
-        assert_eq!(&aggregate(twice), aggregates.next().expect("two a row"));
+        assert_eq!(
+            &aggregate(twice),
+            aggregates.next().expect("two aggregates for each row")
+        );
     }
 }

@@ -1,54 +1,56 @@
-//! What an API server said once.
+//! Comparison with recorded responses of an API server.
 
 use parity::Tally;
 use parity::files::{read_cases, read_crd};
 use shared_validation::{CrdValidator, Validator};
 use std::path::Path;
 
-/// Compares on the CRD and the cases in one folder.
+/// Compares the engine with the recorded responses in one folder.
 fn compare(folder: &str, cases: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../cases")
         .join(folder);
-    let crd = read_crd(&folder.join("crd.json")).expect("the CRD");
+    let crd = read_crd(&folder.join("crd.json")).expect("the CRD is readable");
     let resource = CrdValidator::compile_served(&crd)
-        .expect("it compiles")
+        .expect("the CRD compiles")
         .remove(0);
     assert_eq!(resource.version(), "v1");
     let mut tally = Tally::default();
-    for case in read_cases(&folder.join("apiserver-1.36.jsonl")).expect("the cases") {
-        tally.count(&case, &resource).expect("an answered case");
+    for case in read_cases(&folder.join("apiserver-1.36.jsonl")).expect("the cases are readable") {
+        tally
+            .count(&case, &resource)
+            .expect("the case has a response");
     }
     assert_eq!(tally.cases, cases);
     assert!(tally.is_equal(), "{tally}");
 }
 
 #[test]
-fn on_every_keyword_and_most_of_cel() {
+fn recorded_responses_agree_on_every_keyword_and_most_of_cel() {
     compare("probe", 841);
 }
 
-/// Names that stand at two levels, within alternatives and within lists without keys, so that what
-/// is ratcheted by the wrong counterpart shows.
+/// Field names that occur at two levels, within alternatives and within lists without keys, so that ratcheting with the
+/// wrong old value is detected.
 #[test]
-fn on_changes_of_nested_objects() {
+fn recorded_responses_agree_on_ratcheting_of_nested_objects() {
     compare("ratcheting", 223);
 }
 
-/// Values of every kind compared with what they were, among them such as have no value in CEL.
+/// Comparisons of values of every type with their old values, including values that CEL cannot represent.
 #[test]
-fn on_equality() {
+fn recorded_responses_agree_on_equality() {
     compare("equality", 262);
 }
 
-/// What the scale subresource stands on.
+/// Fields that the scale subresource refers to.
 #[test]
-fn on_scale() {
+fn recorded_responses_agree_on_the_scale_subresource() {
     compare("scale", 87);
 }
 
-/// Bounds that their own type and format cannot hold.
+/// Bounds outside the range of their own type and format.
 #[test]
-fn on_bounds() {
+fn recorded_responses_agree_on_bounds() {
     compare("bounds", 204);
 }

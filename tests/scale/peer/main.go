@@ -1,5 +1,5 @@
-// Package main keeps three ConfigMaps for each Batch as an operator of controller-runtime does: the peer that
-// Lockstep's loop is measured against.
+// Package main reconciles three ConfigMaps for each Batch with controller-runtime. The scale test compares the Lockstep
+// controller with it.
 package main
 
 import (
@@ -26,8 +26,8 @@ import (
 const children = 3
 
 func main() {
-	listen := flag.String("listen", "127.0.0.1:8080", "where metrics are served")
-	concurrency := flag.Int("concurrency", 8, "how many objects at once")
+	listen := flag.String("listen", "127.0.0.1:8080", "address of the metrics endpoint")
+	concurrency := flag.Int("concurrency", 8, "maximum number of concurrent reconciliations")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	if err := run(*listen, *concurrency); err != nil {
@@ -92,7 +92,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		Type:               "Ready",
 		Status:             metav1.ConditionTrue,
 		Reason:             "Available",
-		Message:            "all children are as they are to be",
+		Message:            "all children are up to date",
 		ObservedGeneration: batch.Generation,
 	})
 	if !changed && batch.Status.ObservedGeneration == batch.Generation {

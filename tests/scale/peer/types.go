@@ -8,7 +8,7 @@ import (
 
 var groupVersion = schema.GroupVersion{Group: "scale.example.com", Version: "v1"}
 
-// Batch stands for three ConfigMaps with the same text.
+// Batch owns three ConfigMaps with the same text.
 type Batch struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

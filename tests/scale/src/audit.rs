@@ -1,4 +1,4 @@
-//! The calls to an API server, as its audit log has them.
+//! Calls to an API server, read from its audit log.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::json;
 
-/// An audit log of calls that are about our objects and their children.
+/// Audit log of the calls on the objects under test and their children.
 pub(crate) struct Audit {
     policy: PathBuf,
     log: PathBuf,
@@ -23,7 +23,7 @@ struct Event {
     user_agent: String,
 }
 
-/// Calls by verb.
+/// Number of calls by verb.
 pub(crate) type Calls = BTreeMap<String, usize>;
 
 impl Audit {
@@ -44,7 +44,7 @@ impl Audit {
         Ok(audit)
     }
 
-    /// What makes an API server write it.
+    /// Returns the arguments that make an API server write the audit log.
     pub(crate) fn arguments(&self) -> [String; 2] {
         [
             format!("--audit-policy-file={}", self.policy.display()),
@@ -52,19 +52,19 @@ impl Audit {
         ]
     }
 
-    /// How far it has come.
+    /// Returns the current length of the audit log.
     pub(crate) fn place(&self) -> anyhow::Result<u64> {
         Ok(std::fs::metadata(&self.log)?.len())
     }
 
-    /// The calls of somebody from a place on.
+    /// Returns the calls of a user agent from an offset on.
     pub(crate) fn calls(&self, of: &str, from: u64) -> anyhow::Result<Calls> {
         let mut file = File::open(&self.log)?;
         file.seek(SeekFrom::Start(from))?;
         let mut calls = Calls::new();
         for line in BufReader::new(file).lines() {
             let event: Event = serde_json::from_str(&line?)?;
-            // A watch counts when it begins, anything else when it is over.
+            // A watch is counted when it starts, other calls when they complete.
             let counts = match event.verb.as_str() {
                 "watch" => event.stage == "ResponseStarted",
                 _ => event.stage == "ResponseComplete",

@@ -1,4 +1,4 @@
-//! The kind: an object that stands for three `ConfigMap`s with its text.
+//! Kind under test: each object owns three `ConfigMap`s with its text.
 
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shared_validation::{ValidatedResource, with_standard_fields};
 
-/// How many children each has.
+/// Number of children of each object.
 pub(crate) const CHILDREN: usize = 3;
 
 #[derive(Deserialize)]
@@ -50,7 +50,7 @@ impl ValidatedResource for Batch {
     }
 }
 
-/// Where they are found.
+/// Returns the API resource of the kind.
 pub(crate) fn resource() -> ApiResource {
     let gvk = GroupVersionKind::gvk(Batch::GROUP, Batch::VERSION, Batch::KIND);
     ApiResource::from_gvk_with_plural(&gvk, "batches")

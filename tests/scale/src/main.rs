@@ -1,5 +1,5 @@
-//! Measures the loop beside the same operator in controller-runtime: thousands of objects, each with three
-//! `ConfigMap`s, on a real API server that both share two cores with.
+//! Scale test of the controller, compared with the same operator on controller-runtime: thousands of objects, each with
+//! three `ConfigMap`s, on a real API server that shares two cores with the operator.
 
 mod audit;
 mod batch;
@@ -13,11 +13,11 @@ use mimalloc::MiMalloc;
 
 use crate::report::Report;
 
-/// The same as Lockstep's own.
+/// The allocator of Lockstep.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Measures the loop beside the same operator in controller-runtime.
+/// Compare the controller with the same operator on controller-runtime.
 #[derive(Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -29,17 +29,17 @@ struct Cli {
 
 #[derive(clap::Args)]
 struct Args {
-    /// How many objects.
+    /// Numbers of objects, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "1000,5000,10000")]
     objects: Vec<usize>,
-    /// How often everything is measured; medians are printed, with the least and the most.
+    /// Number of runs; the output contains the median, minimum and maximum.
     #[arg(long, default_value_t = 1)]
     runs: usize,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Is the operator on Lockstep's loop.
+    /// Run the operator on the controller of Lockstep.
     #[command(hide = true)]
     Operate(operator::Args),
 }

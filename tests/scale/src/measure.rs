@@ -1,5 +1,4 @@
-//! One side with so many objects: from nothing until they are as they are to be, and from a restart until it is
-//! quiet.
+//! Measurement of one operator: from its first start until all objects are ready, and from a restart until it is idle.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -18,26 +17,26 @@ use crate::audit::{Audit, Calls};
 use crate::batch::{Batch, resource};
 use crate::sides::{Running, Side};
 
-/// How long anything may take.
+/// Time limit of each step.
 const DEADLINE: Duration = Duration::from_mins(20);
 
-/// How often a running operator is looked at.
+/// Interval of the checks of a running operator.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long one must have nothing to do to be quiet.
+/// Time without work after which an operator counts as idle.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// What one side took.
+/// Results of one operator.
 pub(crate) struct Measured {
     pub(crate) converged: Part,
     pub(crate) restarted: Part,
 }
 
-/// What one part of it took.
+/// Results of one phase.
 pub(crate) struct Part {
     pub(crate) seconds: f64,
     pub(crate) cpu: f64,
-    /// In MiB: when it was over, and at most.
+    /// Memory in MiB at the end of the phase, and its peak.
     pub(crate) memory: (f64, f64),
     pub(crate) calls: Calls,
 }
@@ -89,7 +88,7 @@ async fn make(cluster: &Cluster, objects: usize) -> anyhow::Result<Api<DynamicOb
     let object = |at: usize| {
         DynamicObject::new(&format!("batch-{at}"), &resource).data(json!({"spec": {"text": text}}))
     };
-    eventually("the first object being stored", async || {
+    eventually("the first object to be stored", async || {
         batches
             .create(&PostParams::default(), &object(0))
             .await
@@ -106,7 +105,7 @@ async fn make(cluster: &Cluster, objects: usize) -> anyhow::Result<Api<DynamicOb
     Ok(batches)
 }
 
-/// Waits until every object says that it is ready.
+/// Waits until every object is ready.
 async fn all_ready(batches: &Api<DynamicObject>, objects: usize) -> anyhow::Result<()> {
     let events = watcher(batches.clone(), watcher::Config::default());
     let mut events = std::pin::pin!(events.default_backoff().applied_objects());
@@ -127,22 +126,25 @@ async fn all_ready(batches: &Api<DynamicObject>, objects: usize) -> anyhow::Resu
     };
     tokio::time::timeout(DEADLINE, all)
         .await
-        .context("not all have become ready")
+        .context("not all objects became ready")
 }
 
-/// Waits until every object has been looked at and nothing waits; gives since when that is so.
+/// Waits until every object has been reconciled and no work is left. Returns the time since which the operator is idle.
 async fn quiet(running: &mut Running, objects: usize) -> anyhow::Result<Instant> {
     let started = Instant::now();
     let mut since = None;
     loop {
-        ensure!(started.elapsed() < DEADLINE, "it never comes to rest");
+        ensure!(
+            started.elapsed() < DEADLINE,
+            "the operator does not become idle"
+        );
         let looked = Instant::now();
         let told = running.rounds().await?;
         let is_quiet =
             told.is_some_and(|(rounds, waiting)| rounds >= objects as u64 && waiting == 0);
         since = is_quiet.then(|| {
             since.map_or((looked, told), |since: (Instant, _)| {
-                // What has gone on meanwhile was no rest.
+                // Work between two checks ends the idle time.
                 if since.1 == told {
                     since
                 } else {

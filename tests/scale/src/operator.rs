@@ -1,4 +1,4 @@
-//! The operator on Lockstep's loop.
+//! Operator on the controller of Lockstep.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -24,10 +24,10 @@ use crate::batch::{Batch, CHILDREN};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where metrics are served.
+    /// Address of the metrics endpoint.
     #[arg(long)]
     listen: SocketAddr,
-    /// How many objects at once.
+    /// Maximum number of concurrent reconciliations.
     #[arg(long)]
     concurrency: NonZeroUsize,
 }
@@ -47,17 +47,19 @@ fn sync(request: &SyncRequest<'_, Batch>) -> Result<SyncResponse, ReconcileError
     Ok(response)
 }
 
-/// Reconciles until the process is ended.
+/// Reconciles until the process is killed.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let mut config = kube::Config::infer().await.context("no cluster")?;
+    let mut config = kube::Config::infer()
+        .await
+        .context("no configuration of a cluster found")?;
     config.headers.push((
         "user-agent".parse()?,
-        // As the audit log is to name it.
+        // The audit log identifies the operator by this user agent.
         "lockstep".parse()?,
     ));
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let ruleset = Ruleset::<Batch>::compile().context("the rules")?;
+    let ruleset = Ruleset::<Batch>::compile().context("the rules do not compile")?;
     let operator = SyncReconciler::new(sync).owns([OwnedType::namespaced::<ConfigMap>()]);
     let run = Controller::new(
         Client::try_from(config)?,

@@ -1,25 +1,29 @@
-//! What came of it, side by side.
+//! Report that compares the two operators.
 
 use std::collections::BTreeMap;
 
 use crate::measure::{Measured, Part};
 
-/// Everything that was measured, by how many objects, then by side.
+/// All measurements, by number of objects and operator.
 #[derive(Default)]
 pub(crate) struct Report {
     runs: BTreeMap<(usize, &'static str), Vec<Measured>>,
 }
 
-/// What is told of a part: its name, its unit, and whether it is told for each object.
+/// Column of the report: its name with unit, and its value for a phase and a number of objects.
 type Column = (&'static str, fn(&Part, f64) -> f64);
 
 const COLUMNS: [Column; 6] = [
     ("seconds", |part, _| part.seconds),
     ("CPU s", |part, _| part.cpu),
-    ("CPU ms an object", |part, objects| part.cpu * 1e3 / objects),
-    ("calls an object", |part, objects| all_calls(part) / objects),
-    ("MiB in the end", |part, _| part.memory.0),
-    ("MiB at most", |part, _| part.memory.1),
+    ("CPU ms per object", |part, objects| {
+        part.cpu * 1e3 / objects
+    }),
+    ("calls per object", |part, objects| {
+        all_calls(part) / objects
+    }),
+    ("MiB at the end", |part, _| part.memory.0),
+    ("MiB at peak", |part, _| part.memory.1),
 ];
 
 impl Report {
@@ -27,15 +31,17 @@ impl Report {
         self.runs.entry((objects, side)).or_default().push(measured);
     }
 
-    /// Prints medians, with the least and the most, and the ratio of the medians.
+    /// Prints medians with minimum and maximum, and the ratio of the medians.
     pub(crate) fn print(&self, [ours, peer]: [&'static str; 2]) {
         let sizes: std::collections::BTreeSet<_> = self.runs.keys().map(|key| key.0).collect();
         for (title, part) in [
             (
-                "until all are ready",
+                "from the start until all objects are ready",
                 (|run| &run.converged) as fn(&Measured) -> &Part,
             ),
-            ("after a restart, until it is quiet", |run| &run.restarted),
+            ("from a restart until the operator is idle", |run| {
+                &run.restarted
+            }),
         ] {
             println!("\n{title}");
             println!("{:>8} {:<18} {ours:>24} {peer:>24}  ratio", "objects", "");
@@ -57,7 +63,7 @@ impl Report {
                         .iter()
                         .map(|run| &part(run).calls);
                     println!(
-                        "{objects:>8} calls of {side}: {:?}",
+                        "{objects:>8} calls by {side}: {:?}",
                         calls.collect::<Vec<_>>()
                     );
                 }
@@ -65,7 +71,7 @@ impl Report {
         }
     }
 
-    /// Least, median and most.
+    /// Returns minimum, median and maximum.
     fn spread(
         &self,
         objects: usize,
@@ -90,7 +96,7 @@ fn shown([least, median, most]: [f64; 3]) -> String {
     format!("{median:.2} ({least:.2}-{most:.2})")
 }
 
-#[allow(clippy::cast_precision_loss, reason = "there are not that many")]
+#[allow(clippy::cast_precision_loss, reason = "the counts are small")]
 fn count(of: usize) -> f64 {
     of as f64
 }

@@ -1,4 +1,4 @@
-//! The two operators, as processes.
+//! The two compared operators, as processes.
 
 use std::env;
 use std::fs::File;
@@ -10,18 +10,18 @@ use anyhow::{Context, bail};
 use control_plane::free_port;
 use kube::{Client, Config};
 
-/// How many objects each works on at once.
+/// Maximum number of concurrent reconciliations of each operator.
 const CONCURRENCY: usize = 8;
 
-/// One of them.
+/// Operator program and its command line.
 pub(crate) struct Side {
-    /// As its calls name it, too.
+    /// Name of the operator, which is also the user agent of its calls.
     pub(crate) name: &'static str,
     program: PathBuf,
     arguments: &'static [&'static str],
 }
 
-/// This very program, on Lockstep's loop.
+/// Returns the operator of this program, built on the controller of Lockstep.
 pub(crate) fn lockstep() -> anyhow::Result<Side> {
     Ok(Side {
         name: "lockstep",
@@ -30,7 +30,7 @@ pub(crate) fn lockstep() -> anyhow::Result<Side> {
     })
 }
 
-/// The same operator on controller-runtime.
+/// Returns the same operator, built on controller-runtime.
 pub(crate) fn controller_runtime() -> anyhow::Result<Side> {
     Ok(Side {
         name: "controller-runtime",
@@ -39,7 +39,7 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Side> {
     })
 }
 
-/// One that runs. It ends with the value.
+/// Running operator. It is killed when the value is dropped.
 pub(crate) struct Running {
     child: Child,
     metrics: Client,
@@ -64,10 +64,10 @@ impl Side {
 }
 
 impl Running {
-    /// How many rounds have ended and how many objects wait, once it tells.
+    /// Returns the number of completed reconciliations and of queued or active objects, once the metrics are available.
     pub(crate) async fn rounds(&mut self) -> anyhow::Result<Option<(u64, u64)>> {
         if let Some(status) = self.child.try_wait()? {
-            bail!("the operator has ended: {status}");
+            bail!("the operator ended unexpectedly: {status}");
         }
         let request = http::Request::get("/metrics").body(Vec::new())?;
         let Ok(text) = self.metrics.request_text(request).await else {
@@ -76,7 +76,7 @@ impl Running {
         let sum = |name: &str| {
             let lines = text.lines().filter(|line| line.starts_with(name));
             let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-            // Counts of things.
+            // The values are counts.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let sum = values.sum::<f64>() as u64;
             sum

@@ -1,4 +1,4 @@
-//! Calls to the API server: every one is seen, and one of them can be made to fail.
+//! Recording and fault injection of calls to the API server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -12,14 +12,14 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tower::{BoxError, Layer, Service};
 
-/// One call to the API server.
+/// Call to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// As RBAC names it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
+    /// RBAC verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
     pub verb: &'static str,
-    /// As RBAC names it: `configmaps`, `echoes/status`.
+    /// RBAC resource: `configmaps`, `echoes/status`.
     pub resource: String,
-    /// The name of the object, where there is one.
+    /// Name of the object; `None` for calls on a collection.
     pub name: Option<String>,
 }
 
@@ -68,16 +68,16 @@ impl Call {
     }
 }
 
-/// Which half of a call fails.
+/// Point at which an injected failure interrupts a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// It does not reach the API server.
+    /// The call fails before it reaches the API server.
     Before,
-    /// The API server has done it, and nobody hears of it.
+    /// The API server executes the call, and the response is lost.
     After,
 }
 
-/// The calls of the clients that were made of it.
+/// Recorder and fault injector for the calls of all clients that it has created.
 #[derive(Clone, Default)]
 pub struct Calls(Arc<Mutex<State>>);
 
@@ -90,27 +90,28 @@ struct State {
 struct Failure {
     verb: &'static str,
     resource: String,
-    /// How many of these calls get through before it.
+    /// Number of matching calls that succeed before the failing one.
     spared: usize,
     when: When,
 }
 
 impl Calls {
-    /// A client with every right, whose calls are seen.
+    /// Returns a client with cluster-admin rights that records all calls.
     ///
     /// # Panics
     ///
-    /// If the cluster's own kubeconfig cannot be read.
+    /// If the kubeconfig of the cluster cannot be read.
     pub async fn client(&self, cluster: &Cluster) -> Client {
-        let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
+        let kubeconfig =
+            Kubeconfig::read_from(cluster.kubeconfig()).expect("the kubeconfig is readable");
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(kubeconfig, &options);
-        let config = config.await.expect("a configuration");
-        let builder = ClientBuilder::try_from(config).expect("a client");
+        let config = config.await.expect("the kubeconfig is valid");
+        let builder = ClientBuilder::try_from(config).expect("the configuration makes a client");
         builder.with_layer(self).build()
     }
 
-    /// Lets the n-th call from now fail, counted from 1, that does this to this resource.
+    /// Makes the n-th future call (counted from 1) with this verb on this resource fail.
     pub fn fail(&self, verb: &'static str, resource: &str, nth: usize, when: When) {
         self.state().failures.push(Failure {
             verb,
@@ -120,12 +121,12 @@ impl Calls {
         });
     }
 
-    /// Whether every call that was to fail has failed.
+    /// Returns true if all injected failures have occurred.
     pub fn have_failed(&self) -> bool {
         self.state().failures.is_empty()
     }
 
-    /// What has been written since it was last asked, in order.
+    /// Returns the writes since the last call of this function, in order.
     pub fn take_writes(&self) -> Vec<Call> {
         let seen = std::mem::take(&mut self.state().seen);
         seen.into_iter().filter(Call::is_write).collect()
@@ -135,7 +136,7 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a call, and says whether it is to fail.
+    /// Records a call and returns where it must fail, if at all.
     fn saw(&self, call: Call) -> Option<When> {
         let mut state = self.state();
         let hit = state.failures.iter_mut().position(|failure| {
@@ -160,7 +161,7 @@ impl<S> Layer<S> for Calls {
     }
 }
 
-/// A service whose calls are seen.
+/// HTTP service that records all calls.
 pub struct Seen<S> {
     inner: S,
     calls: Calls,
@@ -181,7 +182,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let lost = || BoxError::from("the connection is lost, as the test wants it");
+        let lost = || BoxError::from("connection lost (failure injected by the test)");
         match self.calls.saw(Call::of(&request)) {
             Some(When::Before) => async move { Err(lost()) }.boxed(),
             Some(When::After) => self.inner.call(request).map(move |_| Err(lost())).boxed(),
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_named_as_rbac_names_them() {
+    fn calls_have_rbac_verbs_and_resources() {
         for (method, uri, expected) in [
             (
                 Method::GET,
@@ -229,14 +230,14 @@ mod tests {
             ),
         ] {
             let request = Request::builder().method(method).uri(uri);
-            let call = Call::of(&request.body(Body::empty()).expect("a request"));
+            let call = Call::of(&request.body(Body::empty()).expect("the request is valid"));
             let found = (call.verb, call.resource.as_str(), call.name.as_deref());
             assert_eq!(found, expected, "{uri}");
         }
     }
 
     #[test]
-    fn the_nth_call_of_a_kind_fails_and_no_other() {
+    fn only_the_nth_matching_call_fails() {
         let calls = Calls::default();
         calls.fail("create", "toys", 2, When::Before);
         let call = |verb| Call {

@@ -1,11 +1,11 @@
-//! CRDs of kinds that only tests know.
+//! CRDs of kinds that exist only in tests.
 
 use serde_json::{Value, json};
 use shared_validation::with_standard_fields;
 
-/// The CRD of a kind of `toys.example.com/v1`, with a status of its own.
+/// Returns the CRD of a kind of `toys.example.com/v1` with a status subresource.
 ///
-/// The properties are those of the object: `spec`, and what an operator writes into `status`.
+/// `properties` are those of the object: `spec`, and the fields that the operator writes into `status`.
 pub fn toy_crd(kind: &str, plural: &str, scope: &str, properties: &Value) -> Value {
     with_standard_fields(json!({
         "apiVersion": "apiextensions.k8s.io/v1",

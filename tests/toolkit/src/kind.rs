@@ -1,4 +1,4 @@
-//! The kind of an operator under test: its loop, and its objects.
+//! Kind of an operator under test: its controller and its objects.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use shared_validation::{PolicyHandle, Ruleset, ValidatedResource};
 
 use crate::install_crd;
 
-/// A cluster that knows a kind.
+/// Starts a cluster and installs the CRD of a kind.
 ///
 /// # Panics
 ///
-/// If it does not start, or does not take the CRD.
+/// If the cluster does not start or does not store the CRD.
 pub async fn cluster_with<K: ValidatedResource>() -> Cluster {
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("the cluster starts");
     install_crd(&cluster.client(), K::crd()).await;
     cluster
 }
 
-/// The loop of an operator, under the policy that nothing is said of.
+/// Returns the controller of an operator under the default policy.
 ///
 /// # Panics
 ///
-/// If the kind's rules do not compile.
+/// If the rules of the kind do not compile.
 pub fn operator<R: Reconciler>(client: Client, reconciler: R, metrics: &Metrics) -> Controller<R> {
-    let ruleset = Ruleset::<R::Kind>::compile().expect("the rules");
+    let ruleset = Ruleset::<R::Kind>::compile().expect("the rules compile");
     let policy = PolicyHandle::default();
     Controller::new(
         client,
@@ -40,7 +40,7 @@ pub fn operator<R: Reconciler>(client: Client, reconciler: R, metrics: &Metrics)
     )
 }
 
-/// The objects of a kind, in a namespace or, without one, in any or none.
+/// Returns the API of a kind: in one namespace or, without one, in all namespaces or at cluster scope.
 pub fn objects<K: ValidatedResource>(
     client: Client,
     namespace: Option<&str>,
@@ -55,11 +55,11 @@ pub fn objects<K: ValidatedResource>(
     }
 }
 
-/// Makes or changes an object, as its author: `content` is all of it but its metadata.
+/// Creates or changes an object by server-side apply, as its user would. `content` is the object without metadata.
 ///
 /// # Panics
 ///
-/// If it is no JSON object, or the API server does not take it.
+/// If the content is not a JSON object or the API server does not store it.
 pub async fn tell<K: ValidatedResource>(api: &Api<DynamicObject>, name: &str, content: &Value) {
     let mut object = content.clone();
     object["apiVersion"] = format!("{}/{}", K::GROUP, K::VERSION).into();
@@ -67,5 +67,5 @@ pub async fn tell<K: ValidatedResource>(api: &Api<DynamicObject>, name: &str, co
     object["metadata"] = json!({"name": name});
     let params = PatchParams::apply("author").force();
     let told = api.patch(name, &params, &Patch::Apply(object)).await;
-    told.expect("it is stored");
+    told.expect("the API server stores the object");
 }

@@ -1,8 +1,8 @@
-//! What an operator's author tests with, on a real control plane.
+//! Test kit for operator authors, on a real control plane.
 //!
-//! [`Calls`] sees every call to the API server and lets one of them fail; [`Twice`] asks a handler twice and
-//! objects to two answers; [`Loop::step`](controller::Loop::step) runs one round, and [`Running`] is a loop that
-//! runs until it is dropped. [`operator`], [`objects`] and [`tell`] are what most tests begin with.
+//! [`Calls`] records every call to the API server and can make single calls fail. [`Twice`] calls a handler twice and
+//! fails if the two responses differ. [`Loop::step`](controller::Loop::step) runs one reconciliation, and [`Running`]
+//! is a controller that runs until it is stopped. Most tests start with [`operator`], [`objects`] and [`tell`].
 
 mod calls;
 mod crd;

@@ -1,4 +1,4 @@
-//! A namespace of a test's own.
+//! Temporary namespace of a test.
 
 use control_plane::eventually;
 use k8s_openapi::api::core::v1::Namespace;
@@ -6,49 +6,49 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 
-/// A namespace that is deleted with all that is in it.
+/// Namespace that a test creates and deletes together with its content.
 pub struct Leaving {
     namespaces: Api<Namespace>,
     name: String,
 }
 
 impl Leaving {
-    /// Makes it.
+    /// Creates the namespace.
     ///
     /// # Panics
     ///
-    /// If the API server does not take it.
+    /// If the API server does not store it.
     pub async fn make(client: Client, name: &str) -> Self {
         let namespaces = Api::all(client);
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}));
-        let namespace = namespace.expect("a Namespace");
+        let namespace = namespace.expect("the JSON is a Namespace");
         let made = namespaces.create(&PostParams::default(), &namespace).await;
-        made.expect("it is stored");
+        made.expect("the API server stores the namespace");
         let name = name.to_owned();
         Self { namespaces, name }
     }
 
-    /// Begins its deletion.
+    /// Starts the deletion of the namespace.
     ///
     /// # Panics
     ///
-    /// If the API server refuses that.
+    /// If the API server rejects the deletion.
     pub async fn delete(&self) {
         let params = DeleteParams::default();
         let deleted = self.namespaces.delete(&self.name, &params).await;
-        deleted.expect("deletion begins");
+        deleted.expect("the API server accepts the deletion");
     }
 
-    /// Waits until it is gone.
+    /// Waits until the namespace no longer exists.
     ///
     /// # Panics
     ///
-    /// If something holds it.
+    /// If the deletion does not complete in time.
     pub async fn goes(&self) {
-        let gone = eventually("the namespace going", async || {
+        let gone = eventually("the namespace to be deleted", async || {
             let left = self.namespaces.get_opt(&self.name).await.ok()?;
             left.is_none().then_some(())
         });
-        gone.await.expect("nothing holds it");
+        gone.await.expect("no finalizer blocks the namespace");
     }
 }

@@ -1,30 +1,30 @@
-//! A loop that runs beside a test.
+//! Controller that runs in the background of a test.
 
 use controller::Runnable;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A loop that runs until it is stopped.
+/// Controller that runs until it is stopped.
 pub struct Running {
     stop: watch::Sender<bool>,
     ended: JoinHandle<()>,
 }
 
 impl Running {
-    /// Starts a loop.
+    /// Starts a controller.
     pub fn start(run: impl Runnable + 'static) -> Self {
         let (stop, stopping) = watch::channel(false);
         let ended = tokio::spawn(Box::new(run).run(stopping));
         Self { stop, ended }
     }
 
-    /// Stops it and waits until the rounds under way have come to their end.
+    /// Stops the controller and waits until the reconciliations in progress have finished.
     ///
     /// # Panics
     ///
-    /// If the loop has.
+    /// If the controller has panicked.
     pub async fn stop(self) {
         self.stop.send_replace(true);
-        self.ended.await.expect("the loop ends");
+        self.ended.await.expect("the controller does not panic");
     }
 }

@@ -1,10 +1,11 @@
-//! A handler that is asked twice.
+//! Determinism check for handlers.
 
 use controller::{
     FinalizeOutcome, FinalizeRequest, ReconcileError, SyncHandler, SyncRequest, SyncResponse,
 };
 
-/// Asks a handler twice and refuses two answers: an answer that differs each time would be written each time.
+/// Calls a handler twice and fails if the two responses differ: a response that changes on every call would cause a
+/// write on every reconciliation.
 pub struct Twice<H>(pub H);
 
 impl<K: 'static, H: SyncHandler<K>> SyncHandler<K> for Twice<H> {
@@ -15,7 +16,9 @@ impl<K: 'static, H: SyncHandler<K>> SyncHandler<K> for Twice<H> {
         }
         Err(ReconcileError::Permanent {
             reason: "Unstable",
-            message: format!("asked twice, the handler says {first:?} and {second:?}"),
+            message: format!(
+                "the handler is not deterministic: two calls with the same request returned {first:?} and {second:?}"
+            ),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Waiting for what a loop makes of an object.
+//! Waiting for the results of a controller.
 
 use control_plane::eventually;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -6,39 +6,39 @@ use kube::api::{Api, DynamicObject, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-/// Stores a CRD and waits until its objects can be stored.
+/// Creates a CRD and waits until it is established.
 ///
 /// # Panics
 ///
-/// If it is no CRD, or the API server does not take it.
+/// If the JSON is not a CRD or the API server does not store it.
 pub async fn install_crd(client: &Client, crd: Value) {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let crd: CustomResourceDefinition = serde_json::from_value(crd).expect("a CRD");
+    let crd: CustomResourceDefinition = serde_json::from_value(crd).expect("the JSON is a CRD");
     let created = crds.create(&PostParams::default(), &crd).await;
-    created.expect("it is stored");
+    created.expect("the API server stores the CRD");
     let name = crd.name_any();
-    let established = eventually("the CRD being established", async || {
+    let established = eventually("the CRD to be established", async || {
         let status = crds.get(&name).await.ok()?.status?;
         let mut conditions = status.conditions.into_iter().flatten();
         conditions
             .any(|c| c.type_ == "Established" && c.status == "True")
             .then_some(())
     });
-    established.await.expect("it is established");
+    established.await.expect("the CRD becomes established");
 }
 
-/// Waits for a condition that speaks of what is now stored; gives its reason and message.
+/// Waits for a condition of the current generation and returns its reason and message.
 ///
 /// # Panics
 ///
-/// If it does not come.
+/// If the condition does not get this status in time.
 pub async fn stands(
     api: &Api<DynamicObject>,
     name: &str,
     type_: &str,
     status: &str,
 ) -> (String, String) {
-    let what = format!("{name} having {type_}={status}");
+    let what = format!("condition {type_}={status} of {name}");
     let mut last = Value::Null;
     let seen = eventually(&what, async || {
         let object = api.get(name).await.ok()?;
@@ -52,14 +52,14 @@ pub async fn stands(
         Some((text("reason"), text("message")))
     });
     seen.await
-        .unwrap_or_else(|error| panic!("{error}; it has {last:#}"))
+        .unwrap_or_else(|error| panic!("{error}; its last status: {last:#}"))
 }
 
-/// Waits until an object is as it is said to become.
+/// Waits until an object satisfies a predicate and returns it. `what` completes "waiting for NAME …".
 ///
 /// # Panics
 ///
-/// If it does not.
+/// If the object does not satisfy the predicate in time.
 pub async fn becomes(
     api: &Api<DynamicObject>,
     name: &str,
@@ -74,5 +74,5 @@ pub async fn becomes(
         is_so(found.as_ref()).then_some(found)
     });
     let seen = seen.await;
-    seen.unwrap_or_else(|error| panic!("{error}; it is {last:#?}"))
+    seen.unwrap_or_else(|error| panic!("{error}; its last state: {last:#?}"))
 }

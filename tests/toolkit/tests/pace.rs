@@ -1,4 +1,4 @@
-//! How fast a loop works, and how it stops.
+//! Concurrency, debounce, rate limits and shutdown of a controller.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl ValidatedResource for Slow {
     }
 }
 
-/// Works on each object until it is let go on.
+/// Reconciler that blocks on each object until the test releases it.
 #[derive(Clone)]
 struct Worker(Arc<Work>);
 
@@ -63,7 +63,7 @@ impl Reconciler for Worker {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
         self.0.under_way.fetch_add(1, Ordering::SeqCst);
         let may_end = self.0.may_end.acquire().await;
-        may_end.expect("it is never closed").forget();
+        may_end.expect("the semaphore is never closed").forget();
         self.0.under_way.fetch_sub(1, Ordering::SeqCst);
         Ok(ReconcileOutput {
             status: Map::new(),
@@ -90,7 +90,7 @@ struct Works {
 }
 
 impl Works {
-    /// A loop, and as many rounds at first that do not have to wait.
+    /// Starts a controller. Its first `free` reconciliations do not block.
     async fn start(pace: Config, calls: &RateLimiter, free: usize) -> Self {
         let cluster = cluster_with::<Slow>().await;
         let work = Arc::new(Work {
@@ -122,23 +122,25 @@ impl Works {
     }
 
     async fn begun(&self, count: usize) {
-        let begun = eventually("rounds beginning", async || {
+        let begun = eventually("reconciliations to start", async || {
             (self.work.begun.load(Ordering::SeqCst) >= count).then_some(())
         });
-        begun.await.expect("they begin");
+        begun.await.expect("the reconciliations start");
     }
 }
 
 async fn paced(cluster: &Cluster, calls: &RateLimiter) -> Client {
-    let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig()).expect("a kubeconfig");
+    let kubeconfig =
+        Kubeconfig::read_from(cluster.kubeconfig()).expect("the kubeconfig is readable");
     let config =
         kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let builder = ClientBuilder::try_from(config.expect("a configuration")).expect("a client");
+    let builder = ClientBuilder::try_from(config.expect("the kubeconfig is valid"))
+        .expect("the configuration makes a client");
     builder.with_layer(calls).build()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_objects_at_once_than_allowed_and_those_under_way_are_ended_properly() {
+async fn concurrency_is_limited_and_reconciliations_in_progress_finish_on_shutdown() {
     let three = Config {
         max_concurrent_reconciles: NonZeroUsize::new(3).expect("not zero"),
         ..Config::default()
@@ -148,29 +150,39 @@ async fn no_more_objects_at_once_than_allowed_and_those_under_way_are_ended_prop
     works.begun(3).await;
     let half = Duration::from_millis(500);
     let at_once = async || works.work.under_way.load(Ordering::SeqCst);
-    stays(half, "how many are worked on", at_once).await;
+    stays(half, "the number of concurrent reconciliations", at_once).await;
     assert_eq!(at_once().await, 3);
 
     let mut stopped = tokio::spawn(works.running.stop());
     let early = tokio::time::timeout(half, &mut stopped).await;
-    assert!(early.is_err(), "it has not waited for rounds under way");
+    assert!(
+        early.is_err(),
+        "shutdown did not wait for the reconciliations in progress"
+    );
     works.work.may_end.add_permits(3);
-    stopped.await.expect("it stops");
+    stopped.await.expect("the controller stops");
     assert_eq!(
         works.work.begun.load(Ordering::SeqCst),
         3,
-        "nothing begins any more"
+        "a reconciliation started after shutdown"
     );
     let api = objects::<Slow>(works.cluster.client(), Some("default"));
     let mut told = 0;
-    for object in api.list(&ListParams::default()).await.expect("a list") {
+    for object in api
+        .list(&ListParams::default())
+        .await
+        .expect("the API server lists the objects")
+    {
         told += usize::from(object.data["status"].to_string().contains("Done"));
     }
-    assert_eq!(told, 3, "what they have found is written");
+    assert_eq!(
+        told, 3,
+        "the reconciliations in progress must write their status"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_that_come_together_are_one_round_and_a_channel_leads_to_one_too() {
+async fn concurrent_changes_are_debounced_and_a_channel_triggers_a_reconciliation() {
     let slow = Config {
         debounce: Duration::from_secs(2),
         ..Config::default()
@@ -185,13 +197,13 @@ async fn changes_that_come_together_are_one_round_and_a_channel_leads_to_one_too
             .objects()
             .patch("s0", &PatchParams::default(), &patch)
             .await;
-        changed.expect("it is stored");
+        changed.expect("the API server stores the change");
     }
     stands(&works.objects(), "s0", "Ready", "True").await;
     let after = works.work.begun.load(Ordering::SeqCst);
     assert!(
         after - before < 5,
-        "{} rounds for ten changes at once",
+        "{} reconciliations for ten simultaneous changes",
         after - before
     );
 
@@ -201,34 +213,36 @@ async fn changes_that_come_together_are_one_round_and_a_channel_leads_to_one_too
         Some((knocks.recv().await?, knocks))
     });
     let following = tokio::spawn(async move { directory.run_triggers(knocks.boxed()).await });
-    for controller in ["nobody", "slow"] {
+    for controller in ["unknown", "slow"] {
         let sent = knock.send(ReconcileTrigger {
             controller: controller.to_owned(),
             namespace: Some("default".to_owned()),
             name: "s0".to_owned(),
         });
-        sent.expect("somebody listens");
+        sent.expect("the receiver is open");
     }
     works.begun(after + 1).await;
     drop(knock);
-    following.await.expect("it ends with the channel");
+    following
+        .await
+        .expect("the task ends when the channel is closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_server_is_not_asked_more_often_than_allowed() {
+async fn calls_to_the_api_server_are_rate_limited() {
     const OBJECTS: usize = 30;
     let rate = |count| NonZeroU32::new(count).expect("not zero");
     let calls = RateLimiter::new(rate(5), rate(5));
     let works = Works::start(Config::default(), &calls, usize::MAX >> 4).await;
     let begun = Instant::now();
     works.make(OBJECTS).await;
-    let told = eventually("all of them being told of", async || {
+    let told = eventually("all objects to have a status", async || {
         let all = works.objects().list(&ListParams::default()).await.ok()?;
         let mut statuses = all.items.iter().map(|object| &object.data["status"]);
         statuses.all(|status| status.is_object()).then_some(())
     });
-    told.await.expect("they are");
-    // A status each, of which the first few need not wait.
+    told.await.expect("all objects get a status");
+    // One status patch for each object; the first few are within the burst.
     let least = Duration::from_secs((OBJECTS as u64 - 5) / 5);
     assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
 }

@@ -1,4 +1,4 @@
-//! What objects refer to, kept while they do, on a real control plane.
+//! In-use protection of related objects, on a real control plane.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ use toolkit::{
 
 const FINALIZER: &str = "vault.toys.example.com/in-use";
 
-/// An object that needs a key to be emptied.
+/// Object that needs a key for its cleanup.
 #[derive(Deserialize)]
 struct Vault {}
 
@@ -68,12 +68,12 @@ impl SyncHandler<Vault> for Keeper {
     }
 }
 
-/// Two ways to refer to a Secret: each alone protects it.
+/// Two references to a Secret, each of which protects it.
 fn watches() -> [Watch; 2] {
     ["/spec/key", "/spec/spare"].map(|place| {
         let named = move |object: &Value| {
             let name = object.pointer(place).and_then(Value::as_str);
-            assert_ne!(name, Some("nobody knows"), "on purpose");
+            assert_ne!(name, Some("panic"), "panic intended by the test");
             name.map(|name| Reference::Name(name.to_owned()))
                 .into_iter()
                 .collect()
@@ -122,14 +122,14 @@ impl Bank {
     async fn secret(&self, name: &str) {
         let metadata = json!({"name": name, "labels": {"key": "true"}});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata});
-        let secret = serde_json::from_value(secret).expect("a Secret");
+        let secret = serde_json::from_value(secret).expect("the JSON is a Secret");
         let params = PostParams::default();
         let made = self.secrets.create(&params, &secret).await;
-        made.expect("it is stored");
+        made.expect("the API server stores the Secret");
     }
 
     async fn is_protected(&self, name: &str, is_so: bool) {
-        let what = format!("protected: {is_so}");
+        let what = format!("to be protected: {is_so}");
         becomes(&self.secrets, name, &what, |found| {
             found.is_some_and(|found| found.finalizers().contains(&FINALIZER.to_owned()) == is_so)
         })
@@ -138,17 +138,17 @@ impl Bank {
 
     async fn delete(&self, api: &Api<DynamicObject>, name: &str) {
         let deleted = api.delete(name, &DeleteParams::default()).await;
-        deleted.expect("deletion begins");
+        deleted.expect("the API server accepts the deletion");
     }
 
     async fn goes(&self, api: &Api<DynamicObject>, name: &str) {
-        becomes(api, name, "going", |found| found.is_none()).await;
+        becomes(api, name, "to be deleted", |found| found.is_none()).await;
     }
 
-    /// Waits until it is said why a Secret is kept.
+    /// Waits for the Event that explains why a Secret is not deleted.
     async fn is_told(&self, expected: &str) {
         let events: Api<Event> = Api::namespaced(self.cluster.client(), "default");
-        let told = eventually("the Event", async || {
+        let told = eventually("the Event `InUse`", async || {
             let all = events.list(&ListParams::default()).await.ok()?.items;
             let mut notes = all
                 .into_iter()
@@ -156,12 +156,12 @@ impl Bank {
                 .filter_map(|event| event.note);
             notes.find(|note| note.contains(expected))
         });
-        told.await.expect("it is told");
+        told.await.expect("the Event is created");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_referred_to_stays_until_nothing_refers_to_it_any_more() {
+async fn a_referenced_object_is_protected_until_the_last_reference_is_gone() {
     let bank = Bank::new("default").await;
     bank.keeper.is_emptied.store(true, Ordering::Release);
     let running = bank.start().await;
@@ -172,11 +172,11 @@ async fn what_is_referred_to_stays_until_nothing_refers_to_it_any_more() {
     bank.vault("b", json!({"spare": "used"})).await;
     bank.is_protected("used", true).await;
     bank.is_protected("unused", false).await;
-    // What the selector leaves out is not for us to keep.
+    // Objects that the selector excludes are not protected.
     let foreign = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "foreign"}});
-    let foreign = serde_json::from_value(foreign).expect("a Secret");
+    let foreign = serde_json::from_value(foreign).expect("the JSON is a Secret");
     let made = bank.secrets.create(&PostParams::default(), &foreign).await;
-    made.expect("it is stored");
+    made.expect("the API server stores the Secret");
     bank.vault("f", json!({"key": "foreign", "spare": "unused"}))
         .await;
     bank.is_protected("unused", true).await;
@@ -185,23 +185,23 @@ async fn what_is_referred_to_stays_until_nothing_refers_to_it_any_more() {
     bank.is_protected("unused", false).await;
 
     bank.delete(&bank.secrets, "used").await;
-    bank.is_told("by Vault 'a', 'b'; it goes once").await;
-    // One refers to another, the other one goes.
+    bank.is_told("by Vault 'a', 'b'; it is deleted once").await;
+    // One reference moves to another Secret, the other one goes with its object.
     bank.vault("b", json!({"spare": "unused"})).await;
     bank.is_protected("unused", true).await;
     bank.is_protected("used", true).await;
     bank.delete(&bank.vaults, "a").await;
     bank.goes(&bank.secrets, "used").await;
 
-    // What nobody watches any more is let go, too.
+    // An object that no longer matches the selector loses its protection, too.
     let unlabelled = Patch::Merge(json!({"metadata": {"labels": {"key": null}}}));
     let params = PatchParams::default();
     let patched = bank.secrets.patch("unused", &params, &unlabelled).await;
-    patched.expect("it is changed");
+    patched.expect("the API server stores the change");
     bank.vault("b", json!({"key": "other"})).await;
     bank.is_protected("unused", false).await;
 
-    // And what was dropped while nobody looked.
+    // The same holds for a reference that was removed while the controller was stopped.
     bank.secret("late").await;
     bank.vault("b", json!({"key": "late"})).await;
     bank.is_protected("late", true).await;
@@ -213,7 +213,7 @@ async fn what_is_referred_to_stays_until_nothing_refers_to_it_any_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_let_go_while_it_cannot_be_told_what_is_referred_to() {
+async fn protection_is_kept_while_the_references_of_an_object_are_unknown() {
     let bank = Bank::new("default").await;
     bank.keeper.is_emptied.store(true, Ordering::Release);
     let _running = bank.start().await;
@@ -221,7 +221,7 @@ async fn nothing_is_let_go_while_it_cannot_be_told_what_is_referred_to() {
         bank.secret(name).await;
     }
     bank.vault("a", json!({"key": "s"})).await;
-    bank.vault("unclear", json!({"key": "nobody knows"})).await;
+    bank.vault("unclear", json!({"key": "panic"})).await;
     bank.is_protected("s", true).await;
     stands(&bank.vaults, "unclear", "Ready", "True").await;
     bank.vault("a", json!({"key": "t"})).await;
@@ -232,14 +232,14 @@ async fn nothing_is_let_go_while_it_cannot_be_told_what_is_referred_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_collected_with_the_object_that_refers_to_it_does_not_hold_that() {
+async fn protection_does_not_block_an_owner_whose_dependent_is_protected() {
     let bank = Bank::new("default").await;
     bank.keeper.is_emptied.store(true, Ordering::Release);
     let _running = bank.start().await;
     bank.secret("s").await;
     bank.vault("a", json!({"key": "s"})).await;
     bank.is_protected("s", true).await;
-    let vault = bank.vaults.get("a").await.expect("an object");
+    let vault = bank.vaults.get("a").await.expect("the object exists");
     let owner = json!({
         "apiVersion": "toys.example.com/v1", "kind": "Vault", "name": "a", "uid": vault.uid(),
         "blockOwnerDeletion": true,
@@ -247,18 +247,18 @@ async fn what_is_collected_with_the_object_that_refers_to_it_does_not_hold_that(
     let patch = Patch::Merge(json!({"metadata": {"ownerReferences": [owner]}}));
     let params = PatchParams::default();
     let patched = bank.secrets.patch("s", &params, &patch).await;
-    patched.expect("it is changed");
+    patched.expect("the API server stores the change");
     let params = DeleteParams::foreground();
     bank.vaults
         .delete("a", &params)
         .await
-        .expect("deletion begins");
+        .expect("the API server accepts the deletion");
     bank.goes(&bank.secrets, "s").await;
     bank.goes(&bank.vaults, "a").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_object_needs_for_its_own_end_stays_until_that_is_over() {
+async fn an_object_that_a_cleanup_needs_is_protected_until_the_cleanup_completes() {
     let bank = Bank::new("leaving").await;
     let namespace = Leaving::make(bank.cluster.client(), "leaving").await;
     let _running = bank.start().await;
@@ -267,11 +267,14 @@ async fn what_an_object_needs_for_its_own_end_stays_until_that_is_over() {
     bank.is_protected("s", true).await;
     stands(&bank.vaults, "a", "Ready", "True").await;
 
-    // All that is in the namespace is deleted at once, in whatever order.
+    // The namespace controller deletes all objects of the namespace, in any order.
     namespace.delete().await;
-    becomes(&bank.secrets, "s", "being deleted", |found| {
-        found.is_some_and(|found| found.metadata.deletion_timestamp.is_some())
-    })
+    becomes(
+        &bank.secrets,
+        "s",
+        "to have a deletion timestamp",
+        |found| found.is_some_and(|found| found.metadata.deletion_timestamp.is_some()),
+    )
     .await;
     stands(&bank.vaults, "a", "Ready", "False").await;
     bank.is_protected("s", true).await;
@@ -283,11 +286,11 @@ async fn what_an_object_needs_for_its_own_end_stays_until_that_is_over() {
         .filter(|call| call.verb == "patch")
         .map(|call| call.resource)
         .collect();
-    // Each of its two watches may bring that it is to go.
+    // Each of the two watches may cause a patch that removes the finalizer.
     patched.dedup();
     assert_eq!(
         patched,
         ["vaults", "secrets"],
-        "first the one that needs it"
+        "the object that needs the Secret for its cleanup is released first"
     );
 }

@@ -1,4 +1,4 @@
-//! What stands as it should is left in peace: nothing is written, and little is read.
+//! Steady state: no writes and few reads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use toolkit::{Running, install_crd, objects, operator, tell, toy_crd};
 
 const OBJECTS: usize = 1_000;
 
-/// How often all of them are looked at again, though nothing has changed.
+/// Number of times that every object is reconciled again although nothing has changed.
 const RESYNCS: u64 = 10;
 
 const RESYNC: Duration = Duration::from_secs(1);
@@ -67,18 +67,18 @@ impl Counted {
         Self { running, registry }
     }
 
-    /// Waits for so many rounds from now.
+    /// Waits for this number of further reconciliations.
     async fn rounds(&self, wanted: u64) {
         let before = self.count();
-        let done = eventually_within(DEADLINE, "rounds", async || {
+        let done = eventually_within(DEADLINE, "reconciliations", async || {
             (self.count() - before >= wanted).then_some(())
         });
-        done.await.expect("they come");
+        done.await.expect("the reconciliations happen");
     }
 
     fn count(&self) -> u64 {
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("metrics");
+        encode(&mut text, &self.registry).expect("the metrics can be encoded");
         let mut lines = text.lines();
         let done =
             "controller_runtime_reconcile_total{controller=\"parent\",result=\"requeue_after\"} ";
@@ -87,13 +87,13 @@ impl Counted {
     }
 }
 
-/// The calls in an audit log from an offset on that are about our objects or their children, by verb.
+/// Counts, by verb, the calls of this test in the audit log from an offset on.
 fn calls(log: &Path, from: usize) -> BTreeMap<String, usize> {
-    let text = fs::read_to_string(log).expect("the audit log");
+    let text = fs::read_to_string(log).expect("the audit log is readable");
     let mut calls = BTreeMap::new();
     for line in text[from..].lines() {
-        let event: Value = serde_json::from_str(line).expect("an event");
-        // The garbage collector and kubectl do not come under this name.
+        let event: Value = serde_json::from_str(line).expect("each line of the audit log is JSON");
+        // The garbage collector and kubectl send a user agent.
         let is_ours = event["userAgent"]
             .as_str()
             .is_none_or(|agent| agent.is_empty());
@@ -106,13 +106,13 @@ fn calls(log: &Path, from: usize) -> BTreeMap<String, usize> {
 }
 
 fn size(log: &Path) -> usize {
-    let size = fs::metadata(log).expect("the audit log").len();
-    usize::try_from(size).expect("it fits")
+    let size = fs::metadata(log).expect("the audit log exists").len();
+    usize::try_from(size).expect("the size fits into usize")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_that_stand_as_they_should_are_never_written() {
-    let folder = tempfile::tempdir().expect("a folder");
+async fn objects_in_their_desired_state_are_never_written() {
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let (policy, log) = (
         folder.path().join("policy.yaml"),
         folder.path().join("audit.log"),
@@ -125,13 +125,15 @@ async fn objects_that_stand_as_they_should_are_never_written() {
             {"group": "events.k8s.io"},
         ]}],
     });
-    fs::write(&policy, rules.to_string()).expect("a file");
+    fs::write(&policy, rules.to_string()).expect("the file can be written");
     let audited = [
         format!("--audit-policy-file={}", policy.display()),
         format!("--audit-log-path={}", log.display()),
     ];
     let audited = [audited[0].as_str(), audited[1].as_str()];
-    let cluster = Cluster::start_with(&audited).await.expect("a cluster");
+    let cluster = Cluster::start_with(&audited)
+        .await
+        .expect("the cluster starts");
     install_crd(&cluster.client(), Parent::crd()).await;
     let parents = objects::<Parent>(cluster.client(), Some("default"));
     stream::iter(0..OBJECTS)
@@ -141,8 +143,8 @@ async fn objects_that_stand_as_they_should_are_never_written() {
         .await;
     let made = size(&log);
     let first = Counted::start(&cluster);
-    // Each has had its child, its status, and what both have led to.
-    let settled = eventually_within(DEADLINE, "all objects being ready", async || {
+    // Every object has its child and its status, and the reconciliations that both cause.
+    let settled = eventually_within(DEADLINE, "all objects to be ready", async || {
         let all = parents.list(&Default::default()).await.ok()?;
         let ready = |parent: &DynamicObject| {
             parent
@@ -152,7 +154,7 @@ async fn objects_that_stand_as_they_should_are_never_written() {
         };
         all.items.iter().all(ready).then_some(())
     });
-    settled.await.expect("they become ready");
+    settled.await.expect("all objects become ready");
     let each = OBJECTS as u64;
     first.rounds(2 * each).await;
 
@@ -164,12 +166,16 @@ async fn objects_that_stand_as_they_should_are_never_written() {
     second.running.stop().await;
     let quiet = calls(&log, in_between);
     println!(
-        "{OBJECTS} objects: at first {at_first:?}; then {RESYNCS} resyncs and a restart: {quiet:?}"
+        "{OBJECTS} objects: initial calls {at_first:?}; calls during {RESYNCS} resyncs and a restart: {quiet:?}"
     );
     let written: usize = ["create", "update", "patch", "delete"]
         .iter()
         .filter_map(|verb| quiet.get(*verb))
         .sum();
     assert_eq!(written, 0, "{quiet:?}");
-    assert_eq!(at_first.get("patch"), Some(&OBJECTS), "a status each");
+    assert_eq!(
+        at_first.get("patch"),
+        Some(&OBJECTS),
+        "one status patch for each object"
+    );
 }

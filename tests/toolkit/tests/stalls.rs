@@ -1,4 +1,4 @@
-//! Objects that cannot go.
+//! Objects with a stalled deletion.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use toolkit::{Running, becomes, cluster_with, objects, operator, stands, tell, toy_crd};
 
-/// An object that stands for something that cannot be removed.
+/// Object that represents something that cannot be removed.
 #[derive(Deserialize)]
 struct Stain {}
 
@@ -51,7 +51,7 @@ impl SyncHandler<Stain> for Indelible {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
+async fn a_stalled_deletion_is_reported_and_is_forced_if_configured() {
     let cluster = cluster_with::<Stain>().await;
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
@@ -71,15 +71,15 @@ async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
     stains
         .delete("a", &DeleteParams::default())
         .await
-        .expect("deletion begins");
+        .expect("the API server accepts the deletion");
     let (reason, message) = stands(&stains, "a", "DeletionStalled", "True").await;
     assert_eq!(reason, "FinalizerStalled");
     assert!(
-        message.ends_with("has not ended: it does not come out"),
+        message.ends_with("has not finished: it does not come out"),
         "{message}"
     );
     let mut text = String::new();
-    encode(&mut text, &registry).expect("metrics");
+    encode(&mut text, &registry).expect("the metrics can be encoded");
     let going = "lockstep_terminating_objects{controller=\"stain\",longer_than=\"0s\"} 1";
     assert!(text.contains(going), "{text}");
     let events: Api<Event> = Api::namespaced(cluster.client(), "default");
@@ -87,7 +87,7 @@ async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
         let all = events
             .list(&ListParams::default())
             .await
-            .expect("Events")
+            .expect("the API server lists Events")
             .items;
         let of_reason = all
             .into_iter()
@@ -96,17 +96,17 @@ async fn a_deletion_that_does_not_end_is_told_and_ends_where_that_is_wanted() {
     };
     assert_eq!(said("DeletionStalled").await, [message]);
 
-    // As opted in to.
+    // The finalizer is removed by force, as configured.
     running.stop().await;
     let running = start(Some(Duration::from_secs(1)));
-    becomes(&stains, "a", "going", |found| found.is_none()).await;
-    let told = eventually("an Event that tells what is left", async || {
+    becomes(&stains, "a", "to be deleted", |found| found.is_none()).await;
+    let told = eventually("an Event that names the leaked resources", async || {
         let told = said("Orphaned").await;
         (!told.is_empty()).then_some(told)
     });
-    let expected = "let go though its cleanup has not ended; left behind: {\"spot\":\"on the carpet\"}; it does not come out";
-    assert_eq!(told.await.expect("it is told"), [expected]);
-    // Both are said once, however many rounds there were.
+    let expected = "finalizer removed before cleanup completed; leaked: {\"spot\":\"on the carpet\"}; it does not come out";
+    assert_eq!(told.await.expect("the Event is created"), [expected]);
+    // Both Events are created only once, although several reconciliations have run.
     assert_eq!(said("DeletionStalled").await.len(), 1);
     running.stop().await;
 }

@@ -1,4 +1,4 @@
-//! An operator that is gone through round by round, with what each of them writes.
+//! Single reconciliations of an operator and the writes of each.
 
 use controller::{
     Action, Controller, Metrics, OwnedType, ReconcileError, Reference, SyncReconciler, SyncRequest,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use toolkit::{Calls, When, cluster_with, objects, operator, tell, toy_crd};
 
-/// An object with a child that tells whether there is a Secret of its name.
+/// Object with a child that contains whether a Secret of the same name exists.
 #[derive(Deserialize)]
 struct Stepper {}
 
@@ -42,7 +42,7 @@ fn sync(request: &SyncRequest<'_, Stepper>) -> Result<SyncResponse, ReconcileErr
     }))
 }
 
-/// The calls of one round that write, as `verb resource`.
+/// Runs one reconciliation and returns its writes as `verb resource`.
 async fn step<R: controller::Reconciler>(
     run: &Controller<R>,
     calls: &Calls,
@@ -50,16 +50,16 @@ async fn step<R: controller::Reconciler>(
     let next = run
         .reconcile_once(Some("default"), "a")
         .await
-        .expect("an answer");
+        .expect("the reconciliation runs");
     let writes = calls.take_writes();
     let writes = writes
         .into_iter()
         .map(|call| format!("{} {}", call.verb, call.resource));
-    (next.expect("there is such an object"), writes.collect())
+    (next.expect("the object exists"), writes.collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_is_gone_through_round_by_round() {
+async fn single_reconciliations_of_an_operator_have_the_expected_writes() {
     let cluster = cluster_with::<Stepper>().await;
     let calls = Calls::default();
     let secrets = Watch::new::<Secret>(|object| {
@@ -76,37 +76,41 @@ async fn an_operator_is_gone_through_round_by_round() {
     let none = run
         .reconcile_once(Some("default"), "a")
         .await
-        .expect("an answer");
-    assert_eq!(none, None, "there is no such object");
+        .expect("the reconciliation runs");
+    assert_eq!(none, None, "the object does not exist yet");
 
     tell::<Stepper>(&steppers, "a", &json!({"spec": {}})).await;
     calls.fail("create", "configmaps", 1, When::Before);
     let (next, writes) = step(&run, &calls).await;
     assert!(matches!(next, Action::Backoff(_)), "{next:?}");
-    assert_eq!(writes, ["create configmaps"], "and no status was written");
+    assert_eq!(
+        writes,
+        ["create configmaps"],
+        "the status must not be written"
+    );
     calls.fail("create", "configmaps", 1, When::After);
     let (next, _) = step(&run, &calls).await;
     assert!(matches!(next, Action::Backoff(_)), "{next:?}");
-    // What was done without an answer is found.
+    // The child that was created although its response was lost is found.
     let (next, writes) = step(&run, &calls).await;
     assert!(matches!(next, Action::RequeueAfter(_)), "{next:?}");
     assert_eq!(writes, ["patch steppers/status"]);
     let (_, writes) = step(&run, &calls).await;
-    assert_eq!(writes, [""; 0], "all is as it is to be");
+    assert_eq!(writes, [""; 0], "the object is in its desired state");
 
     let secret = json!({"metadata": {"name": "a"}});
-    let secret: Secret = serde_json::from_value(secret).expect("a Secret");
+    let secret: Secret = serde_json::from_value(secret).expect("the JSON is a Secret");
     let all: Api<Secret> = Api::namespaced(cluster.client(), "default");
     let made = all.create(&PostParams::default(), &secret).await;
-    made.expect("it is stored");
+    made.expect("the API server stores the Secret");
     let (_, writes) = step(&run, &calls).await;
-    // From its creation on, what is said of it is applied.
+    // The first apply after the creation also takes over the fields that the creation has set.
     assert_eq!(writes, ["patch configmaps", "patch configmaps"]);
-    let map = maps.get("a").await.expect("a child");
-    assert_eq!(map.data.expect("data")["secret"], "true");
+    let map = maps.get("a").await.expect("the child exists");
+    assert_eq!(map.data.expect("the ConfigMap has data")["secret"], "true");
 
     let gone = maps.delete("a", &DeleteParams::default()).await;
-    gone.expect("it is deleted");
+    gone.expect("the API server deletes the child");
     let (_, writes) = step(&run, &calls).await;
     assert_eq!(writes, ["create configmaps"]);
 }

@@ -1,4 +1,4 @@
-//! What an object depends on, on a real control plane.
+//! Related objects, on a real control plane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use toolkit::{Running, Twice, becomes, install_crd, objects, operator, tell, toy_crd};
 
-/// An object that tells, in a `ConfigMap` of its name, what it finds of what it depends on.
+/// Object with a `ConfigMap` of the same name, into which the controller writes what it finds of the related objects.
 #[derive(Deserialize)]
 struct Reader {
     spec: Spec,
@@ -66,7 +66,7 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
     if let Some(app) = app {
         let found = match request.related().list_by_label::<ConfigMap>("app", app)? {
             Lookup::None => "none".to_owned(),
-            // Of its metadata there is all, of its data nothing.
+            // With `metadata_only`, all metadata is available and no data.
             Lookup::One(map) => format!("one, data {:?}", map.data),
             Lookup::Many(names) => names.join(" and "),
         };
@@ -108,7 +108,7 @@ fn watches() -> [Watch; 3] {
         let port = object.pointer("/spec/port").and_then(Value::as_str);
         port.map(String::from)
     };
-    // Those that are reconciled are watched once.
+    // The reconciled kind is watched only once.
     let same_port = Watch::dynamic(readers_of_all(), move |object| {
         port(object).into_iter().map(Reference::IndexKey).collect()
     });
@@ -140,7 +140,7 @@ struct Readers {
 
 impl Readers {
     async fn start(client: impl AsyncFnOnce(&Cluster) -> Client) -> Self {
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = Cluster::start().await.expect("the cluster starts");
         let client = client(&cluster).await;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
@@ -165,7 +165,7 @@ impl Readers {
     }
 
     async fn apply(&self, object: Value) {
-        let kind = object["kind"].as_str().expect("a kind");
+        let kind = object["kind"].as_str().expect("the object has a kind");
         let resource = match kind {
             "Secret" => ApiResource::erase::<Secret>(&()),
             _ => ApiResource::erase::<ConfigMap>(&()),
@@ -174,12 +174,12 @@ impl Readers {
             Api::namespaced_with(self.cluster.client(), "default", &resource);
         let name = object["metadata"]["name"]
             .as_str()
-            .expect("a name")
+            .expect("the object has a name")
             .to_owned();
         let params = PatchParams::apply("author").force();
         api.patch(&name, &params, &Patch::Apply(object))
             .await
-            .expect("it is stored");
+            .expect("the API server stores the object");
     }
 
     async fn reader(&self, name: &str, spec: Value) {
@@ -201,18 +201,18 @@ impl Readers {
         self.apply(map).await;
     }
 
-    /// Waits until a reader tells something.
+    /// Waits until the `ConfigMap` of a reader contains a value.
     async fn tells(&self, name: &str, what: &str, expected: &str) {
         let resource = ApiResource::erase::<ConfigMap>(&());
         let api = Api::namespaced_with(self.cluster.client(), "default", &resource);
-        let told = format!("telling {what}: {expected}");
+        let told = format!("to contain {what}: {expected}");
         becomes(&api, name, &told, |found| {
             found.is_some_and(|found| found.data["data"][what] == expected)
         })
         .await;
     }
 
-    /// How many rounds there have been.
+    /// Returns the number of reconciliations so far.
     fn rounds(&self) -> u64 {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("metrics");
@@ -225,7 +225,7 @@ impl Readers {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_leads_to_a_round_for_whoever_depends_on_it_and_for_nobody_else() {
+async fn a_change_of_a_related_object_reconciles_only_the_objects_that_refer_to_it() {
     let readers = Readers::with_crd().await;
     for at in 0..20 {
         readers
@@ -237,22 +237,22 @@ async fn a_change_leads_to_a_round_for_whoever_depends_on_it_and_for_nobody_else
     }
     readers.secret("s7", "seven").await;
     readers.tells("r7", "secret", "seven").await;
-    // Whoever refers to another one from now on is found by that.
+    // A reference that is added later is found, too.
     readers.reader("r8", json!({"secret": "s7"})).await;
     readers.tells("r8", "secret", "seven").await;
-    readers.secret("s8", "nobody reads it").await;
+    readers.secret("s8", "not read").await;
     let before = readers.rounds();
     readers.secret("s7", "changed").await;
     readers.tells("r7", "secret", "changed").await;
     readers.tells("r8", "secret", "changed").await;
-    // One each, and one each where the watch is quicker than the answer to what they have written.
+    // One reconciliation for each of the two, and one more for each if the watch event of its write arrives before the
+    // response to that write.
     let rounds = readers.rounds() - before;
     assert!((2..=4).contains(&rounds), "{rounds}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_selector_leaves_out_is_not_seen_and_what_a_predicate_leaves_out_leads_to_no_round()
-{
+async fn selectors_hide_objects_and_predicates_suppress_reconciliations() {
     let readers = Readers::with_crd().await;
     readers.secret("hidden", "seen").await;
     readers.secret("s", "one").await;
@@ -262,11 +262,14 @@ async fn what_a_selector_leaves_out_is_not_seen_and_what_a_predicate_leaves_out_
     readers.tells("h", "secret", "none").await;
     let annotate = |change: &str| {
         let args = ["annotate", "--overwrite", "secret/s", change];
-        readers.cluster.run_kubectl(&args).expect("it is annotated");
+        readers
+            .cluster
+            .run_kubectl(&args)
+            .expect("kubectl annotates the Secret");
     };
     annotate("quiet=yes");
     readers.secret("s", "two").await;
-    // What comes after it on the same watch has been seen; so has it.
+    // A later change on the same watch has been observed; therefore this one has been observed, too.
     readers.secret("t", "other").await;
     readers.reader("u", json!({"secret": "t"})).await;
     readers.tells("u", "secret", "other").await;
@@ -276,7 +279,7 @@ async fn what_a_selector_leaves_out_is_not_seen_and_what_a_predicate_leaves_out_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_what_is_found_by_a_label_there_is_none_or_one_or_many() {
+async fn a_lookup_by_label_finds_none_one_or_many() {
     let readers = Readers::with_crd().await;
     readers.reader("r", json!({"app": "db"})).await;
     readers.tells("r", "app", "none").await;
@@ -289,10 +292,13 @@ async fn of_what_is_found_by_a_label_there_is_none_or_one_or_many() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_a_key_in_common_is_found_in_all_namespaces_and_among_those_that_are_reconciled() {
+async fn an_index_key_finds_objects_in_all_namespaces_and_of_the_reconciled_kind() {
     let readers = Readers::with_crd().await;
     let made = ["create", "namespace", "other"];
-    readers.cluster.run_kubectl(&made).expect("a namespace");
+    readers
+        .cluster
+        .run_kubectl(&made)
+        .expect("kubectl creates the namespace");
     for at in 0..20 {
         let port = json!({"port": format!("{at}")});
         readers.reader(&format!("r{at}"), port).await;
@@ -311,16 +317,17 @@ async fn what_has_a_key_in_common_is_found_in_all_namespaces_and_among_those_tha
     others
         .delete("s", &DeleteParams::default())
         .await
-        .expect("it goes");
+        .expect("the API server deletes the object");
     readers.tells("r8", "port", "default/r8").await;
-    // Some each for these three, of which the last may not be counted yet, and none for the others.
+    // A few reconciliations for each of the three changes, the last of which may not be counted yet, and none for the
+    // other readers.
     let rounds = readers.rounds() - before;
     assert!((3..=12).contains(&rounds), "{rounds}");
 }
 
-/// A kubeconfig of an account that may do everything but read Secrets, until it is granted.
+/// Returns a client of a service account that cannot read Secrets until a test grants it.
 async fn limited(cluster: &Cluster) -> Client {
-    let kubectl = |args: &[&str]| cluster.run_kubectl(args).expect("kubectl");
+    let kubectl = |args: &[&str]| cluster.run_kubectl(args).expect("kubectl succeeds");
     kubectl(&["create", "serviceaccount", "limited"]);
     for (role, group, resources) in [
         (
@@ -335,7 +342,7 @@ async fn limited(cluster: &Cluster) -> Client {
         let metadata = json!({"name": role});
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules});
         let file = cluster.directory().join("role.json");
-        std::fs::write(&file, role.to_string()).expect("a file");
+        std::fs::write(&file, role.to_string()).expect("the file can be written");
         kubectl(&["apply", "-f", &file.to_string_lossy()]);
         let role = role["metadata"]["name"].as_str().unwrap_or_default();
         let of_role = format!("--clusterrole={role}");
@@ -348,14 +355,16 @@ async fn limited(cluster: &Cluster) -> Client {
         ]);
     }
     let path = cluster.service_account_kubeconfig("default", "limited", None);
-    let kubeconfig = Kubeconfig::read_from(path.await.expect("a kubeconfig"));
+    let kubeconfig = Kubeconfig::read_from(path.await.expect("the cluster issues a kubeconfig"));
     let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig.expect("a kubeconfig"), &options);
-    Client::try_from(config.await.expect("a configuration")).expect("a client")
+    let config =
+        Config::from_custom_kubeconfig(kubeconfig.expect("the kubeconfig is readable"), &options);
+    Client::try_from(config.await.expect("the kubeconfig is valid"))
+        .expect("the configuration makes a client")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
+async fn a_watch_that_cannot_start_is_reported_and_starts_once_it_can() {
     let readers = Readers::start(limited).await;
     let down = async |what: &str| {
         let told = eventually(what, async || {
@@ -366,22 +375,22 @@ async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
             panic!("{error}: {:?}", readers.metrics.disconnected_watches())
         });
     };
-    down("on readers.toys.example.com finds no such kind: apply the CRD readers.toys.example.com")
+    down("on readers.toys.example.com failed because the kind does not exist: apply the CRD readers.toys.example.com")
         .await;
     down("on secrets is forbidden: grant `list` and `watch` on secrets").await;
-    // What is reconciled is watched once, though each depends on others of it.
+    // The reconciled kind has a single watch, although its objects also relate to each other.
     let down = readers.metrics.disconnected_watches();
     let on_readers = down.iter().filter(|told| told.contains("on readers."));
     assert_eq!(on_readers.count(), 1, "{down:?}");
     install_crd(&readers.cluster.client(), Reader::crd()).await;
     readers.reader("r", json!({"secret": "s"})).await;
     readers.secret("s", "late").await;
-    let only_secrets = eventually("the other watches beginning", async || {
+    let only_secrets = eventually("the other watches to start", async || {
         let down = readers.metrics.disconnected_watches();
         (down.len() == 1 && down[0].contains("secrets")).then_some(())
     });
-    only_secrets.await.expect("they begin");
-    // What it depends on is not known: nothing is decided before it is.
+    only_secrets.await.expect("the other watches start");
+    // The related objects are unknown: nothing is reconciled before the controller has listed them.
     assert_eq!(readers.rounds(), 0);
     let role = json!([{"op": "replace", "path": "/rules", "value": [
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]},
@@ -395,12 +404,15 @@ async fn a_watch_that_cannot_begin_is_told_and_begins_once_it_can() {
         "--patch",
         &patch,
     ];
-    readers.cluster.run_kubectl(&args).expect("it is granted");
+    readers
+        .cluster
+        .run_kubectl(&args)
+        .expect("kubectl grants the rights");
     readers.tells("r", "secret", "late").await;
     assert_eq!(readers.metrics.disconnected_watches(), Vec::<String>::new());
 }
 
-/// Secrets of type TLS that are annotated: a change of their keys, or of the annotation itself.
+/// Predicate for annotated Secrets of type TLS: a change of their certificates or of the annotation itself.
 fn annotated_tls(change: &UpdateEvent<'_, DynamicObject>) -> bool {
     const ANNOTATION: &str = "cert-info";
     let is_wanted = |secret: &&Arc<DynamicObject>| {
@@ -422,8 +434,8 @@ fn annotated_tls(change: &UpdateEvent<'_, DynamicObject>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_tls_secrets_only_the_annotated_ones_and_only_their_keys_count() {
-    let cluster = Cluster::start().await.expect("a cluster");
+async fn a_predicate_passes_only_certificate_changes_of_annotated_tls_secrets() {
+    let cluster = Cluster::start().await.expect("the cluster starts");
     let secrets: Api<DynamicObject> = Api::namespaced_with(
         cluster.client(),
         "default",
@@ -451,17 +463,20 @@ async fn of_tls_secrets_only_the_annotated_ones_and_only_their_keys_count() {
                 "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "s"},
                 "data": {"tls.crt": "b2xk", "tls.key": "b2xk"},
             });
-            let secret = serde_json::from_value(secret).expect("a Secret");
+            let secret = serde_json::from_value(secret).expect("the JSON is a Secret");
             let made = secrets
                 .create(&PostParams::default(), &secret)
                 .await
-                .expect("it is stored");
+                .expect("the API server stores the Secret");
             let made = Arc::new(made);
             let new = UpdateEvent {
                 before: None,
                 after: Some(&made),
             };
-            assert!(!annotated_tls(&new), "it is not annotated");
+            assert!(
+                !annotated_tls(&new),
+                "a Secret without the annotation passes the predicate"
+            );
             before = Some(made);
             secrets
                 .patch("s", &PatchParams::default(), &Patch::Merge(&change))
@@ -471,7 +486,7 @@ async fn of_tls_secrets_only_the_annotated_ones_and_only_their_keys_count() {
                 .patch("s", &PatchParams::default(), &Patch::Merge(&change))
                 .await
         };
-        let after = Arc::new(after.expect("it is changed"));
+        let after = Arc::new(after.expect("the API server stores the change"));
         let seen = UpdateEvent {
             before: before.as_ref(),
             after: Some(&after),

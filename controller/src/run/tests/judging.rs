@@ -1,4 +1,4 @@
-//! Objects that take long to judge, and what happens meanwhile.
+//! Objects whose validation takes long, and what happens in the meantime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, mpsc};
@@ -13,8 +13,8 @@ use tokio::task::spawn_blocking;
 use super::*;
 use crate::related::RelatedObjects;
 
-/// While one called `swayed` is judged, another policy comes into force; `long` takes as long as no other is judged;
-/// that `unwanted` is judged is noted.
+/// During the validation of `swayed` another policy comes into force; that of `long` takes until another object is
+/// validated; that of `unwanted` is recorded.
 #[derive(Deserialize)]
 struct Slow {
     metadata: ObjectMeta,
@@ -42,14 +42,14 @@ impl ValidatedResource for Slow {
     fn rules() -> Vec<Rule<Self>> {
         vec![Rule {
             id: "slow",
-            description: "It takes its time.",
+            description: "The validation of the object takes long.",
             severity: Severity::Error,
             reference: "this test",
             fields: &["metadata.name"],
             validate: |subject, findings| match subject.object.metadata.name.as_deref() {
                 Some("swayed") => POLICY.set(warning()),
                 Some("long") if !is_other_judged() => {
-                    findings.invalid("metadata.name", "long", "nobody else was judged");
+                    findings.invalid("metadata.name", "long", "no other object was validated");
                 }
                 Some("long") => {}
                 Some("unwanted") => UNWANTED_JUDGED.store(true, Ordering::Relaxed),
@@ -76,10 +76,10 @@ fn is_other_judged() -> bool {
     *waited.expect("no panic").0
 }
 
-/// Whether a verdict is that nothing is wrong, and what it is told to have been made under and beside.
+/// Validity of an object, and the policy and the other objects of its validation request.
 type Told = (bool, Policy, Value);
 
-/// Notes what it is told, and knows of other others each time it is asked, as often as it is to.
+/// Records what it receives. Returns other objects from a list, one entry for each call.
 #[derive(Default)]
 struct Remembers {
     told: Mutex<Vec<Told>>,
@@ -123,7 +123,7 @@ impl Reconciler for Remembers {
     }
 }
 
-/// The loop of these, and an object of each of the names.
+/// Returns a context, and an object for each of the names.
 fn slow(names: &[&str], policy: &PolicyHandle) -> (Context<Remembers>, Vec<DynamicObject>) {
     let metrics = Metrics::register(&mut Registry::default());
     let cycle = cycle_of(Remembers::default(), &metrics, policy.clone());
@@ -136,7 +136,7 @@ fn slow(names: &[&str], policy: &PolicyHandle) -> (Context<Remembers>, Vec<Dynam
     (cycle, objects)
 }
 
-/// How the rounds of all end; at once, as by the workers of a loop.
+/// Returns the results of concurrent reconciliations of all objects, as by the workers of a controller.
 async fn rounds(cycle: &Context<Remembers>, objects: &[DynamicObject]) -> Vec<Action> {
     let rounds = objects.iter().map(|object| cycle.reconcile(object, &[]));
     let ended = futures::future::join_all(rounds).await.into_iter();
@@ -148,18 +148,22 @@ fn told(cycle: &Context<Remembers>) -> Vec<Told> {
 }
 
 #[tokio::test]
-async fn a_verdict_is_told_under_the_policy_that_it_was_made_under() {
+async fn a_validation_result_is_reported_with_the_policy_it_was_computed_with() {
     let (cycle, objects) = slow(&["swayed"], &POLICY);
     rounds(&cycle, &objects).await;
-    assert_ne!(*POLICY.get(), Policy::default(), "another is in force");
+    assert_ne!(
+        *POLICY.get(),
+        Policy::default(),
+        "another policy is in force"
+    );
     assert_eq!(told(&cycle), [(true, Policy::default(), Value::Null)]);
 }
 
 #[tokio::test]
-async fn a_verdict_is_not_told_beside_others_that_are_not_there_any_more() {
+async fn a_validation_result_is_not_reported_if_other_objects_have_changed() {
     let (cycle, objects) = slow(&["any"], &PolicyHandle::default());
     let (before, now) = (json!("before"), json!("now"));
-    // The last is the first.
+    // The last entry is used first.
     *cycle.reconciler.others.lock().expect("no panic") = vec![now.clone(), before];
     assert_eq!(
         rounds(&cycle, &objects).await,
@@ -172,7 +176,7 @@ async fn a_verdict_is_not_told_beside_others_that_are_not_there_any_more() {
 }
 
 #[tokio::test]
-async fn who_takes_long_to_judge_holds_nobody_up() {
+async fn a_long_validation_does_not_delay_other_objects() {
     let (cycle, objects) = slow(&["long", "short"], &PolicyHandle::default());
     rounds(&cycle, &objects).await;
     let valid: Vec<_> = told(&cycle)
@@ -183,7 +187,7 @@ async fn who_takes_long_to_judge_holds_nobody_up() {
 }
 
 #[test]
-fn who_is_not_wanted_any_more_before_it_is_his_turn_is_not_judged() {
+fn a_validation_that_has_not_started_is_cancelled_with_its_reconciliation() {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.max_blocking_threads(1).build();
     let runtime = runtime.expect("a runtime");
@@ -194,9 +198,9 @@ fn who_is_not_wanted_any_more_before_it_is_his_turn_is_not_judged() {
         let mut round = Box::pin(cycle.reconcile(&objects[0], &[]));
         assert!(poll!(&mut round).is_pending());
         drop(round);
-        release.send(()).expect("it waits");
+        release.send(()).expect("the blocking task waits");
         before.await.expect("no panic").expect("released");
-        // Whatever had its turn by then has had it.
+        // A validation that was queued would have run by now.
         spawn_blocking(|| ()).await.expect("no panic");
         assert!(!UNWANTED_JUDGED.load(Ordering::Relaxed));
     });

@@ -1,4 +1,4 @@
-//! Workflow commands of GitHub:
+//! GitHub workflow commands:
 //! <https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>.
 
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
         command(
             "error",
             problem.location.as_ref(),
-            "cannot be judged",
+            "cannot be validated",
             &problem.message,
         )?;
     }

@@ -1,4 +1,4 @@
-//! One JSON object a document.
+//! JSON output: one object per document.
 
 use std::io::{self, Write};
 

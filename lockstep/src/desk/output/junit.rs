@@ -1,4 +1,4 @@
-//! A `JUnit` report: a suite a file, a case a document.
+//! `JUnit` report: one test suite per file, one test case per document.
 
 use std::io::{self, Write};
 

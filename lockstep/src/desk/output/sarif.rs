@@ -1,4 +1,4 @@
-//! A SARIF log: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>.
+//! SARIF log: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::desk::judge::{FileReport, Level, SourceLocation};
 
-/// The rule of what cannot be judged at all.
+/// Rule id for input that cannot be validated at all.
 const READABLE: &str = "readable";
 
 pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<()> {
@@ -77,7 +77,7 @@ fn results(report: &FileReport) -> Vec<Value> {
     results
 }
 
-/// A file's name as a relative reference.
+/// Returns a file name as a relative URI reference.
 fn uri(name: &str) -> String {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     name.bytes()

@@ -1,4 +1,4 @@
-//! One line a finding.
+//! Concise output: one line per diagnostic.
 
 use std::io::{self, Write};
 

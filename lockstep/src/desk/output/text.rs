@@ -1,4 +1,4 @@
-//! Each finding with its line.
+//! Human-readable output: each diagnostic with its source line.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use annotate_snippets::{AnnotationKind, Level as Shown, Renderer, Snippet};
 
 use crate::desk::judge::{FileReport, Level, SourceLocation, on_one_line};
 
-/// Lines longer than this are cut around the place: a minified document is one line.
+/// Lines longer than this are cut around the location: a minified document is one line.
 const MAX_LINE_BYTES: usize = 400;
 
 pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) -> io::Result<()> {
@@ -60,7 +60,7 @@ pub(super) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
     Ok(())
 }
 
-/// The line of a place, and where in it the place is.
+/// Returns the line of a location, and the range of the location in that line.
 fn around<'a>(text: &'a str, place: &SourceLocation) -> (&'a str, std::ops::Range<usize>) {
     let start = text.floor_char_boundary(place.span.start);
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);

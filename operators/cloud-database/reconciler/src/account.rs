@@ -1,4 +1,4 @@
-//! The AWS account that the credentials of this process belong to.
+//! AWS account of the credentials of this process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use aws_sdk_sts::Client;
 use aws_sdk_sts::error::SdkError;
 use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
 
-/// The access key that a provider has last returned.
+/// Access key that a provider last returned.
 #[derive(Clone, Debug, Default)]
 struct LastAccessKey(Arc<Mutex<Option<String>>>);
 
@@ -27,8 +27,8 @@ impl LastAccessKey {
     }
 }
 
-/// A credentials provider that records the access key which it returns. The SDK caches credentials and asks again only
-/// when they expire.
+/// Credentials provider that records the access key that it returns. The SDK caches credentials and calls the provider
+/// again only when they expire.
 #[derive(Debug)]
 struct Recording {
     provider: SharedCredentialsProvider,
@@ -52,29 +52,29 @@ impl ProvideCredentials for Recording {
     }
 }
 
-/// The account of the credentials in use.
+/// Account of the credentials in use.
 ///
 /// # Guarantees
 ///
-/// STS is asked once, and once more each time that the credentials have changed.
+/// STS is called once, and once more each time the credentials have changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     sts: Client,
     last: LastAccessKey,
-    /// The last answer of STS.
+    /// Last response of STS.
     known: Arc<tokio::sync::Mutex<Option<Known>>>,
 }
 
-/// An answer of STS.
+/// Response of STS.
 #[derive(Debug)]
 struct Known {
-    /// The access key that it was given for.
+    /// Access key that the response is valid for.
     access_key: Option<String>,
     id: String,
 }
 
 impl Account {
-    /// Returns the account, and the configuration whose clients use its credentials.
+    /// Returns the account, and a configuration for clients that use its credentials.
     pub(crate) fn of(config: SdkConfig) -> (Self, SdkConfig) {
         let last = LastAccessKey::default();
         let provider = config.credentials_provider().map(|provider| Recording {
@@ -95,7 +95,7 @@ impl Account {
 
     /// Returns the ID of the account.
     pub(crate) async fn id(&self) -> Result<String, SdkError<GetCallerIdentityError>> {
-        // Held during the call: objects that are reconciled at once wait for one answer.
+        // The lock is held during the call, so that concurrent reconciliations wait for one response.
         let mut known = self.known.lock().await;
         if let Some(known) = &*known
             && known.access_key == self.last.get()
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    /// An STS that counts its calls and tells which of them it answers.
+    /// STS that counts its calls and returns the number of the call as the account.
     #[derive(Clone, Debug, Default)]
     struct Sts(Arc<AtomicUsize>);
 
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Credentials that have always just expired, so that the SDK asks for new ones at each call.
+    /// Credentials that have always expired already, so that the SDK requests new ones for each call.
     #[derive(Clone, Debug, Default)]
     struct Rotating(LastAccessKey);
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sts_is_asked_once_for_each_credentials() {
+    async fn sts_is_called_once_for_each_change_of_the_credentials() {
         let sts = Sts::default();
         let keys = Rotating::default();
         keys.0.set("AKIA1");
@@ -174,7 +174,7 @@ mod tests {
         let id = async || account.id().await.expect("an answer");
         assert_eq!((id().await, id().await).1, "000000000001");
         assert_eq!(sts.0.load(Ordering::SeqCst), 1);
-        // Another client of the same configuration comes by new credentials.
+        // Another client of the same configuration gets new credentials.
         keys.0.set("AKIA2");
         let other = Client::new(&config).get_caller_identity().send().await;
         other.expect("an answer");

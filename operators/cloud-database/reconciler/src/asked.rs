@@ -1,5 +1,5 @@
-//! Changes that were asked of RDS, with the outcome. One that RDS agrees to and does not make, or refuses, is not asked for
-//! again and again.
+//! Changes that were requested from RDS, with their outcome, so that a change that RDS rejects, or accepts but
+//! does not apply, is not requested again and again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::modification::Modification;
 
-/// The time after which a change is asked for again.
+/// Time after which the same change is requested again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_hours(1);
 
-/// The changes asked for, by instance identifier.
+/// Requested changes, by instance identifier.
 #[derive(Default)]
 pub(crate) struct RejectedModifications(Mutex<HashMap<String, Vec<Change>>>);
 
@@ -21,7 +21,7 @@ struct Change {
 }
 
 impl RejectedModifications {
-    /// Returns the outcome of a change that was asked for not long ago.
+    /// Returns the outcome of a change, if it was requested recently.
     pub(crate) fn outcome(&self, id: &str, modification: &Modification) -> Option<String> {
         let mut asked = self.lock();
         let changes = asked.get_mut(id)?;
@@ -42,7 +42,7 @@ impl RejectedModifications {
         });
     }
 
-    /// Forgets the changes of an instance that are not needed any more: the same one may be needed again.
+    /// Forgets the changes of an instance that are no longer needed: the same change may be needed again later.
     pub(crate) fn retain(&self, id: &str, needed: &[Modification]) {
         let mut asked = self.lock();
         if let Some(changes) = asked.get_mut(id) {
@@ -63,21 +63,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_outcome_of_each_change_is_remembered_until_its_instance_agrees() {
+    fn the_outcome_of_a_change_is_remembered_until_the_change_is_no_longer_needed() {
         let asked = RejectedModifications::default();
         let port = |port: i32| Modification {
             port: Some(port),
             ..Modification::default()
         };
         assert_eq!(asked.outcome("a", &port(1)), None);
-        asked.remember("a", port(1), "refused".to_owned());
-        asked.remember("a", port(2), "asked".to_owned());
-        assert_eq!(asked.outcome("a", &port(1)).as_deref(), Some("refused"));
-        assert_eq!(asked.outcome("a", &port(2)).as_deref(), Some("asked"));
+        asked.remember("a", port(1), "rejected".to_owned());
+        asked.remember("a", port(2), "accepted".to_owned());
+        assert_eq!(asked.outcome("a", &port(1)).as_deref(), Some("rejected"));
+        assert_eq!(asked.outcome("a", &port(2)).as_deref(), Some("accepted"));
         assert_eq!(asked.outcome("b", &port(1)), None);
         asked.retain("a", &[port(2)]);
         assert_eq!(asked.outcome("a", &port(1)), None);
-        assert_eq!(asked.outcome("a", &port(2)).as_deref(), Some("asked"));
+        assert_eq!(asked.outcome("a", &port(2)).as_deref(), Some("accepted"));
         asked.retain("a", &[]);
         assert_eq!(asked.outcome("a", &port(2)), None);
     }

@@ -1,14 +1,14 @@
-//! Errors of calls to AWS, and their meaning for the caller.
+//! Errors of AWS calls, and whether a call was executed or can succeed later.
 
 use aws_sdk_rds::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
 use controller::ReconcileError;
 
-/// The error of a call to RDS, or of one to STS.
+/// Error of a call to RDS or STS.
 #[derive(Debug)]
 pub(crate) struct CallError {
     code: Option<String>,
-    /// The HTTP status of the answer; none if there was no answer.
+    /// HTTP status of the response. `None` without a response.
     status: Option<u16>,
     pub(crate) message: String,
 }
@@ -18,7 +18,7 @@ impl CallError {
         self.code.as_deref() == Some(code)
     }
 
-    /// An error without an answer of RDS.
+    /// Creates an error for a call without a response of RDS.
     pub(crate) fn without_answer(message: &str) -> Self {
         Self {
             code: None,
@@ -27,8 +27,8 @@ impl CallError {
         }
     }
 
-    /// Returns whether RDS has refused the call, so that it has not been carried out. A call without an answer may have
-    /// been, and so may one that RDS turns away because it comes again.
+    /// Returns true if RDS has rejected the call, so that it was not executed. A call without a response may have been
+    /// executed, and so may a call that RDS rejects because it is a repetition.
     pub(crate) fn is_rejected(&self) -> bool {
         const COMES_AGAIN: &[&str] = &[
             "DBInstanceAlreadyExists",
@@ -44,8 +44,8 @@ impl CallError {
             && !is_turned_away
     }
 
-    /// Returns whether the same call cannot succeed before something is changed: in the object, in the quota,
-    /// or in what the operator may do.
+    /// Returns true if the same call cannot succeed until a user changes the object, the quota, or the permissions of
+    /// the operator.
     pub(crate) fn is_permanent(&self) -> bool {
         const PERMANENT: &[&str] = &[
             "InvalidParameterValue",
@@ -86,7 +86,7 @@ where
     fn from(error: SdkError<E>) -> Self {
         let message = match error.message() {
             Some(message) => message.to_owned(),
-            // No answer from RDS at all: the chain of causes says why.
+            // Without a response of RDS, the chain of causes contains the reason.
             None => DisplayErrorContext(&error).to_string(),
         };
         Self {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_from_a_call_that_may_have_been_carried_out() {
+    fn a_rejected_call_is_distinguished_from_one_that_may_have_been_executed() {
         let is_refusal = |code: Option<&str>, status: Option<u16>| {
             let error = CallError {
                 code: code.map(String::from),
@@ -116,6 +116,6 @@ mod tests {
         assert!(!is_refusal(Some("DBInstanceAlreadyExists"), Some(400)));
         assert!(!is_refusal(Some("Throttling"), Some(400)));
         assert!(!is_refusal(Some("InternalFailure"), Some(500)));
-        assert!(!is_refusal(None, None), "the answer was lost");
+        assert!(!is_refusal(None, None), "the response was lost");
     }
 }

@@ -1,10 +1,11 @@
-//! Creation of an object's instance, and the cases in which none is created: one that has vanished, was renamed, or was left
-//! by an earlier object.
+//! Creation of an object's instance, and the cases in which none is created: the instance is missing, was renamed, or
+//! was left by an earlier object.
 //!
-//! missing? → object still there? → credentials → earlier object's? → record region and account → create
+//! missing? → object still exists? → credentials → instance of an earlier object? → record region and account → create
 //!
-//! Region and account are recorded before the call: if its answer is lost, the instance may exist there and nowhere else.
-//! Once they are, no instance of an earlier object is looked for: that object was gone when this one came.
+//! Region and account are recorded before the call: if its response is lost, the instance can only exist there.
+//! Once they are recorded, instances of earlier objects are no longer searched: those objects were deleted before
+//! this one was created.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::standing;
 use crate::tags;
 
 impl CloudDatabaseReconciler {
-    /// Asks for the instance that RDS does not show, unless it was there before.
+    /// Creates the instance that RDS does not list, unless RDS has listed it before.
     pub(crate) async fn create(
         &self,
         id: &str,
@@ -49,7 +50,7 @@ impl CloudDatabaseReconciler {
         }
         match self.rds.create(id, object, &user).await {
             Ok(instance) => {
-                tracing::info!(instance = id, "asked RDS for a new instance");
+                tracing::info!(instance = id, "requested a new instance from RDS");
                 let phase = instance.db_instance_status().unwrap_or("creating");
                 let mut progress = self.waiting(id, phase);
                 progress.status.extend(observed(&instance));
@@ -58,7 +59,7 @@ impl CloudDatabaseReconciler {
                 progress.status.extend(enforced);
                 Ok(progress)
             }
-            // An earlier call was applied and its reply lost.
+            // An earlier call was executed and its response lost.
             Err(error) if error.is("DBInstanceAlreadyExists") => {
                 match self.rds.describe(id).await? {
                     Some(instance) => {
@@ -70,7 +71,9 @@ impl CloudDatabaseReconciler {
                     }
                     None => Err(ReconcileError::Transient {
                         reason: "InstanceUnseen",
-                        message: format!("RDS knows the instance '{id}' and does not show it yet"),
+                        message: format!(
+                            "RDS reports that the instance '{id}' exists, but does not list it yet"
+                        ),
                     }),
                 }
             }
@@ -78,7 +81,8 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// Records where the instance is about to be created; the reconciliation that finds it recorded creates it.
+    /// Records the region and account in which the instance is about to be created. The next reconciliation
+    /// creates it.
     async fn locating(&self, id: &str) -> Result<ReconcileOutput, ReconcileError> {
         let location = self.rds.location().await?;
         let message = format!("the RDS instance '{id}' is about to be created");
@@ -93,7 +97,7 @@ impl CloudDatabaseReconciler {
         })
     }
 
-    /// Requires that an instance that RDS does not know by its identifier has not got another one.
+    /// Returns an error if an instance that RDS does not find by its identifier has been renamed.
     pub(crate) async fn require_not_renamed(
         &self,
         id: &str,
@@ -104,7 +108,7 @@ impl CloudDatabaseReconciler {
             return Ok(());
         };
         let found = self.rds.by_resource_id(resource_id).await?;
-        // Whether its tags were lost, too, does not matter; those of another object do.
+        // An instance without an owner tag still counts; one with the tag of another object does not.
         let is_ours =
             |found: &&DbInstance| tags::is_owned_by(found, uid) || !tags::has_owner(found);
         let mut found = found.iter().filter(is_ours);
@@ -112,31 +116,31 @@ impl CloudDatabaseReconciler {
             return Ok(());
         };
         let now = instance.db_instance_identifier().unwrap_or_default();
-        // Shown in the meantime.
+        // RDS lists it again in the meantime.
         if now == id {
             return Ok(());
         }
         Err(self.stalled(
             "InstanceRenamed",
             format!(
-                "the RDS instance '{id}' ({resource_id}) has the identifier '{now}' now and is not changed; rename it to '{id}' in RDS"
+                "the RDS instance '{id}' ({resource_id}) was renamed to '{now}' and is not modified; rename it to '{id}' in RDS"
             ),
         ))
     }
 
-    /// The error for an instance that RDS has shown and does not know any more. A new one would be empty, and would take
-    /// the place of a database that may have to be restored.
+    /// Returns the error for an instance that RDS has listed before and no longer finds. A new instance would be
+    /// empty, and would take the place of a database that may have to be restored.
     fn missing(&self, id: &str, shown: &str) -> ReconcileError {
         self.stalled(
             "InstanceMissing",
             format!(
-                "the RDS instance '{id}' ({shown}) does not exist any more, and this controller has not deleted it. No other is created, since it would be empty. Restore a snapshot as '{id}' with the tags of the instance, or have a new, empty instance by the annotation {REPLACES_INSTANCE}={shown}"
+                "the RDS instance '{id}' ({shown}) no longer exists, and this controller did not delete it. No new instance is created, because it would be empty. Restore a snapshot as '{id}' with the tags of the instance, or set the annotation {REPLACES_INSTANCE}={shown} to create a new, empty instance"
             ),
         )
     }
 
-    /// Requires that no instance was made for an earlier object of the same namespace and name: it holds the data that
-    /// the author most likely expects to find.
+    /// Returns an error if an instance was created for an earlier object with the same namespace and name: the
+    /// user most likely expects to find the data of that instance.
     async fn require_first(&self, object: &CloudDatabase) -> Result<(), ReconcileError> {
         let replaced = replaced(object);
         let found = self.rds.of_earlier_objects(object).await?;
@@ -152,14 +156,14 @@ impl CloudDatabaseReconciler {
         Err(self.stalled(
             "InstanceOfEarlierObject",
             format!(
-                "the RDS instance '{id}' ({resource_id}) was made for another object of this namespace and name ({owner}): an earlier one, or one of another cluster, whose database it may be. No second one is created, since it would be empty. Have a new, empty one beside it by the annotation {REPLACES_INSTANCE}={resource_id}; clusters that share an account need different --cluster-name"
+                "the RDS instance '{id}' ({resource_id}) was created for another object with this namespace and name ({owner}): an earlier object, or an object of another cluster that may still use the database. No second instance is created, because it would be empty. Set the annotation {REPLACES_INSTANCE}={resource_id} to create a new, empty instance in addition. Clusters that share an account need different values of --cluster-name"
             ),
         ))
     }
 
-    /// An error that only the author or an administrator can resolve, perhaps in RDS.
+    /// Returns an error that only a user or an administrator can resolve, possibly in RDS.
     fn stalled(&self, reason: &'static str, message: String) -> ReconcileError {
-        // The phase is RDS' word for an instance that it knows.
+        // The phase is the status of an instance in RDS, so it is removed if RDS does not find the instance.
         let status = fields([("phase", Value::Null), ("message", json!(message))]);
         with_status(
             status,
@@ -168,7 +172,8 @@ impl CloudDatabaseReconciler {
     }
 }
 
-/// The error of a creation. Where RDS has refused it, nothing was created, and the object belongs to no region yet.
+/// Returns the error of a failed creation. If RDS has rejected it, nothing was created, and the recorded region and
+/// account are removed.
 fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> ReconcileError {
     let is_nowhere = error.is_rejected() && record.display_name().is_none();
     let error = error.into();
@@ -179,7 +184,7 @@ fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> Reconci
     error
 }
 
-/// Returns the resource IDs of the instances that the author has given up for a new one.
+/// Returns the resource IDs of the instances that the user wants to have replaced by a new one.
 pub(crate) fn replaced(object: &CloudDatabase) -> BTreeSet<&str> {
     let annotation = object.annotations().get(REPLACES_INSTANCE);
     let ids = annotation.map_or("", String::as_str).split(',');

@@ -1,4 +1,4 @@
-//! The master user, out of the object and its Secret.
+//! Credentials of the master user, read from the object and its Secret.
 
 use cloud_database_rules::{CloudDatabase, check_password, check_username};
 use controller::ReconcileError;
@@ -6,14 +6,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::{Client, ResourceExt};
 
-/// Name and password of the master user. Neither is ever printed.
+/// Username and password of the master user. Neither is ever printed.
 pub(crate) struct MasterUser {
     pub(crate) name: String,
     pub(crate) password: String,
 }
 
-/// Reads the Secret by name; a literal user name wins over the Secret's. What comes from the Secret is
-/// held to the same rules as what stands in the object.
+/// Reads the credentials from the Secret. A username in the spec takes precedence over one in the Secret. Values from
+/// the Secret are validated by the same rules as values in the object.
 pub(crate) async fn read(
     client: &Client,
     object: &CloudDatabase,
@@ -33,7 +33,7 @@ pub(crate) async fn read(
         })?
         .ok_or_else(|| {
             let message = format!(
-                "there is no Secret '{}' in the object's namespace; create it",
+                "the Secret '{}' does not exist in the namespace of the object; create it",
                 credentials.secret_name
             );
             transient("SecretNotFound", message)
@@ -44,7 +44,7 @@ pub(crate) async fn read(
             .and_then(|bytes| String::from_utf8(bytes.0.clone()).ok())
             .ok_or_else(|| {
                 let message = format!(
-                    "the Secret '{}' has no text under the key '{key}'; add it",
+                    "the Secret '{}' has no UTF-8 text under the key '{key}'; add it",
                     credentials.secret_name
                 );
                 transient("SecretKeyMissing", message)

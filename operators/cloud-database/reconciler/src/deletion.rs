@@ -1,13 +1,12 @@
-//! What a deletion destroys.
+//! Deletion policy: whether the instance and its data are deleted with the object.
 
 use cloud_database_rules::DeletionPolicy;
 use controller::FinalizeRequest;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The policy that a deletion follows: the safer of what was last accepted and what the object says
-/// now, so that an unguarded edit just before the deletion destroys nothing. Without a readable one,
-/// the default.
+/// Returns the deletion policy to apply: the safer of the last validated and the current one, so that an edit that
+/// bypassed the webhook just before the deletion does not destroy data. If neither can be parsed, returns the default.
 pub(crate) fn safer_policy(deleted: &FinalizeRequest<'_>) -> DeletionPolicy {
     let accepted = deleted
         .last_validated
@@ -19,8 +18,8 @@ pub(crate) fn safer_policy(deleted: &FinalizeRequest<'_>) -> DeletionPolicy {
         .unwrap_or_default()
 }
 
-/// Whether RDS may be told to lift its protection of the instance: the object says plainly that it
-/// need not be protected, and either keeps every rule or has not been accepted as saying otherwise.
+/// Returns true if the deletion protection of the instance may be disabled in RDS: it is explicitly false in the
+/// object, and either the object is valid or the last validated value is not true.
 pub(crate) fn lifts_protection(deleted: &FinalizeRequest<'_>) -> bool {
     let accepted = deleted
         .last_validated
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_safer_policy_wins_whichever_side_it_is_on() {
+    fn the_safer_policy_wins_whether_it_is_the_current_one_or_not() {
         assert_eq!(
             decide(Some("Snapshot"), &json!("Delete")),
             DeletionPolicy::Snapshot
@@ -83,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_policy_counts_as_absent() {
+    fn an_invalid_policy_counts_as_absent() {
         assert_eq!(decide(Some("Retain"), &json!(7)), DeletionPolicy::Retain);
         assert_eq!(decide(None, &json!("Destroy")), DeletionPolicy::Snapshot);
     }
 
     #[test]
-    fn protection_is_lifted_only_where_nothing_speaks_for_it() {
+    fn protection_is_disabled_only_if_no_trusted_value_enables_it() {
         let lifts = |accepted: Option<bool>, present: &Value| {
             let accepted = accepted.map(|protected| LastValidated {
                 generation: 1,
@@ -108,7 +107,7 @@ mod tests {
         assert!(lifts(Some(false), &json!(false)));
         assert!(
             !lifts(Some(true), &json!(false)),
-            "edited without the gate, perhaps"
+            "the edit may have bypassed the webhook"
         );
         assert!(!lifts(Some(false), &json!(true)));
         assert!(!lifts(None, &Value::Null));

@@ -1,4 +1,4 @@
-//! Where an instance differs from what its object says.
+//! Drift: differences between an instance and the spec of its object.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,16 +8,16 @@ use cloud_database_rules::{CloudDatabaseSpec, Storage, compare_versions, version
 
 use crate::modification::Modification;
 
-/// Fields with a secure default, in which instances may differ that were made without it.
+/// Fields with a secure default. Instances that were created without this default may differ in them.
 pub(crate) const PUBLICLY_ACCESSIBLE: &str = "network.publiclyAccessible";
 pub(crate) const COPY_TAGS_TO_SNAPSHOT: &str = "backup.copyTagsToSnapshot";
 
-/// The fields that an instance has agreed in that was created as the spec says.
+/// Fields that are enforced from the start, because the instance was created with the values of the spec.
 pub(crate) const ENFORCED_AT_CREATION: [&str; 2] = [PUBLICLY_ACCESSIBLE, COPY_TAGS_TO_SNAPSHOT];
 
-/// Returns the fields with a secure default that are kept as the spec says: those in which the instance has agreed with
-/// it, now or before. Where it never has, it was made without them, and a change that nobody asked for could cut off
-/// its clients.
+/// Returns the fields with a secure default that are enforced: those in which the instance matches the spec now or has
+/// matched it before. If it never has, it was created without the default, and a change that no user requested could
+/// disconnect its clients.
 pub(crate) fn enforced(
     spec: &CloudDatabaseSpec,
     instance: &DbInstance,
@@ -38,9 +38,8 @@ pub(crate) fn enforced(
     kept.map(|(field, _)| field).collect()
 }
 
-/// What has to change for the instance to be what the object says. What RDS has already agreed to
-/// change (`PendingModifiedValues`) counts as changed. Fields with a secure default have to change only if they are
-/// [enforced].
+/// Returns the modification that makes the instance match the spec. Changes that RDS has already accepted
+/// (`PendingModifiedValues`) count as applied. Fields with a secure default are modified only if they are [enforced].
 pub(crate) fn between(
     spec: &CloudDatabaseSpec,
     instance: &DbInstance,
@@ -73,11 +72,10 @@ pub(crate) fn between(
         .and_then(|p| p.storage_type())
         .or(instance.storage_type());
 
-    // Storage never shrinks. Above the spec's size it has grown by itself, which is what
-    // `maxSizeGib` asks for.
+    // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows.
     let grows = storage.size_gib > actual_size;
     let type_differs = storage_type != Some(storage.storage_type.as_str());
-    // RDS wants the IOPS again when provisioned storage grows or changes its type.
+    // RDS requires the IOPS again if provisioned storage grows or changes its type.
     let iops_differ = storage.iops.is_some() && (iops != storage.iops || grows || type_differs);
     Modification {
         instance_class: wanted(
@@ -91,7 +89,7 @@ pub(crate) fn between(
         throughput_mibps: storage
             .throughput_mibps
             .filter(|wanted| throughput != Some(*wanted)),
-        // Never a lower one: RDS cannot downgrade, and would refuse everything that is asked with it.
+        // Never a lower version: RDS cannot downgrade, and would reject the whole modification.
         engine_version: spec.engine_version.clone().filter(|wanted| {
             version.is_some_and(|actual| {
                 !version_matches(wanted, actual)
@@ -135,8 +133,8 @@ pub(crate) fn between(
     }
 }
 
-/// The security groups to ask for, where the spec names some and the instance has others. Groups that are being removed
-/// count as removed.
+/// Returns the security groups to set, if the spec lists some and the instance has others. Groups that are being
+/// removed count as removed.
 fn security_groups(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Option<Vec<String>> {
     let wanted: BTreeSet<_> = spec
         .network
@@ -153,7 +151,7 @@ fn security_groups(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Option<Ve
     differ.then(|| spec.network.security_groups.clone())
 }
 
-/// The ceiling to ask for; one that equals the allocated size switches autoscaling off.
+/// Returns the maximum size to set. A maximum that equals the allocated size disables storage autoscaling.
 fn max_size(storage: &Storage, instance: &DbInstance) -> Option<i32> {
     let actual = instance.max_allocated_storage();
     match storage.max_size_gib {
@@ -164,7 +162,7 @@ fn max_size(storage: &Storage, instance: &DbInstance) -> Option<i32> {
     }
 }
 
-/// Returns the differences that stay: those that no change can mend, and those in fields that are not [enforced].
+/// Returns the differences that remain: those that cannot be changed, and those in fields that are not [enforced].
 pub(crate) fn unrepairable(
     spec: &CloudDatabaseSpec,
     instance: &DbInstance,
@@ -180,7 +178,7 @@ pub(crate) fn unrepairable(
             ("publicly accessible", "false")
         };
         differences.push(format!(
-            "it is {is}, as it was created, and is kept so, since clients may depend on it; to have it changed, set PubliclyAccessible to {set} in RDS"
+            "it is {is}, as it was created, and is not changed, because clients may depend on it; to change it, set PubliclyAccessible to {set} in RDS"
         ));
     }
     if instance.copy_tags_to_snapshot() == Some(!spec.backup.copy_tags_to_snapshot)
@@ -192,7 +190,7 @@ pub(crate) fn unrepairable(
             "get its tags"
         };
         differences.push(format!(
-            "its snapshots {copies}, as it was created, and that is kept; to have it changed, set CopyTagsToSnapshot to {} in RDS",
+            "its snapshots {copies}, as configured at its creation, and this is not changed; to change it, set CopyTagsToSnapshot to {} in RDS",
             spec.backup.copy_tags_to_snapshot
         ));
     }
@@ -203,13 +201,13 @@ pub(crate) fn unrepairable(
             "encrypted"
         };
         differences.push(format!(
-            "its storage is {is}, as it was created, and RDS cannot change that"
+            "its storage is {is}, as it was created, and RDS cannot change this"
         ));
     }
     let subnet_group = instance.db_subnet_group();
     if let Some(wanted) = &spec.network.subnet_group
         && let Some(actual) = subnet_group.and_then(|group| group.db_subnet_group_name())
-        // RDS keeps the names in lower case.
+        // RDS stores the names in lower case.
         && !wanted.eq_ignore_ascii_case(actual)
     {
         differences.push(format!(
@@ -225,13 +223,13 @@ pub(crate) fn unrepairable(
         && compare_versions(wanted, actual) == Ordering::Less
     {
         differences.push(format!(
-            "it runs version {actual} and cannot go back to {wanted}"
+            "it runs version {actual} and cannot be downgraded to {wanted}"
         ));
     }
     differences
 }
 
-/// The tags that the instance lacks or has with another value. Tags that others have put there stay.
+/// Returns the tags that the instance lacks or has with another value. Tags of other clients are kept.
 pub(crate) fn missing_tags(
     kept: BTreeMap<String, String>,
     instance: &DbInstance,
@@ -303,12 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_as_the_object_says_needs_no_change() {
+    fn an_instance_that_matches_the_spec_needs_no_modification() {
         assert!(between(&spec(), &instance().build(), &[]).is_empty());
     }
 
     #[test]
-    fn only_what_differs_is_asked_for() {
+    fn only_fields_that_differ_are_modified() {
         let change = between(
             &spec(),
             &instance()
@@ -321,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_that_grew_by_itself_is_left_alone() {
+    fn storage_that_rds_has_increased_is_not_modified() {
         let mut spec = spec();
         spec.storage.max_size_gib = Some(500);
         let grown = instance()
@@ -349,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_is_pending_is_not_asked_for_again() {
+    fn a_pending_change_is_not_requested_again() {
         let pending = PendingModifiedValues::builder()
             .db_instance_class("db.t4g.micro")
             .build();
@@ -369,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_added_and_corrected_and_those_of_others_stay() {
+    fn tags_are_added_and_corrected_and_other_tags_are_kept() {
         let mut spec = spec();
         spec.tags = [("team", "shop"), ("stage", "prod")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
@@ -386,19 +384,19 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_rds_has_raised_is_told_and_not_lowered() {
+    fn a_version_that_rds_has_raised_is_reported_and_not_lowered() {
         let mut spec = spec();
         spec.engine_version = Some("16.4".to_owned());
         let raised = instance().engine_version("16.6").build();
         assert!(between(&spec, &raised, &[]).is_empty());
         assert_eq!(
             unrepairable(&spec, &raised, &[]),
-            ["it runs version 16.6 and cannot go back to 16.4"]
+            ["it runs version 16.6 and cannot be downgraded to 16.4"]
         );
     }
 
     #[test]
-    fn a_ceiling_that_is_taken_away_switches_autoscaling_off() {
+    fn removing_the_maximum_size_disables_storage_autoscaling() {
         let instance = instance().max_allocated_storage(500);
         assert_eq!(
             between(&spec(), &instance.clone().build(), &[]).max_size_gib,
@@ -409,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_secure_default_is_changed_only_where_it_has_agreed_before() {
+    fn a_field_with_a_secure_default_is_enforced_only_if_it_has_matched_the_spec_before() {
         let spec = spec();
         let made_before = instance()
             .publicly_accessible(true)
@@ -445,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn security_groups_are_changed_where_the_spec_names_some() {
+    fn security_groups_are_changed_only_if_the_spec_lists_some() {
         let group = |id: &str, status: &str| {
             VpcSecurityGroupMembership::builder()
                 .vpc_security_group_id(id)
@@ -468,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_group_is_compared_as_rds_keeps_its_name() {
+    fn subnet_group_names_are_compared_without_case() {
         let group = DbSubnetGroup::builder().db_subnet_group_name("databases");
         let instance = instance().db_subnet_group(group.build()).build();
         let kept = |name: &str| {

@@ -2,8 +2,8 @@
 //!
 //! locate → describe → record the request → delete → confirm that it is gone
 //!
-//! Every step may be the last of this process. The request is recorded before it is sent, so that an instance that is
-//! gone afterwards is distinguished from one that was deleted by another client.
+//! The process may stop after every step. The request is recorded before it is sent, so that an instance that this
+//! controller has deleted is distinguished from one that another client has deleted.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::reconciler::{
 };
 use crate::record::RecordedInstance;
 
-/// States in which RDS takes no final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
+/// States in which RDS cannot take a final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
 const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
 
 impl CloudDatabaseReconciler {
@@ -35,7 +35,7 @@ impl CloudDatabaseReconciler {
         if policy == DeletionPolicy::Retain {
             let place = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
             return Ok(FinalizeOutcome::Retained(format!(
-                "the RDS instance '{id}'{place} is left as it is, as the deletion policy Retain says"
+                "the RDS instance '{id}'{place} is retained because of the deletion policy Retain"
             )));
         }
         let location = self.rds.location().await?;
@@ -55,7 +55,7 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// Brings the deletion of an instance that RDS shows one step further.
+    /// Performs the next step of the deletion of an instance that RDS lists.
     async fn delete(
         &self,
         id: &str,
@@ -72,7 +72,7 @@ impl CloudDatabaseReconciler {
             if !deletion::lifts_protection(deleted) {
                 return Err(ReconcileError::Permanent {
                     reason: "DeletionProtected",
-                    message: "the instance is protected; set `spec.deletionProtection` to false to let it go".to_owned(),
+                    message: "the instance has deletion protection; set `spec.deletionProtection` to false to delete it".to_owned(),
                 });
             }
             let lift = Modification {
@@ -87,7 +87,7 @@ impl CloudDatabaseReconciler {
             return Err(ReconcileError::Permanent {
                 reason: "NoFinalSnapshot",
                 message: format!(
-                    "RDS reports the instance '{id}' as '{phase}' and takes no final snapshot of it; set `spec.deletionPolicy` to Retain and remove the instance by hand"
+                    "RDS reports the instance '{id}' as '{phase}' and cannot take a final snapshot of it; set `spec.deletionPolicy` to Retain and delete the instance manually"
                 ),
             });
         }
@@ -103,21 +103,25 @@ impl CloudDatabaseReconciler {
         }
         match self.rds.delete(id, snapshot.clone()).await {
             Ok(()) => {
-                tracing::info!(instance = id, ?policy, "asked RDS to delete the instance");
-                // Accepted is not gone: the next reconciliation confirms it.
+                tracing::info!(
+                    instance = id,
+                    ?policy,
+                    "requested the deletion of the instance from RDS"
+                );
+                // RDS has only accepted the request; the next reconciliation confirms the deletion.
                 Ok(self.waiting(id, "deleting"))
             }
-            // Left by a deletion that failed after it; another one is taken, never none.
+            // The snapshot is from a deletion that failed after it was taken. Take another one, never none.
             Err(error) if error.is("DBSnapshotAlreadyExists") => {
                 let name = format!("{id}-final-{}", Timestamp::now().strftime("%Y%m%d%H%M%S"));
                 Ok(self.requesting(id, phase, Some(name)))
             }
-            // Deleted by somebody else since it was described, or by a call whose answer was lost: the next
-            // reconciliation finds out.
+            // Another client, or a call with a lost response, has deleted it since it was described. The next
+            // reconciliation distinguishes the two.
             Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
-            // Busy; RDS takes the call once it is not.
+            // The instance is busy; RDS accepts the call later.
             Err(error) if error.is("InvalidDBInstanceState") => Ok(self.waiting(id, phase)),
-            // Nothing is under way that could delete the instance.
+            // RDS has rejected the request, so it will not delete the instance.
             Err(error) if error.is_rejected() => {
                 let status = fields([("deletionRequest", Value::Null)]);
                 Err(with_status(status, error.into()))
@@ -126,7 +130,7 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// Records the request to delete an instance; it is sent by the reconciliation that finds it recorded.
+    /// Records the request to delete an instance. The next reconciliation sends it.
     fn requesting(&self, id: &str, phase: &str, snapshot: Option<String>) -> ReconcileOutput {
         let mut progress = self.waiting(id, phase);
         let request = DeletionRequest {
@@ -138,7 +142,7 @@ impl CloudDatabaseReconciler {
         progress
     }
 
-    /// Decides on an instance that RDS does not know.
+    /// Decides whether the finalization of an instance that RDS does not find is complete.
     async fn finalize_absent(
         &self,
         id: &str,
@@ -146,7 +150,7 @@ impl CloudDatabaseReconciler {
         policy: DeletionPolicy,
         record: &RecordedInstance<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError> {
-        // Recorded before RDS was first asked for anything.
+        // The identifier is recorded before the first call to RDS, so without it no instance was created.
         if record.instance_id.is_none() {
             return Ok(FinalizeOutcome::Done);
         }
@@ -167,13 +171,13 @@ impl CloudDatabaseReconciler {
         Err(ReconcileError::Permanent {
             reason: "InstanceMissing",
             message: format!(
-                "the RDS instance '{id}' ({shown}) does not exist any more, and nothing shows that this controller has deleted it; there is no final snapshot '{id}-final'. Restore what is needed, then set `spec.deletionPolicy` to Retain to let the object go"
+                "the RDS instance '{id}' ({shown}) no longer exists, and there is no proof that this controller deleted it: the final snapshot '{id}-final' does not exist. Restore the data if needed, then set `spec.deletionPolicy` to Retain so that the object can be deleted"
             ),
         })
     }
 
-    /// Returns whether an instance is gone as the deletion policy says. A final snapshot proves it; without one, the
-    /// recorded request does, which RDS has not refused.
+    /// Returns true if the instance was deleted according to the deletion policy. A final snapshot proves it. With the
+    /// policy `Delete`, the recorded request proves it, because it would have been removed if RDS had rejected it.
     async fn is_deleted_by_us(
         &self,
         id: &str,
@@ -195,22 +199,22 @@ fn uid_of<'a>(deleted: &FinalizeRequest<'a>) -> Option<&'a str> {
     uid.and_then(Value::as_str)
 }
 
-/// The most by which the clocks of the API server and of RDS are expected to differ, in seconds.
+/// Maximum expected clock skew between the API server and RDS, in seconds.
 const CLOCK_SKEW: i64 = 60;
 
-/// Returns whether a snapshot is a final one of a deletion that began at a time, in seconds since 1970. One that was taken
-/// before is of an earlier instance with the identifier, or was made by another client.
+/// Returns true if a snapshot is the final snapshot of a deletion that began at `began`, in seconds since the Unix
+/// epoch. An older snapshot is from an earlier instance with the same identifier, or from another client.
 fn is_final(snapshot: &DbSnapshot, id: &str, began: i64) -> bool {
     let name = snapshot.db_snapshot_identifier().unwrap_or_default();
     let is_ours = name.starts_with(&format!("{id}-final"));
     let has_failed = snapshot.status() == Some("failed");
-    // While it is being taken, it has no time.
+    // A snapshot that is still being taken has no creation time.
     let time = snapshot.snapshot_create_time();
     let is_of_before = time.is_some_and(|time| time.secs() < began - CLOCK_SKEW);
     is_ours && !has_failed && !is_of_before
 }
 
-/// Returns when the deletion of an object began, in seconds since 1970.
+/// Returns the time at which the deletion of an object began, in seconds since the Unix epoch.
 fn deletion_began(deleted: &FinalizeRequest<'_>) -> i64 {
     let time = deleted.object.pointer("/metadata/deletionTimestamp");
     let time = time.and_then(Value::as_str);
@@ -225,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_final_snapshot_is_taken_after_the_deletion_has_begun() {
+    fn a_final_snapshot_is_not_older_than_the_deletion() {
         let snapshot = |name: &str, status: &str, time: Option<i64>| {
             let snapshot = DbSnapshot::builder()
                 .db_snapshot_identifier(name)

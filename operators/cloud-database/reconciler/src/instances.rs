@@ -1,4 +1,4 @@
-//! RDS instances: the calls that the operator makes.
+//! RDS client: the calls that the operator makes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,31 +19,32 @@ use crate::location::Location;
 use crate::modification::Modification;
 use crate::tags;
 
-/// The most records that a page of `DescribeDBInstances` has.
+/// Maximum number of records in a page of `DescribeDBInstances`.
 const PAGE_SIZE: i32 = 100;
 
-/// RDS answers within seconds; beyond this a reply is lost. Less than what is left of a lease that is renewed
-/// in time.
+/// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
+/// remaining time of a lease that is renewed in time.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The RDS API.
+/// Client of the RDS API.
 #[derive(Clone, Debug)]
 pub struct RdsClient {
     client: Client,
     account: Account,
     region: Option<String>,
-    /// Tells the instances of this cluster from those of others in the same account.
+    /// Distinguishes the instances of this cluster from those of other clusters in the same account.
     cluster_name: Option<String>,
     leadership: Leadership,
     rate_limiter: RateLimiter,
 }
 
 impl RdsClient {
-    /// The API as the environment configures it: region, credentials and endpoint come from where AWS
-    /// tools take them.
+    /// Creates a client from the environment: region, credentials and endpoint come from the usual sources of AWS
+    /// tools.
     ///
-    /// Nothing is written that might be carried out after the tenure has ended, and every call takes a token. Instances
-    /// are tagged with the name of the cluster, if it has one.
+    /// A call that modifies something is not sent if it might be executed after the leadership `tenure` has ended.
+    /// Every call takes a token of the rate limiter `calls`. Instances are tagged with the name of the cluster, if
+    /// it has one.
     pub async fn from_environment(
         tenure: Leadership,
         calls: RateLimiter,
@@ -80,12 +81,12 @@ impl RdsClient {
         }
     }
 
-    /// Returns the region and account that this process works in.
+    /// Returns the region and account of this process.
     pub(crate) async fn location(&self) -> Result<Location, ReconcileError> {
         let region = self.region.clone().ok_or(ReconcileError::Permanent {
             reason: "RegionUnknown",
             message:
-                "the controller has no AWS region; set AWS_REGION, by the ConfigMap `lockstep-aws`"
+                "the controller has no AWS region; set AWS_REGION in the ConfigMap `lockstep-aws`"
                     .to_owned(),
         })?;
         let account_id = self.account.id().await.map_err(|error| {
@@ -93,7 +94,7 @@ impl RdsClient {
             ReconcileError::Transient {
                 reason: "AccountUnknown",
                 message: format!(
-                    "STS GetCallerIdentity, by which the controller learns its AWS account, failed; RDS was not called: {}",
+                    "STS GetCallerIdentity failed, so the AWS account of the controller is unknown; RDS was not called: {}",
                     error.message
                 ),
             }
@@ -105,18 +106,19 @@ impl RdsClient {
         self.cluster_name.as_deref()
     }
 
-    /// Waits for its turn; whether a call that writes would then end while nobody else can lead.
+    /// Waits for the rate limiter. Returns an error if a call that modifies something might end after this replica's
+    /// leadership.
     async fn may_write(&self) -> Result<(), CallError> {
         self.rate_limiter.acquire().await;
         if self.leadership.outlasts(CALL_DEADLINE) {
             return Ok(());
         }
         Err(CallError::without_answer(
-            "not asked: the lease may end before the answer",
+            "not sent: the lease may expire before the response",
         ))
     }
 
-    /// The instance of that identifier, if there is one.
+    /// Returns the instance with an identifier, or `None` if it does not exist.
     pub(crate) async fn describe(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
         self.rate_limiter.acquire().await;
         let call = self
@@ -152,8 +154,8 @@ impl RdsClient {
         }
     }
 
-    /// Returns the instances that were made for earlier objects of the same namespace and name, except those that RDS is
-    /// deleting. RDS has no filter by tags: all instances of the region are listed.
+    /// Returns the instances that were created for earlier objects with the same namespace and name, except those that
+    /// RDS is deleting. RDS has no filter for tags, so all instances of the region are listed.
     pub(crate) async fn of_earlier_objects(
         &self,
         object: &CloudDatabase,
@@ -177,7 +179,7 @@ impl RdsClient {
         }
     }
 
-    /// Returns the snapshots of an instance, also of one that is gone.
+    /// Returns the snapshots of an instance, even of a deleted one.
     pub(crate) async fn snapshots(&self, id: &str) -> Result<Vec<DbSnapshot>, CallError> {
         let mut found = Vec::new();
         let mut marker = None;
@@ -200,7 +202,7 @@ impl RdsClient {
         }
     }
 
-    /// Asks for a new instance, owned by the object.
+    /// Requests a new instance, owned by the object.
     pub(crate) async fn create(
         &self,
         id: &str,
@@ -218,7 +220,7 @@ impl RdsClient {
             .db_instance_identifier(id)
             .engine(spec.engine.as_str())
             .set_engine_version(spec.engine_version.clone())
-            // RDS would raise an exact version by itself, and cannot lower it again.
+            // RDS would upgrade an exact version automatically, and cannot downgrade it again.
             .auto_minor_version_upgrade(!names_minor_version(spec))
             .db_instance_class(&spec.instance_class)
             .storage_type(storage.storage_type.as_str())
@@ -236,7 +238,7 @@ impl RdsClient {
             .set_port(spec.port)
             .set_db_subnet_group_name(network.subnet_group.clone())
             .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
-            // RDS' own defaults are an instance that is public, in the default VPC, and not encrypted.
+            // Without these, RDS creates an instance that is public, in the default VPC, and not encrypted.
             .publicly_accessible(network.publicly_accessible)
             .storage_encrypted(spec.encryption.enabled)
             .set_kms_key_id(spec.encryption.kms_key.clone())
@@ -248,7 +250,7 @@ impl RdsClient {
         answer.db_instance.ok_or_else(without_instance)
     }
 
-    /// Asks for a change of an instance, at once rather than in its maintenance window.
+    /// Requests a modification of an instance, to be applied immediately and not in its maintenance window.
     pub(crate) async fn modify(
         &self,
         id: &str,
@@ -287,7 +289,7 @@ impl RdsClient {
         answer.db_instance.ok_or_else(without_instance)
     }
 
-    /// Adds tags to an instance, or gives those that it has another value.
+    /// Adds tags to an instance, or changes their values.
     pub(crate) async fn tag(
         &self,
         arn: &str,
@@ -305,7 +307,7 @@ impl RdsClient {
         Ok(())
     }
 
-    /// Asks for the end of an instance; with the identifier of a final snapshot, or without one.
+    /// Requests the deletion of an instance, with a final snapshot if its identifier is given.
     pub(crate) async fn delete(
         &self,
         id: &str,
@@ -323,12 +325,13 @@ impl RdsClient {
     }
 }
 
-/// The error for an answer that lacks what it is about.
+/// Returns the error for a response without the instance.
 fn without_instance() -> CallError {
-    CallError::without_answer("RDS answered without the instance")
+    CallError::without_answer("the response contains no instance")
 }
 
-/// Whether the object names more than a major version: one number for PostgreSQL, two for the others.
+/// Returns true if the spec sets more than a major version, which has one component for PostgreSQL and two for the
+/// other engines.
 fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
     let major = if spec.engine == Engine::Postgres {
         1
@@ -354,7 +357,7 @@ mod tests {
 
     use super::*;
 
-    /// RDS with two pages of instances, each with one that an object of this name was made for.
+    /// RDS with two pages of instances, each with one that was created for an object of this name.
     #[derive(Clone, Debug, Default)]
     struct TwoPages(Arc<AtomicUsize>);
 
@@ -380,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn instances_of_earlier_objects_are_looked_for_on_every_page() {
+    async fn instances_of_earlier_objects_are_searched_on_every_page() {
         let pages = TwoPages::default();
         let connector = pages.clone();
         let config = aws_config::defaults(BehaviorVersion::latest())
@@ -412,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_asked_of_rds_where_the_region_is_not_known() {
+    async fn rds_is_not_called_if_the_region_is_unknown() {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
@@ -423,14 +426,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_written_that_could_be_carried_out_after_the_lease() {
-        // Without a region, a call that is sent says so.
+    async fn a_write_that_could_be_executed_after_the_lease_has_expired_is_not_sent() {
+        // Without a region, a call that is sent fails with another error.
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
         let instances =
             |tenure| RdsClient::of(config.clone(), tenure, RateLimiter::unlimited(), None);
-        let said = |answer: Result<(), CallError>| answer.expect_err("nobody is there").message;
+        let said = |answer: Result<(), CallError>| answer.expect_err("no server exists").message;
         let late = instances(Leadership::pending());
         let change = Modification::default();
         for message in [
@@ -438,11 +441,14 @@ mod tests {
             said(late.modify("cdb-1", &change).await.map(drop)),
             said(late.tag("arn", &BTreeMap::new()).await),
         ] {
-            assert_eq!(message, "not asked: the lease may end before the answer");
+            assert_eq!(
+                message,
+                "not sent: the lease may expire before the response"
+            );
         }
         let leading = instances(Leadership::always());
         let message = said(leading.delete("cdb-1", None).await);
-        assert!(!message.contains("not asked"), "{message}");
+        assert!(!message.contains("not sent"), "{message}");
         let error = ReconcileError::from(CallError::without_answer(&message));
         assert!(matches!(error, ReconcileError::Transient { .. }), "{error}");
     }

@@ -1,4 +1,4 @@
-//! CloudDatabase: the step that keeps an AWS RDS instance as the object says.
+//! CloudDatabase: reconciliation of an AWS RDS instance with the desired state of its object.
 
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
@@ -21,7 +21,7 @@ mod tags;
 pub use instances::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 
-/// What the operator may do beyond its own kind, as RBAC rules: get the Secret that an object names.
+/// Returns the RBAC rules that the operator needs besides those for its own kind: it reads the Secret of an object.
 #[must_use]
 pub fn rbac_rules() -> Vec<serde_json::Value> {
     vec![serde_json::json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]})]

@@ -1,10 +1,10 @@
-//! The AWS region and account that this process works in, held against those of an object's instance.
+//! AWS region and account of this process, compared with those of an object's instance.
 
 use controller::ReconcileError;
 
 use crate::record::RecordedInstance;
 
-/// A region of an account: RDS knows an instance by its identifier there and nowhere else.
+/// Region of an account. The identifier of an instance is valid only within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) region: String,
@@ -12,10 +12,9 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Requires that the instance of an object, if one was ever asked for, is here.
+    /// Returns an error if the instance of an object, if one was ever requested, is in another region or account.
     ///
-    /// Where RDS does not know an instance because it is elsewhere, it must neither be created once more nor counted as
-    /// deleted.
+    /// An instance that RDS does not find because it is elsewhere must neither be created again nor count as deleted.
     pub(crate) fn require(
         &self,
         id: &str,
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_elsewhere_is_told_by_region_and_then_by_account() {
+    fn an_instance_elsewhere_is_reported_by_region_and_then_by_account() {
         let here = Location {
             region: "eu-central-1".to_owned(),
             account_id: "123456789012".to_owned(),
@@ -59,7 +58,7 @@ mod tests {
                 _ => None,
             }
         };
-        assert_eq!(reason(json!(null)), None, "not asked for yet");
+        assert_eq!(reason(json!(null)), None, "not requested yet");
         let same = json!({"region": "eu-central-1", "accountId": "123456789012"});
         assert_eq!(reason(same), None);
         let region = json!({"region": "us-east-1", "accountId": "123456789012"});

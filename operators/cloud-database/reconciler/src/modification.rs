@@ -1,10 +1,10 @@
-//! Changes of an instance, as `ModifyDBInstance` takes them.
+//! Modifications of an instance, with the parameters of `ModifyDBInstance`.
 
 use cloud_database_rules::StorageType;
 
 use crate::drift::{COPY_TAGS_TO_SNAPSHOT, PUBLICLY_ACCESSIBLE};
 
-/// A change to ask RDS for: the fields that differ.
+/// Modification to request from RDS: the fields that differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modification {
     pub(crate) instance_class: Option<String>,
@@ -30,8 +30,8 @@ impl Modification {
         *self == Self::default()
     }
 
-    /// Divides the change into those of network access and the rest: RDS refuses a change as a whole, and an instance must
-    /// not stay public because of another field.
+    /// Splits the modification into network access and the other fields. RDS rejects a modification as a whole, and an
+    /// instance must not remain public because of another field.
     pub(crate) fn parts(mut self) -> impl Iterator<Item = Self> {
         let access = Self {
             publicly_accessible: self.publicly_accessible.take(),
@@ -42,7 +42,7 @@ impl Modification {
         parts.filter(|part| !part.is_empty())
     }
 
-    /// The spec fields that differ, for people.
+    /// Returns the spec fields that differ, for messages.
     pub(crate) fn fields(&self) -> Vec<&'static str> {
         [
             (self.instance_class.is_some(), "instanceClass"),
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_access_is_changed_apart_from_the_rest() {
+    fn network_access_is_modified_separately_from_other_fields() {
         let access = Modification {
             publicly_accessible: Some(false),
             ..Modification::default()

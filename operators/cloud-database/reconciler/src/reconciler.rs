@@ -1,5 +1,5 @@
-//! The operator: keeps an instance as its object says. [Creation](crate::creation) and
-//! [finalization](crate::finalization) have files of their own.
+//! Reconciler of CloudDatabase. [Creation](crate::creation) and [finalization](crate::finalization) are separate
+//! modules.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -23,15 +23,15 @@ use crate::modification::Modification;
 use crate::record::RecordedInstance;
 use crate::tags::{self, OWNER_TAG};
 
-/// How often RDS is looked at.
+/// Intervals of the calls to RDS.
 #[derive(Clone, Copy, Debug)]
 pub struct RdsConfig {
-    /// While something is under way. An instance takes minutes to come and to go.
+    /// Interval while a change is in progress. RDS needs minutes to create or delete an instance.
     pub poll_interval: Duration,
-    /// While all is as it should be, to see what others have changed.
+    /// Interval while the instance is up to date, to detect changes by other clients.
     pub resync_period: Duration,
-    /// Time for which RDS must not show an instance before it counts as missing, or as gone while its object is deleted: RDS
-    /// shows a new instance a little after it has agreed to make it.
+    /// Time for which RDS must not list an instance before it counts as missing, or as deleted if its object is being
+    /// deleted. RDS lists a new instance only some time after it has accepted the creation.
     pub not_found_grace_period: Duration,
 }
 
@@ -45,24 +45,24 @@ impl Default for RdsConfig {
     }
 }
 
-/// The operator for CloudDatabase.
+/// Reconciler of CloudDatabase.
 ///
 /// # Guarantees
 ///
-/// One instance an object, whatever is lost or repeated: its identifier is made of the object's UID,
-/// and it carries the UID as a tag. An instance without that tag is never touched. One that belongs to another region or
-/// account is not looked for here, and one that RDS has shown and does not know any more is not replaced unless the
-/// object's author says so.
+/// Each object has at most one instance, even if calls are lost or repeated: the identifier contains the UID of
+/// the object, and the instance has the UID as a tag. An instance without this tag is never modified. An instance
+/// in another region or account is not searched for here. An instance that RDS has listed before and no longer
+/// finds is not replaced unless a user requests it.
 pub struct CloudDatabaseReconciler {
     pub(crate) client: Client,
     pub(crate) rds: RdsClient,
     pub(crate) config: RdsConfig,
     rejected_modifications: RejectedModifications,
-    /// Instances that RDS does not show: the time since when.
+    /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
 }
 
-/// States in which clients are served:
+/// States in which the instance serves clients:
 /// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/accessing-monitoring.html>.
 const SERVING: &[&str] = &[
     "available",
@@ -73,10 +73,10 @@ const SERVING: &[&str] = &[
     "storage-optimization",
 ];
 
-/// States in which RDS takes changes.
+/// States in which RDS accepts modifications.
 const TAKING_CHANGES: &[&str] = &["available", "storage-optimization"];
 
-/// States that only the user can end.
+/// States that only a user can resolve.
 const BROKEN: &[&str] = &[
     "failed",
     "incompatible-network",
@@ -85,7 +85,7 @@ const BROKEN: &[&str] = &[
 ];
 
 impl CloudDatabaseReconciler {
-    /// An operator that reads Secrets with `client` and keeps `instances`.
+    /// Creates a reconciler that reads Secrets with `client` and manages instances with `instances`.
     pub fn new(client: Client, instances: RdsClient, config: RdsConfig) -> Self {
         Self {
             client,
@@ -109,12 +109,12 @@ impl CloudDatabaseReconciler {
             && creation::replaced(object).contains(id)
         {
             remarks.push(format!(
-                "the annotation {REPLACES_INSTANCE} names this instance, so that it would be replaced by an empty one once it is missing; remove it"
+                "the annotation {REPLACES_INSTANCE} lists this instance, so that an empty one would replace it if it were missing; remove the annotation"
             ));
         }
         let mut soon = phase != "available";
         if soon {
-            remarks.push(format!("RDS reports it as '{phase}'"));
+            remarks.push(format!("RDS reports its status as '{phase}'"));
         }
         if TAKING_CHANGES.contains(&phase) {
             self.add_tags(object, instance).await?;
@@ -122,7 +122,7 @@ impl CloudDatabaseReconciler {
             let parts: Vec<_> = change.parts().collect();
             self.rejected_modifications.retain(id, &parts);
             soon |= !parts.is_empty();
-            // Each is asked for, whatever becomes of the others.
+            // Each part is requested, even if another one fails.
             let mut outcomes = Vec::new();
             for part in parts {
                 outcomes.push(self.modify(id, part).await);
@@ -156,28 +156,28 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// Asks RDS for a change and says what came of it. A change that RDS refuses does not make a
-    /// database unusable.
+    /// Requests a modification from RDS and returns a description of the outcome. A rejected modification is not an
+    /// error, because the database can still be used.
     async fn modify(&self, id: &str, change: Modification) -> Result<String, ReconcileError> {
         if let Some(outcome) = self.rejected_modifications.outcome(id, &change) {
             return Ok(outcome);
         }
         let fields = change.fields().join(", ");
-        tracing::info!(instance = id, fields, "asking RDS for a change");
+        tracing::info!(instance = id, fields, "requesting a modification from RDS");
         let asked = self.rds.modify(id, &change).await;
         match asked {
             Ok(_) => {
                 let outcome =
-                    format!("RDS has been asked to change {fields} and has not yet done so");
+                    format!("RDS has accepted the change of {fields} and has not applied it yet");
                 self.rejected_modifications.remember(id, change, outcome);
                 Ok(format!("RDS is changing {fields}"))
             }
-            // Busy: it takes the change once it is not.
+            // The instance is busy; RDS accepts the change later.
             Err(error) if error.is("InvalidDBInstanceState") => {
-                Ok(format!("RDS cannot change {fields} just now"))
+                Ok(format!("RDS cannot change {fields} at the moment"))
             }
             Err(error) if error.is_permanent() => {
-                let outcome = format!("RDS refuses to change {fields}: {}", error.message);
+                let outcome = format!("RDS has rejected the change of {fields}: {}", error.message);
                 self.rejected_modifications
                     .remember(id, change, outcome.clone());
                 Ok(outcome)
@@ -186,8 +186,9 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// Returns whether an instance that RDS does not show has been looked for long enough: a creation whose answer was lost
-    /// may still be carried out, and RDS shows a new instance a little after it has agreed to make it.
+    /// Returns true if RDS has not listed an instance for long enough to count as missing. A creation with a lost
+    /// response may still be executed, and RDS lists a new instance only some time after it has accepted the
+    /// creation.
     pub(crate) fn is_within_grace_period(&self, id: &str) -> bool {
         let mut unseen = self
             .unseen_since
@@ -202,7 +203,7 @@ impl CloudDatabaseReconciler {
             .endpoint()
             .and_then(|endpoint| Some((endpoint.address()?, endpoint.port()?)));
         let Some((host, port)) = endpoint else {
-            // Available and without an address: it comes a moment later.
+            // The instance is available but has no address yet; RDS sets it a moment later.
             return self.waiting(id, instance.db_instance_status().unwrap_or_default());
         };
         let mut status = status(
@@ -223,20 +224,20 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// An instance that is on its way to another phase.
+    /// Returns the progress of an instance that has not reached its final phase.
     pub(crate) fn waiting(&self, id: &str, phase: &str) -> ReconcileOutput {
         let message = format!("RDS reports the instance as '{phase}'");
         self.in_progress(status(id, phase, &message), message)
     }
 
-    /// An instance that RDS does not show, and that may yet come.
+    /// Returns the progress of an instance that RDS does not list yet.
     pub(crate) fn unseen(&self, id: &str) -> ReconcileOutput {
-        let message = format!("RDS does not show the instance '{id}'");
+        let message = format!("RDS does not list the instance '{id}'");
         let status = fields([("phase", Value::Null), ("message", json!(message))]);
         self.in_progress(status, message)
     }
 
-    /// A step that is not the last one.
+    /// Returns the progress of an operation that is not complete.
     pub(crate) fn in_progress(
         &self,
         status: Map<String, Value>,
@@ -254,7 +255,8 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// An error whose cause may go away in RDS, where no watch sees it.
+    /// Wraps an error so that the object is reconciled again later: the cause may be resolved in RDS, which no watch
+    /// observes.
     pub(crate) fn requeue(&self, error: ReconcileError) -> ReconcileError {
         ReconcileError::RequeueAfter {
             after: self.config.resync_period,
@@ -262,7 +264,7 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// Notes that RDS shows an instance.
+    /// Records that RDS lists an instance.
     pub(crate) fn record_seen(&self, id: &str) {
         self.unseen_since
             .lock()
@@ -300,7 +302,7 @@ impl Reconciler for CloudDatabaseReconciler {
             .as_str()
             .is_some_and(|recorded| recorded != id)
         {
-            // Copied from another object.
+            // The status was copied from another object.
             identity.extend(RECORDED.map(|field| (field.to_owned(), Value::Null)));
         }
         Ok(identity)
@@ -333,7 +335,7 @@ impl Reconciler for CloudDatabaseReconciler {
                 ),
             }))
         } else {
-            // Any other state passes, also one that is not known here.
+            // Any other state is temporary, including unknown ones.
             Ok(self.waiting(&id, phase))
         };
         match done {
@@ -353,7 +355,7 @@ impl Reconciler for CloudDatabaseReconciler {
     }
 }
 
-/// The identifier of an object's instance: at most 63 letters, digits and hyphens, first a letter.
+/// Returns the identifier of an object's instance: at most 63 letters, digits and hyphens, starting with a letter.
 pub(crate) fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
     match uid {
         Some(uid) if !uid.is_empty() => Ok(format!("cdb-{}", uid.to_lowercase())),
@@ -375,12 +377,12 @@ pub(crate) fn require_ours(
     Err(ReconcileError::Permanent {
         reason: "InstanceNotOurs",
         message: format!(
-            "the RDS instance '{id}' does not carry the tag '{OWNER_TAG}' of this object; restore the tag, or remove the instance"
+            "the RDS instance '{id}' does not have the tag '{OWNER_TAG}' with the UID of this object; restore the tag, or delete the instance"
         ),
     })
 }
 
-/// The status fields that record an instance, besides its identifier.
+/// Status fields that record an instance, besides its identifier.
 const RECORDED: [&str; 10] = [
     "arn",
     "resourceId",
@@ -394,7 +396,7 @@ const RECORDED: [&str; 10] = [
     "deletionRequest",
 ];
 
-/// An error, with status fields that are written along with it.
+/// Adds status fields to an error. They are written together with it.
 pub(crate) fn with_status(status: Map<String, Value>, error: ReconcileError) -> ReconcileError {
     ReconcileError::Told {
         status,
@@ -402,7 +404,7 @@ pub(crate) fn with_status(status: Map<String, Value>, error: ReconcileError) -> 
     }
 }
 
-/// Returns the status fields that record what RDS shows of an instance.
+/// Returns the status fields that record an instance as RDS describes it.
 pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
     let arn = instance.db_instance_arn();
     let of_arn = |part: usize| arn.and_then(|arn| arn.split(':').nth(part));
@@ -414,7 +416,7 @@ pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
         ("publiclyAccessible", json!(instance.publicly_accessible())),
         ("storageEncrypted", json!(instance.storage_encrypted())),
     ]);
-    // A null would remove what was recorded.
+    // A null would remove the recorded value.
     let shown = shown.into_iter().filter(|(_, value)| !value.is_null());
     shown.collect()
 }

@@ -1,31 +1,31 @@
-//! Status fields that record what an object's instance is and what was asked of RDS for it.
+//! Status fields that record the instance of an object and the requests to RDS for it.
 
 use cloud_database_rules::DeletionRequest;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The recorded fields of an object. Read one by one, so that one that cannot be read does not hide the others.
+/// Recorded fields of an object. They are parsed one by one, so that an invalid field does not hide the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordedInstance<'a> {
-    /// Recorded before RDS was first asked for anything.
+    /// Recorded before the first call to RDS.
     pub(crate) instance_id: Option<&'a str>,
-    /// Recorded before an instance was created, and once RDS has shown it.
+    /// Recorded before the instance is created, and again once RDS has listed it.
     pub(crate) region: Option<&'a str>,
     /// Recorded with the region.
     pub(crate) account_id: Option<&'a str>,
-    /// Recorded once RDS has shown the instance.
+    /// Recorded once RDS has listed the instance.
     pub(crate) arn: Option<&'a str>,
     /// Recorded with the ARN.
     pub(crate) resource_id: Option<&'a str>,
-    /// If true, RDS has shown the instance with an address.
+    /// If true, RDS has listed the instance with an address.
     has_endpoint: bool,
     pub(crate) enforced_fields: Vec<&'a str>,
     pub(crate) deletion_request: Option<DeletionRequest>,
 }
 
 impl<'a> RecordedInstance<'a> {
-    /// Reads what is recorded of the instance with an identifier. A status that was copied from another object, such as
-    /// by a restore, records another instance, which is none of this object's.
+    /// Returns the recorded fields of the instance with an identifier. A status that was copied from another
+    /// object, for example by a restore, records another instance and is ignored.
     pub(crate) fn from_status(object: &'a Value, id: &str) -> Self {
         let status = &object["status"];
         let text = |field: &str| status[field].as_str().filter(|text| !text.is_empty());
@@ -52,8 +52,8 @@ impl<'a> RecordedInstance<'a> {
         }
     }
 
-    /// Returns the ID by which a shown instance is named: its resource ID, or its identifier where an earlier release has
-    /// not recorded that. Returns none if RDS has never shown the instance.
+    /// Returns the ID of an instance that RDS has listed: its resource ID, or its identifier if an earlier release
+    /// has not recorded the resource ID. Returns `None` if RDS has never listed the instance.
     pub(crate) fn display_name(&self) -> Option<&'a str> {
         let identifier = self.instance_id.filter(|_| self.has_endpoint);
         self.resource_id.or(identifier)
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_that_was_copied_from_another_object_records_nothing() {
+    fn a_status_that_was_copied_from_another_object_is_ignored() {
         let object = json!({"status": {"instanceId": "cdb-1", "resourceId": "db-A", "region": "eu-central-1"}});
         assert_eq!(
             RecordedInstance::from_status(&object, "cdb-1").resource_id,
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_that_an_earlier_release_has_shown_counts_as_shown() {
+    fn an_instance_that_an_earlier_release_has_recorded_counts_as_listed() {
         let shown = |status: &Value| {
             let object = json!({"status": status});
             RecordedInstance::from_status(&object, "cdb-1")
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arn_has_region_and_account() {
+    fn region_and_account_are_read_from_the_arn() {
         let arn = "arn:aws:rds:eu-central-1:123456789012:db:cdb-1";
         let object = json!({"status": {"arn": arn}});
         let record = RecordedInstance::from_status(&object, "cdb-1");

@@ -1,12 +1,13 @@
-//! Whether an object stands, before something is made for it.
+//! Check that an object still exists before an instance is created for it.
 
 use cloud_database_rules::CloudDatabase;
 use controller::ReconcileError;
 use kube::api::Api;
 use kube::{Client, ResourceExt};
 
-/// Asks the API server. An object that a watch still shows may be gone, and the instance would be nobody's; one that
-/// stands with our finalizer cannot go before us.
+/// Returns an error if the object does not exist or is being deleted, as read from the API server. The watch cache
+/// may still contain a deleted object, and its instance would have no owner. An object that exists with our
+/// finalizer cannot disappear before we remove it.
 pub(crate) async fn require_valid_credentials(
     client: &Client,
     object: &CloudDatabase,
@@ -16,7 +17,7 @@ pub(crate) async fn require_valid_credentials(
     let found = objects.get_metadata_opt(&object.name_any()).await;
     let found = found.map_err(|error| ReconcileError::Transient {
         reason: "ObjectUnreadable",
-        message: format!("nothing is made before the object is known to stand: {error}"),
+        message: format!("cannot read the object, so no instance is created: {error}"),
     })?;
     let stands = found.is_some_and(|found| {
         let metadata = &found.metadata;
@@ -27,7 +28,7 @@ pub(crate) async fn require_valid_credentials(
     }
     Err(ReconcileError::Transient {
         reason: "ObjectGoing",
-        message: "the object has been deleted meanwhile".to_owned(),
+        message: "the object has been deleted in the meantime".to_owned(),
     })
 }
 
@@ -39,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of an object with the UID 1 where the API server answers this.
+    /// Returns the result for an object with the UID 1 and this response of the API server.
     async fn said(code: u16, answer: Value) -> Result<(), ReconcileError> {
         let server = tower::service_fn(move |_: Request<Body>| {
             let body = Body::from(answer.to_string().into_bytes());
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_made_for_an_object_that_is_gone_or_goes_or_is_another() {
+    async fn no_instance_is_created_for_an_object_that_is_deleted_or_replaced() {
         let found = |metadata: Value| json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata});
         let status = |code: u16| json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "", "reason": if code == 404 { "NotFound" } else { "InternalError" }});
         let reason = |said: Result<(), ReconcileError>| match said {

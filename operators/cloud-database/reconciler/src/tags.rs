@@ -1,21 +1,21 @@
-//! The tags by which an instance names its object.
+//! Tags that identify the object of an instance.
 
 use std::collections::BTreeMap;
 
 use aws_sdk_rds::types::{DbInstance, Tag};
 use cloud_database_rules::CloudDatabase;
 
-/// The UID of the object that owns an instance.
+/// Tag with the UID of the object that owns an instance.
 pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
 
-/// `namespace/name` of that object.
+/// Tag with `namespace/name` of that object.
 const OBJECT_TAG: &str = "database.example.com/object";
 
-/// The name of the cluster that holds that object, where the controller was given one.
+/// Tag with the name of the cluster of that object, if the controller has one.
 const CLUSTER_TAG: &str = "database.example.com/cluster";
 
-/// Returns the tags that an instance keeps for as long as it lives: those of the spec, and those that name its object
-/// for people. The owner's is not among them: an instance without it is not touched.
+/// Returns the tags that are enforced on an instance: those of the spec, and those with the names of its object and
+/// cluster. The owner tag is not included, because an instance without it is never modified.
 pub(crate) fn managed_tags(
     object: &CloudDatabase,
     cluster_name: Option<&str>,
@@ -40,17 +40,17 @@ pub(crate) fn tag(key: &str, value: &str) -> Tag {
     Tag::builder().key(key).value(value).build()
 }
 
-/// Returns whether an instance carries the UID of its owner.
+/// Returns true if an instance has the owner tag with this UID.
 pub(crate) fn is_owned_by(instance: &DbInstance, uid: Option<&str>) -> bool {
     uid.is_some() && value(instance, OWNER_TAG) == uid
 }
 
-/// Returns whether an instance carries the UID of any owner.
+/// Returns true if an instance has an owner tag.
 pub(crate) fn has_owner(instance: &DbInstance) -> bool {
     value(instance, OWNER_TAG).is_some()
 }
 
-/// Describes the owner of an instance by its tags.
+/// Returns a description of the owner of an instance, from its tags.
 pub(crate) fn owner(instance: &DbInstance) -> String {
     let uid = value(instance, OWNER_TAG).unwrap_or("none");
     let cluster = value(instance, CLUSTER_TAG);
@@ -58,9 +58,9 @@ pub(crate) fn owner(instance: &DbInstance) -> String {
     format!("UID {uid}{cluster}")
 }
 
-/// Returns whether an instance was made for an earlier object of the same namespace and name: one that was deleted and
-/// applied again, such as from a backup, has another UID. Instances of another cluster are told apart where both
-/// clusters have a name.
+/// Returns true if an instance was created for an earlier object with the same namespace and name: an object that
+/// is deleted and applied again, for example from a backup, gets another UID. Instances of another cluster are
+/// distinguished only if both clusters have a name.
 pub(crate) fn is_of_earlier_object(
     instance: &DbInstance,
     object: &CloudDatabase,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_names_its_object_and_cluster() {
+    fn the_tags_of_an_instance_identify_its_object_and_cluster() {
         let first = instance(&object("1"), Some("blue"));
         assert!(is_owned_by(&first, Some("1")));
         assert!(!is_owned_by(&first, Some("2")));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_told_apart_only_where_both_have_a_name() {
+    fn clusters_are_distinguished_only_if_both_have_a_name() {
         let is_earlier = |theirs: Option<&str>, ours: Option<&str>| {
             is_of_earlier_object(&instance(&object("1"), theirs), &object("2"), ours)
         };

@@ -1,4 +1,4 @@
-//! The CRD as the API server gets it.
+//! `CustomResourceDefinition` of CloudDatabase.
 
 use kube::CustomResourceExt;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -8,7 +8,7 @@ use shared_validation::with_standard_fields;
 use crate::kind;
 use crate::spec::CloudDatabase;
 
-/// The schema of `spec.tags`: bounds for the values, which a map type alone does not carry.
+/// Returns the schema of `spec.tags`, with a length limit for the values, which the Rust map type cannot express.
 pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -16,7 +16,8 @@ pub(crate) fn tags(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The schema of `spec.network.securityGroups`: IDs as EC2 gives them, as many as a network interface can have.
+/// Returns the schema of `spec.network.securityGroups`: security group IDs of EC2, as many as a network interface can
+/// have.
 pub(crate) fn security_groups(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -26,7 +27,7 @@ pub(crate) fn security_groups(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The CRD.
+/// Returns the CRD.
 pub(crate) fn crd() -> Value {
     let crd = serde_json::to_value(CloudDatabase::crd()).expect("a CRD is JSON");
     let mut crd = with_standard_fields(crd);

@@ -1,11 +1,11 @@
-//! Database engines and what differs between them.
+//! Database engines and their properties.
 
 use std::cmp::Ordering;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A database engine that RDS runs.
+/// Database engine of RDS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -19,7 +19,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The name that RDS knows the engine by.
+    /// Returns the name of the engine in RDS.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Engine {
             .find(|engine| engine.as_str() == name)
     }
 
-    /// The port that the engine listens on when nobody says otherwise.
+    /// Returns the default port of the engine.
     pub(crate) fn default_port(self) -> i32 {
         match self {
             Self::Postgres => 5432,
@@ -43,7 +43,7 @@ impl Engine {
         }
     }
 
-    /// The major version that is run when nobody says otherwise; RDS chooses the minor one.
+    /// Returns the default major version of the engine. RDS chooses the minor version.
     pub(crate) fn default_version(self) -> &'static str {
         match self {
             Self::Postgres => "17",
@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// The longest password that RDS takes, in characters (`CreateDBInstance`, `MasterUserPassword`).
+    /// Returns the maximum length of a password in RDS, in characters (`CreateDBInstance`, `MasterUserPassword`).
     pub(crate) fn max_password_length(self) -> usize {
         match self {
             Self::Postgres => 128,
@@ -61,8 +61,8 @@ impl Engine {
     }
 }
 
-/// Whether an instance that runs `actual` is what `wanted` asks for: equal in every component that
-/// `wanted` names, so `14` takes `14.10`, and `14.1` does not.
+/// Returns true if the version `actual` matches `wanted`: all components of `wanted` must be equal, so `14` matches
+/// `14.10`, but `14.1` does not.
 #[must_use]
 pub fn version_matches(wanted: &str, actual: &str) -> bool {
     let mut actual = actual.split('.');
@@ -71,7 +71,7 @@ pub fn version_matches(wanted: &str, actual: &str) -> bool {
         .all(|component| actual.next() == Some(component))
 }
 
-/// The order of two versions, by their numeric components as far as both name them.
+/// Compares two versions by the numeric components that both have.
 #[must_use]
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     let components = |version: &str| -> Vec<u64> {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_ordered_as_numbers_as_far_as_both_are_named() {
+    fn versions_are_compared_by_the_numeric_components_that_both_have() {
         assert_eq!(compare_versions("9.6", "14"), Ordering::Less);
         assert_eq!(compare_versions("14.10", "14.9"), Ordering::Greater);
         assert_eq!(compare_versions("14", "14.9"), Ordering::Equal);

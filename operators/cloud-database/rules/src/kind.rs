@@ -1,4 +1,4 @@
-//! CloudDatabase as a kind that can be judged.
+//! CloudDatabase as a validated kind.
 
 use serde_json::{Value, json};
 use shared_validation::{
@@ -17,7 +17,7 @@ const MODIFY: &str =
 const TAGS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_Tagging.html";
 const NAMES: &str = "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/";
 
-/// Where what the CRD demands comes from.
+/// References for the rules in the CRD, by rule id or field path.
 const SOURCES: &[(&str, &str)] = &[
     ("spec", CREATE),
     ("spec.credentials.secretName", NAMES),
@@ -27,7 +27,7 @@ const SOURCES: &[(&str, &str)] = &[
     ),
     (
         "spec.deletionPolicy",
-        "Lockstep's own: what becomes of the instance when the object goes",
+        "Lockstep's own: policy for the instance when the object is deleted",
     ),
     (
         "spec.encryption",
@@ -46,7 +46,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("storage-only-grows", MODIFY),
 ];
 
-/// The class by its plain name, and the Secret as a reference.
+/// Version with `spec.class` instead of `spec.instanceClass`, and the Secret as a reference.
 pub(crate) const V1BETA1: VersionMapping = VersionMapping {
     name: "v1beta1",
     moves: &[
@@ -67,11 +67,11 @@ pub(crate) const V1BETA1: VersionMapping = VersionMapping {
     only_in_storage: &["spec.credentials.selectors"],
     only_in_version: &[(
         "spec.credentials.secretRef",
-        "The Secret that holds the password, in the object's namespace, and under which keys.",
+        "Secret with the password, in the namespace of the object, and its keys of username and password.",
     )],
 };
 
-/// Everything compiled for CloudDatabase.
+/// Compiles the ruleset of CloudDatabase.
 pub fn ruleset() -> Result<Ruleset<CloudDatabase>, CompileError> {
     Ruleset::compile()
 }

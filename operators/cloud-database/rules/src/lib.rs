@@ -1,4 +1,4 @@
-//! CloudDatabase: its types, defaults and rules. Pure; what to do about RDS is the reconciler's.
+//! CloudDatabase: types, defaults and validation rules. This crate is pure; the reconciler calls RDS.
 
 #![allow(
     clippy::doc_markdown,
@@ -23,9 +23,9 @@ pub use spec::{
 };
 pub use status::{CloudDatabaseStatus, DeletionRequest, Endpoint};
 
-/// The finalizer that keeps an object until its instance is gone.
+/// Finalizer that keeps an object until its instance is deleted.
 pub const FINALIZER: &str = "database.example.com/finalizer";
 
-/// The annotation by which an author asks for a new, empty instance in place of others: their resource IDs, separated by
-/// commas. One that names others has no effect, so that it is used up with the instance that it names.
+/// Annotation with which a user requests a new, empty instance in place of others: their resource IDs, separated by
+/// commas. It has no effect on instances that it does not list, and thus none on the new instance.
 pub const REPLACES_INSTANCE: &str = "database.example.com/replaces-instance";

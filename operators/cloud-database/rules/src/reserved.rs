@@ -1,17 +1,17 @@
-//! Names that an engine keeps for itself.
+//! Names that an engine reserves.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::engine::Engine;
 
-/// Words, told apart once.
+/// Set of words, split once on first use.
 type ReservedWords = LazyLock<HashSet<&'static str>>;
 
-/// Whether the engine refuses the name as that of its master user.
+/// Returns true if the engine rejects the name as master username.
 pub(crate) fn is_reserved(engine: Engine, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    // Made by RDS on every instance.
+    // RDS creates this user on every instance.
     if name == "rdsadmin" {
         return true;
     }
@@ -37,7 +37,7 @@ static POSTGRES: ReservedWords = LazyLock::new(|| {
     unique user using variadic verbose when where window with")
 });
 
-/// <https://dev.mysql.com/doc/refman/8.4/en/keywords.html>, "reserved"; MariaDB keeps the same core.
+/// <https://dev.mysql.com/doc/refman/8.4/en/keywords.html>, "reserved". MariaDB reserves the same core set.
 static MYSQL: ReservedWords = LazyLock::new(|| {
     words("
     accessible add all alter analyze and as asc asensitive before between bigint binary blob both by call cascade case

@@ -1,4 +1,4 @@
-//! What neither schema nor CEL can say about a CloudDatabase.
+//! Validation rules of CloudDatabase that neither the schema nor CEL can express.
 
 use std::cmp::Ordering;
 
@@ -21,28 +21,28 @@ const PUBLIC_ACCESS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGu
 const ENCRYPTION: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.html";
 
-/// Instance classes without encryption, as the User Guide lists them ([`ENCRYPTION`], Availability): families and
-/// single classes.
+/// Instance classes without support for encryption, from the RDS User Guide ([`ENCRYPTION`], Availability): families
+/// and single classes.
 const CLASSES_WITHOUT_ENCRYPTION: &[&str] = &["db.m1.", "db.m2.", "db.t1.", "db.t2.micro"];
 
-/// The shortest window that RDS takes, in minutes.
+/// Minimum length of a window in RDS, in minutes.
 const SHORTEST_WINDOW: u32 = 30;
 
 pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     vec![
         Rule {
             id: "username-reserved",
-            description: "The master user's name is not one that the engine or RDS keeps for itself.",
+            description: "The master username must not be reserved by the engine or by RDS.",
             severity: Severity::Error,
             reference: CREATE,
             fields: &["spec.credentials.username", "spec.engine"],
             validate: username_reserved,
         },
-        // Not in CEL: the API server compares with the object as stored, and one that was stored without
-        // the gate, under a reserved name, could never be corrected.
+        // Not in CEL: the API server compares with the stored object. If that has a reserved name, because it was
+        // stored without the webhook, the name could never be corrected.
         Rule {
             id: "username-immutable",
-            description: "The master user's literal name stays what it was: RDS sets it at creation only.",
+            description: "A master username in the spec is immutable: RDS sets it at creation only.",
             severity: Severity::Error,
             reference: CREATE,
             fields: &["spec.credentials.username"],
@@ -50,7 +50,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
         },
         Rule {
             id: "engine-version-only-rises",
-            description: "The engine version is never lowered: RDS cannot downgrade an instance.",
+            description: "The engine version must not be lowered: RDS cannot downgrade an instance.",
             severity: Severity::Error,
             reference: UPGRADES,
             fields: &["spec.engine", "spec.engineVersion"],
@@ -58,7 +58,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
         },
         Rule {
             id: "backup-window-length",
-            description: "The backup window lasts at least 30 minutes.",
+            description: "The backup window must last at least 30 minutes.",
             severity: Severity::Error,
             reference: CREATE,
             fields: &["spec.backup.window"],
@@ -66,7 +66,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
         },
         Rule {
             id: "maintenance-window-length",
-            description: "The maintenance window lasts at least 30 minutes.",
+            description: "The maintenance window must last at least 30 minutes.",
             severity: Severity::Error,
             reference: CREATE,
             fields: &["spec.maintenanceWindow"],
@@ -74,7 +74,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
         },
         Rule {
             id: "windows-disjoint",
-            description: "The backup window and the maintenance window do not overlap.",
+            description: "The backup window and the maintenance window must not overlap.",
             severity: Severity::Error,
             reference: CREATE,
             fields: &["spec.backup.window", "spec.maintenanceWindow"],
@@ -82,7 +82,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
         },
         Rule {
             id: "autoscaling-headroom",
-            description: "RDS recommends `maxSizeGib` at least 26 % above `sizeGib`.",
+            description: "`maxSizeGib` should be at least 26 % above `sizeGib`, as RDS recommends.",
             severity: Severity::Warning,
             reference: AUTOSCALING,
             fields: &["spec.storage.sizeGib", "spec.storage.maxSizeGib"],
@@ -90,7 +90,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
         },
         Rule {
             id: "publicly-accessible",
-            description: "The instance is not publicly accessible.",
+            description: "The instance should not be publicly accessible.",
             severity: Severity::Warning,
             reference: PUBLIC_ACCESS,
             fields: &["spec.network.publiclyAccessible"],
@@ -98,7 +98,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
         },
         Rule {
             id: "encryption-not-supported",
-            description: "The instance class supports encryption, where encryption is enabled.",
+            description: "The instance class must support encryption if encryption is enabled.",
             severity: Severity::Error,
             reference: ENCRYPTION,
             fields: &["spec.encryption.enabled", "spec.instanceClass"],
@@ -138,8 +138,8 @@ fn username_problem(engine: Engine, name: &str) -> Option<String> {
     })
 }
 
-/// The rules for a user name that comes from the Secret: those of the literal one, judged in the
-/// loop. The name is never shown.
+/// Validates a username from the Secret by the same rules as one in the spec. The controller calls it during
+/// reconciliation. The errors do not contain the username.
 #[must_use]
 pub fn check_username(object: &CloudDatabase, name: &str) -> Vec<FieldError> {
     let path = || FieldPath::new("spec.credentials.selectors.username");
@@ -150,17 +150,17 @@ pub fn check_username(object: &CloudDatabase, name: &str) -> Vec<FieldError> {
     if !well_formed {
         errors.push(FieldError::invalid_hidden(
             path(),
-            "the name in the Secret must start with a letter and have at most 16 letters, digits and '_'",
+            "the username in the Secret must start with a letter and have at most 16 letters, digits and '_'",
         ));
     }
     if let Some(detail) = username_problem(object.spec.engine, name) {
-        let detail = format!("the name in the Secret {detail} [username-reserved]");
+        let detail = format!("the username in the Secret {detail} [username-reserved]");
         errors.push(FieldError::invalid_hidden(path(), detail));
     }
     errors
 }
 
-/// What is wrong with a password from the Secret; it is never shown.
+/// Validates a password from the Secret. The error does not contain the password.
 #[must_use]
 pub fn check_password(object: &CloudDatabase, password: &str) -> Option<FieldError> {
     let max = object.spec.engine.max_password_length();
@@ -233,21 +233,21 @@ fn autoscaling_headroom(subject: &RuleContext<'_, CloudDatabase>, findings: &mut
     if let Some(max) = storage.max_size_gib
         && i64::from(max) * 100 < i64::from(storage.size_gib) * 126
     {
-        let detail = "less than 26 % above `sizeGib`: RDS may run out of room before it can grow";
+        let detail = "is less than 26 % above `sizeGib`: RDS may run out of storage before it can increase it";
         findings.invalid("spec.storage.maxSizeGib", max, detail);
     }
 }
 
 fn publicly_accessible(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
     if subject.object.spec.network.publicly_accessible {
-        let detail = "gives the instance a public IP address: anybody whom its security groups admit can connect; \
+        let detail = "gives the instance a public IP address: any client that its security groups allow can connect; \
             set it to false unless clients outside the VPC need it";
         findings.invalid("spec.network.publiclyAccessible", true, detail);
     }
 }
 
 fn encryption_not_supported(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    // An instance that was made without encryption stays so, whatever the default of a later release is.
+    // An instance that was created without encryption stays unencrypted, also if a later release has another default.
     let status = subject.object.status.as_ref();
     let exists = status.is_some_and(|status| status.endpoint.is_some() || status.arn.is_some());
     if exists && status.and_then(|status| status.storage_encrypted) != Some(true) {

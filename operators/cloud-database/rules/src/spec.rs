@@ -1,4 +1,4 @@
-//! What a user asks for.
+//! Spec of a CloudDatabase: the desired state.
 
 use std::collections::BTreeMap;
 
@@ -33,13 +33,13 @@ use crate::status::CloudDatabaseStatus;
     .message("is immutable: RDS sets it at creation only; restore the old value [database-name-immutable]")
     .field_path(".databaseName"))]
 pub struct CloudDatabaseSpec {
-    /// The database engine.
+    /// Database engine.
     #[x_kube(validation = Rule::new("self == oldSelf")
-        .message("is immutable: make a new CloudDatabase and migrate the data [engine-immutable]"))]
+        .message("is immutable: create a new CloudDatabase and migrate the data [engine-immutable]"))]
     pub engine: Engine,
 
-    /// The engine version: a major version such as `17`, or an exact one such as `16.4`. RDS chooses
-    /// what is not named. Defaults to a current major version of the engine.
+    /// Engine version: a major version such as `17`, or an exact one such as `16.4`. RDS chooses the
+    /// components that are not set. Defaults to a current major version of the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 32),
@@ -47,22 +47,22 @@ pub struct CloudDatabaseSpec {
     )]
     pub engine_version: Option<String>,
 
-    /// The instance class, such as `db.t4g.micro`.
+    /// Instance class, such as `db.t4g.micro`.
     #[schemars(
         length(min = 1, max = 32),
         regex(pattern = r"^db\.[a-z0-9]+\.[a-z0-9]+$")
     )]
     pub instance_class: String,
 
-    /// The storage of the instance.
+    /// Storage of the instance.
     pub storage: Storage,
 
-    /// The database made at creation; without it the engine's own is the only one.
+    /// Name of the database that is created with the instance. If not set, only the engine's own database exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
     pub database_name: Option<String>,
 
-    /// The master user.
+    /// Credentials of the master user.
     pub credentials: Credentials,
 
     /// Network placement and access.
@@ -73,7 +73,7 @@ pub struct CloudDatabaseSpec {
     #[serde(default)]
     pub encryption: Encryption,
 
-    /// Whether a standby runs in another availability zone.
+    /// If true, a standby runs in another availability zone (Multi-AZ).
     #[serde(default)]
     pub multi_az: bool,
 
@@ -81,7 +81,7 @@ pub struct CloudDatabaseSpec {
     #[serde(default)]
     pub backup: Backup,
 
-    /// The weekly window for maintenance, in UTC, such as `sun:05:00-sun:06:00`.
+    /// Weekly maintenance window, in UTC, such as `sun:05:00-sun:06:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 19, max = 19),
@@ -91,16 +91,16 @@ pub struct CloudDatabaseSpec {
     )]
     pub maintenance_window: Option<String>,
 
-    /// The port that the database listens on. Defaults to the engine's own.
+    /// Port that the database listens on. Defaults to the default port of the engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1150, max = 65535))]
     pub port: Option<i32>,
 
-    /// Whether RDS refuses to delete the instance.
+    /// If true, RDS does not allow the instance to be deleted.
     #[serde(default)]
     pub deletion_protection: bool,
 
-    /// What becomes of the instance when this object is deleted.
+    /// Policy for the instance when this object is deleted.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
 
@@ -109,14 +109,14 @@ pub struct CloudDatabaseSpec {
     #[schemars(extend("maxProperties" = 40), schema_with = "crate::crd::tags")]
     #[x_kube(
         validation = Rule::new("self.all(k, k.matches('(?s)^.{1,128}$'))")
-            .message("a key must have 1 to 128 characters [tag-key-length]"),
+            .message("keys must have 1 to 128 characters [tag-key-length]"),
         validation = Rule::new("self.all(k, !k.matches('^(aws:|rds:|database[.]example[.]com/)'))")
-            .message("a key must not start with 'aws:', 'rds:' or 'database.example.com/': these are reserved [tag-key-reserved]")
+            .message("keys must not start with the reserved prefixes 'aws:', 'rds:' and 'database.example.com/' [tag-key-reserved]")
     )]
     pub tags: BTreeMap<String, String>,
 }
 
-/// The storage of an instance.
+/// Storage of an instance.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -124,18 +124,18 @@ pub struct CloudDatabaseSpec {
         .message("must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]")
         .field_path(".maxSizeGib"),
     validation = Rule::new("!self.type.startsWith('io') || has(self.iops)")
-        .message("io1 and io2 need `iops` [provisioned-iops-required]")
+        .message("is required for io1 and io2 [provisioned-iops-required]")
         .reason(Reason::FieldValueRequired)
         .field_path(".iops"),
     validation = Rule::new("!self.type.startsWith('io') || self.sizeGib >= 100")
         .message("must be at least 100 for io1 and io2 [provisioned-size-minimum]")
         .field_path(".sizeGib"),
     validation = Rule::new("!has(self.iops) || self.type.startsWith('io') || (self.type == 'gp3' && self.sizeGib >= 400)")
-        .message("may be set for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]")
+        .message("may be set only for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]")
         .reason(Reason::FieldValueForbidden)
         .field_path(".iops"),
     validation = Rule::new("!has(self.throughputMibps) || (self.type == 'gp3' && self.sizeGib >= 400)")
-        .message("may be set for gp3 from 400 GiB [throughput-not-provisioned]")
+        .message("may be set only for gp3 from 400 GiB [throughput-not-provisioned]")
         .reason(Reason::FieldValueForbidden)
         .field_path(".throughputMibps"),
     validation = Rule::new("!has(self.iops) || (self.iops * 2 >= self.sizeGib && self.iops <= self.sizeGib * 50)")
@@ -143,17 +143,17 @@ pub struct CloudDatabaseSpec {
         .field_path(".iops")
 )]
 pub struct Storage {
-    /// The storage type.
+    /// Storage type.
     #[serde(default, rename = "type")]
     pub storage_type: StorageType,
 
-    /// The allocated size. It may grow and never shrink.
+    /// Allocated storage in GiB. It can be increased but not decreased.
     #[schemars(range(min = 20, max = 65536))]
     #[x_kube(validation = Rule::new("self >= oldSelf")
-        .message("may grow and must not shrink: RDS cannot take storage back; restore the old value [storage-only-grows]"))]
+        .message("must not be decreased: RDS cannot shrink storage; restore the old value [storage-only-grows]"))]
     pub size_gib: i32,
 
-    /// Up to what size RDS may grow the storage by itself.
+    /// Size in GiB up to which RDS may increase the storage automatically (storage autoscaling).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 22, max = 65536))]
     pub max_size_gib: Option<i32>,
@@ -163,30 +163,30 @@ pub struct Storage {
     #[schemars(range(min = 1000, max = 256_000))]
     pub iops: Option<i32>,
 
-    /// Provisioned throughput.
+    /// Provisioned throughput in MiB per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 125, max = 4000))]
     pub throughput_mibps: Option<i32>,
 }
 
-/// A storage type of RDS.
+/// Storage type of RDS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum StorageType {
-    /// General purpose, older generation.
+    /// General Purpose, previous generation.
     Gp2,
-    /// General purpose.
+    /// General Purpose.
     #[default]
     Gp3,
-    /// Provisioned IOPS, older generation.
+    /// Provisioned IOPS, previous generation.
     Io1,
     /// Provisioned IOPS.
     Io2,
 }
 
 impl StorageType {
-    /// The name that RDS knows the type by.
+    /// Returns the name of the storage type in RDS.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -198,37 +198,37 @@ impl StorageType {
     }
 }
 
-/// The master user: its name, literal or from a Secret, and its password, always from a Secret.
+/// Credentials of the master user: the username, from the spec or a Secret, and the password, always from a Secret.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Credentials {
-    /// The user's name. It wins over the Secret's.
+    /// Master username. It takes precedence over the username in the Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
     pub username: Option<String>,
 
-    /// The Secret that holds the password, in the object's namespace.
+    /// Name of the Secret with the password, in the namespace of the object.
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
     )]
     pub secret_name: String,
 
-    /// Under which keys of the Secret name and password stand.
+    /// Keys of the username and the password in the Secret.
     #[serde(default)]
     pub selectors: SecretSelectors,
 }
 
-/// Keys of a Secret.
+/// Keys of the username and the password in a Secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretSelectors {
-    /// The key of the user's name; read only when no literal name is set.
+    /// Key of the username. It is read only if `spec.credentials.username` is not set.
     #[serde(default = "default_username_key")]
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
     pub username: String,
 
-    /// The key of the password.
+    /// Key of the password.
     #[serde(default = "default_password_key")]
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
     pub password: String,
@@ -258,7 +258,7 @@ fn default_password_key() -> String {
     .message("is immutable: the operator does not move instances between subnet groups; restore the old value [subnet-group-immutable]")
     .field_path(".subnetGroup"))]
 pub struct Network {
-    /// The DB subnet group, which determines the VPC. Defaults to the one of the default VPC.
+    /// DB subnet group, which determines the VPC. Defaults to the subnet group of the default VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 255),
@@ -266,7 +266,7 @@ pub struct Network {
     )]
     pub subnet_group: Option<String>,
 
-    /// IDs of the VPC security groups. Without any, RDS assigns the default group of the VPC, and later changes made
+    /// IDs of the VPC security groups. If empty, RDS assigns the default group of the VPC, and later changes made
     /// in RDS are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::security_groups")]
@@ -293,10 +293,10 @@ pub struct Encryption {
     /// If true, the storage is encrypted.
     #[serde(default = "default_true")]
     #[x_kube(validation = Rule::new("self == oldSelf")
-        .message("is immutable: RDS sets it at creation only; restore the old value, or make a new CloudDatabase and migrate the data [encryption-immutable]"))]
+        .message("is immutable: RDS sets it at creation only; restore the old value, or create a new CloudDatabase and migrate the data [encryption-immutable]"))]
     pub enabled: bool,
 
-    /// The KMS key: its ID, ARN, alias or alias ARN. Defaults to the account's key for RDS.
+    /// KMS key, by key ID, ARN, alias or alias ARN. Defaults to the account's default KMS key for RDS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 2048), regex(pattern = r"^[A-Za-z0-9:/_-]+$"))]
     pub kms_key: Option<String>,
@@ -319,12 +319,12 @@ fn default_true() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    /// For how many days backups are kept; 0 switches them off.
+    /// Number of days for which automated backups are retained. 0 disables them.
     #[serde(default = "default_retention_days")]
     #[schemars(range(min = 0, max = 35))]
     pub retention_days: i32,
 
-    /// The daily window for backups, in UTC, such as `03:00-04:00`.
+    /// Daily backup window, in UTC, such as `03:00-04:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 11, max = 11),
@@ -351,14 +351,14 @@ fn default_retention_days() -> i32 {
     7
 }
 
-/// What becomes of the instance when the object is deleted.
+/// Policy for the instance when the object is deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum DeletionPolicy {
-    /// The instance is deleted, and a final snapshot stays.
+    /// The instance is deleted after a final snapshot has been taken.
     #[default]
     Snapshot,
-    /// The instance stays.
+    /// The instance is retained.
     Retain,
     /// The instance is deleted with all its data.
     Delete,

@@ -1,48 +1,48 @@
-//! What the controller reports.
+//! Status of a CloudDatabase, as the controller reports it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the controller last observed, besides what the loop tells of every kind.
+/// Observed state of the instance, in addition to the status fields of every kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudDatabaseStatus {
-    /// Where the instance is in its life, in RDS' own word, such as `creating` or `available`.
+    /// Status of the instance as reported by RDS, such as `creating` or `available`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub phase: Option<String>,
 
-    /// The phase, for people.
+    /// Human-readable description of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub message: Option<String>,
 
-    /// Where clients connect.
+    /// Endpoint that clients connect to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
 
-    /// The identifier of the instance in RDS.
+    /// Identifier of the instance in RDS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub instance_id: Option<String>,
 
-    /// The ARN of the instance, recorded once RDS has returned it.
+    /// ARN of the instance, recorded once RDS has returned it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub arn: Option<String>,
 
-    /// The resource ID of the instance (DbiResourceId), recorded with the ARN. Unlike the identifier, RDS never uses one
-    /// again.
+    /// Resource ID of the instance (DbiResourceId), recorded with the ARN. Unlike the identifier, it is never
+    /// reused by RDS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub resource_id: Option<String>,
 
-    /// The AWS region of the instance, recorded before it is created and removed when RDS refuses to create it.
+    /// AWS region of the instance, recorded before it is created and removed if RDS rejects its creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub region: Option<String>,
 
-    /// The ID of the AWS account of the instance, recorded with the region.
+    /// ID of the AWS account of the instance, recorded with the region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 12))]
     pub account_id: Option<String>,
@@ -55,35 +55,35 @@ pub struct CloudDatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_encrypted: Option<bool>,
 
-    /// Fields with a secure default in which the instance has agreed with the spec, so that they are kept as the spec
-    /// says. An instance that was made otherwise keeps what it has.
+    /// Fields with a secure default in which the instance has matched the spec before. Only these are enforced. An
+    /// instance that was created with other values keeps its values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("maxItems" = 16), inner(length(max = 64)))]
     pub enforced_fields: Vec<String>,
 
-    /// The request to delete the instance, recorded before it is sent and removed when RDS refuses it.
+    /// Request to delete the instance, recorded before it is sent and removed if RDS rejects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_request: Option<DeletionRequest>,
 }
 
-/// A request to RDS to delete an instance.
+/// Request to RDS to delete an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionRequest {
-    /// The identifier of the final snapshot; without one, none is taken.
+    /// Identifier of the final snapshot. If not set, no final snapshot is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub final_snapshot_id: Option<String>,
 }
 
-/// Where clients connect.
+/// Endpoint that clients connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
-    /// The host name.
+    /// Host name.
     #[schemars(length(min = 1, max = 253))]
     pub host: String,
-    /// The port.
+    /// Port number.
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
 }

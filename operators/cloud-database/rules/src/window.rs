@@ -1,9 +1,9 @@
-//! Weekly and daily windows of time, in UTC.
+//! Weekly and daily time windows, in UTC.
 
 const MINUTES_A_DAY: u32 = 24 * 60;
 const MINUTES_A_WEEK: u32 = 7 * MINUTES_A_DAY;
 
-/// A window that recurs: minutes since its cycle began, and how long it lasts.
+/// Recurring window: its start, in minutes since the start of the day or week, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     start: u32,
@@ -11,7 +11,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Reads `03:00-04:00`; nothing when the text is not of this form.
+    /// Parses a daily window such as `03:00-04:00`. Returns `None` if the text has another format.
     pub(crate) fn daily(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
         Some(Self::between(
@@ -21,7 +21,7 @@ impl Window {
         ))
     }
 
-    /// Reads `sun:23:30-mon:00:30`; nothing when the text is not of this form.
+    /// Parses a weekly window such as `sun:23:30-mon:00:30`. Returns `None` if the text has another format.
     pub(crate) fn weekly(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
         Some(Self::between(
@@ -38,7 +38,7 @@ impl Window {
         }
     }
 
-    /// Whether a daily window, on any day, overlaps a weekly one.
+    /// Returns true if a daily window overlaps a weekly one on any day.
     pub(crate) fn daily_overlaps_weekly(daily: Self, weekly: Self) -> bool {
         (0..7).any(|day| {
             let start = day * MINUTES_A_DAY + daily.start;

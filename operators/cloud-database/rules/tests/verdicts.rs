@@ -1,4 +1,4 @@
-//! What the ruleset says of whole objects.
+//! Tests of the ruleset with whole objects.
 
 use cloud_database_rules::{CloudDatabase, ruleset};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn errors(verdict: &ValidationResult) -> Vec<String> {
 }
 
 #[test]
-fn a_minimal_object_stands_and_gets_its_defaults() {
+fn a_minimal_object_is_valid_and_gets_its_defaults() {
     let object = database(&json!({}));
     let verdict = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
     assert_eq!(errors(&verdict), Vec::<String>::new());
@@ -74,7 +74,7 @@ fn a_minimal_object_stands_and_gets_its_defaults() {
 }
 
 #[test]
-fn the_emitted_patch_makes_the_defaulted_object_of_the_written_one() {
+fn the_default_patch_turns_the_written_object_into_the_defaulted_one() {
     let mut object = database(
         &json!({"credentials": {"selectors": {"password": "pw"}}, "unknown": {"kept": true}}),
     );
@@ -89,13 +89,13 @@ fn the_emitted_patch_makes_the_defaulted_object_of_the_written_one() {
     let again = rules().validate(&ValidationRequest::create(&object));
     assert!(
         again.defaults.0.is_empty(),
-        "filling twice adds nothing: {:?}",
+        "defaulting again adds nothing: {:?}",
         again.defaults
     );
 }
 
 #[test]
-fn all_errors_come_at_once_sorted_by_path() {
+fn all_errors_are_returned_together_sorted_by_path() {
     let object = database(&json!({
         "storage": {"sizeGib": 100, "maxSizeGib": 105, "iops": 3000},
         "credentials": {"username": "user"},
@@ -106,14 +106,14 @@ fn all_errors_come_at_once_sorted_by_path() {
         [
             r#"spec.credentials.username: Invalid value: "user": is reserved by postgres or RDS; choose another name [username-reserved]"#,
             "spec.port: Invalid value: 80: spec.port in body should be greater than or equal to 1150",
-            "spec.storage.iops: Forbidden: may be set for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]",
+            "spec.storage.iops: Forbidden: may be set only for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]",
             "spec.storage.maxSizeGib: Invalid value: must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]",
         ]
     );
 }
 
 #[test]
-fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object() {
+fn transitions_are_validated_against_the_last_validated_values_rather_than_the_old_object() {
     let rules = rules();
     let filled = database(&json!({}));
     let accepted_object = rules.validate(&ValidationRequest::create(&filled)).object;
@@ -137,7 +137,7 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
             .map(|v| v.error.path.to_string())
             .collect::<Vec<_>>()
     };
-    // The loop, which has no old object, and the gate, which has one.
+    // The controller, which has no old object, and the webhook, which has one.
     assert_eq!(
         paths(
             &rules
@@ -149,7 +149,7 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
         paths(&rules.validate(&ValidationRequest::update(&edited, &accepted_object))),
         refused
     );
-    // The repair of an unguarded edit stands, and without the memory it would not.
+    // The correction of an edit that bypassed the webhook is valid; without the last validated values it would not be.
     assert!(
         rules
             .validate(
@@ -166,7 +166,7 @@ fn transitions_are_judged_against_what_was_accepted_rather_than_the_old_object()
 }
 
 #[test]
-fn an_inherited_error_warns_and_a_new_one_refuses() {
+fn an_old_violation_is_a_warning_and_a_new_one_is_an_error() {
     let rules = rules();
     let old = database(
         &json!({"port": 80, "credentials": {"username": "user"}, "storage": {"maxSizeGib": 101}}),
@@ -178,7 +178,7 @@ fn an_inherited_error_warns_and_a_new_one_refuses() {
     assert_eq!(
         verdict.warnings.len(),
         4,
-        "three inherited errors and a warning: {:?}",
+        "three old violations and a warning: {:?}",
         verdict.warnings
     );
     new["spec"]["storage"]["maxSizeGib"] = json!(102);
@@ -209,7 +209,7 @@ fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
         !rules()
             .validate(&ValidationRequest::update(&new, &old))
             .is_valid(),
-        "more than metadata changes"
+        "not only metadata changes"
     );
     new["spec"]["port"] = json!(80);
     assert!(
@@ -220,7 +220,7 @@ fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
 }
 
 #[test]
-fn a_misspelt_field_is_refused_where_decoding_is_strict() {
+fn a_misspelt_field_is_an_error_in_strict_decoding() {
     let object = database(&json!({"multiaz": true}));
     let verdict = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
     assert_eq!(
@@ -235,7 +235,7 @@ fn a_misspelt_field_is_refused_where_decoding_is_strict() {
 }
 
 #[test]
-fn what_the_schema_does_not_know_of_the_old_object_is_no_difference() {
+fn an_unknown_field_in_the_old_object_is_not_a_change() {
     let old = database(&json!({"port": 80, "credentials": {"stray": 1}}));
     let new = database(&json!({"port": 80}));
     let verdict = rules().validate(&ValidationRequest::update(&new, &old));
@@ -244,14 +244,14 @@ fn what_the_schema_does_not_know_of_the_old_object_is_no_difference() {
 }
 
 #[test]
-fn a_null_counts_as_left_out() {
+fn a_null_field_counts_as_absent() {
     let object = database(&json!({"port": null, "databaseName": null, "instanceClass": null}));
     let verdict = rules().validate(&ValidationRequest::create(&object));
     assert_eq!(errors(&verdict), ["spec.instanceClass: Required value"]);
 }
 
 #[test]
-fn a_default_left_out_on_update_keeps_what_was_there() {
+fn a_field_omitted_on_update_keeps_its_old_value_instead_of_the_default() {
     let old = database(&json!({"engineVersion": "16.4", "port": 6000}));
     let new = database(&json!({}));
     let verdict = rules().validate(&ValidationRequest::update(&new, &old));
@@ -260,10 +260,10 @@ fn a_default_left_out_on_update_keeps_what_was_there() {
     assert!(verdict.is_valid());
 }
 
-/// The gate fills a port, so the API server writes the object and reads it again: `100.0` is `100` by
-/// then. With every default written nothing is filled, and a transition rule meets the float.
+/// The webhook adds a default port, so the API server serializes the object and parses it again, which turns `100.0`
+/// into `100`. If all defaults are already set, nothing is added, and a transition rule gets the float.
 #[test]
-fn a_whole_float_is_an_integer_once_a_default_was_filled() {
+fn a_whole_float_becomes_an_integer_once_a_default_was_added() {
     let old = database(&json!({}));
     let new = database(&json!({"storage": {"sizeGib": 100.0}}));
     let verdict = rules().validate(&ValidationRequest::update(&new, &old));
@@ -278,7 +278,7 @@ fn a_whole_float_is_an_integer_once_a_default_was_filled() {
 }
 
 #[test]
-fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
+fn an_object_that_was_never_valid_is_corrected_as_if_it_were_new() {
     let mut stored = database(&json!({"credentials": {"username": "user"}}));
     let corrected = database(&json!({}));
     let verdict = |old: &Value| {
@@ -290,13 +290,13 @@ fn an_object_that_was_never_accepted_is_corrected_as_if_it_were_new() {
     assert_eq!(
         verdict(&stored).errors[0].rule,
         "username-immutable",
-        "the loop has not spoken yet"
+        "the controller has not validated it yet"
     );
     stored["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
     assert_eq!(errors(&verdict(&stored)), Vec::<String>::new());
 }
 
-/// A database whose windows overlap: what a rule of a later release might find in stored objects.
+/// Returns a database with overlapping windows, such as a rule of a later release might find in storage.
 fn overlapping(spec: &Value) -> Value {
     let mut object = database(&json!({
         "backup": {"window": "04:30-05:30"},
@@ -307,10 +307,10 @@ fn overlapping(spec: &Value) -> Value {
 }
 
 #[test]
-fn what_was_accepted_in_spite_of_an_error_stays_accepted_until_the_error_has_other_reasons() {
+fn a_ratcheted_error_stays_a_warning_until_the_values_that_cause_it_change() {
     let rules = rules();
     let stored = overlapping(&json!({}));
-    // The loop has accepted this generation before the rule came.
+    // The controller has found this generation valid before the rule was added.
     let accepted = LastValidated::from_object(&stored, rules.transition_fields());
     let verdict = rules.validate(
         &ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)),
@@ -319,7 +319,7 @@ fn what_was_accepted_in_spite_of_an_error_stays_accepted_until_the_error_has_oth
     assert_eq!(verdict.ratcheted.len(), 1);
     let accepted = accepted.with_ratcheted(&verdict.ratcheted);
 
-    // An edit that has nothing to do with it, seen by a loop that has no old object.
+    // An unrelated edit, validated by a controller without the old object.
     let edited = overlapping(&json!({"multiAz": true}));
     let verdict =
         rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
@@ -334,7 +334,7 @@ fn what_was_accepted_in_spite_of_an_error_stays_accepted_until_the_error_has_oth
 }
 
 #[test]
-fn errors_of_the_schema_and_of_cel_are_remembered_in_the_same_way() {
+fn errors_of_schema_and_cel_are_ratcheted_in_the_same_way() {
     let rules = rules();
     let stored = database(&json!({
         "instanceClass": "t4g",
@@ -355,7 +355,7 @@ fn errors_of_the_schema_and_of_cel_are_remembered_in_the_same_way() {
     edited["spec"]["tags"]["team"] = json!("y");
     let verdict =
         rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
-    assert_eq!(verdict.errors.len(), 1, "the tags are others now");
+    assert_eq!(verdict.errors.len(), 1, "the tags have changed");
 }
 
 fn registry() -> ValidatorRegistry {
@@ -363,7 +363,7 @@ fn registry() -> ValidatorRegistry {
 }
 
 #[test]
-fn a_policy_decides_what_a_rust_rule_does() {
+fn a_policy_sets_the_action_of_a_rust_rule() {
     let object = overlapping(&json!({}));
     let outcome = |action: &str| {
         let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": action}}});
@@ -381,7 +381,7 @@ fn a_policy_decides_what_a_rust_rule_does() {
 }
 
 #[test]
-fn what_a_policy_let_pass_stays_accepted_when_the_policy_denies() {
+fn a_violation_that_a_policy_only_audited_is_a_warning_once_the_rule_denies() {
     let rules = rules();
     let object = overlapping(&json!({}));
     let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": "audit"}}});
@@ -398,7 +398,7 @@ fn what_a_policy_let_pass_stays_accepted_when_the_policy_denies() {
 }
 
 #[test]
-fn a_policy_that_names_what_is_not_there_is_not_taken() {
+fn a_policy_with_unknown_names_is_an_error() {
     let problem = |file: &Value| {
         Policy::read(file, &registry())
             .expect_err("no policy")
@@ -407,11 +407,11 @@ fn a_policy_that_names_what_is_not_there_is_not_taken() {
     for (file, expected) in [
         (
             json!({"rules": {"CloudDatabase": {"no-such": "warn"}}}),
-            "rules.CloudDatabase.no-such: no such rule",
+            "rules.CloudDatabase.no-such: unknown rule",
         ),
         (
             json!({"rules": {"CloudDatabase": {"engine-immutable": "warn"}}}),
-            "a cel rule stands in the CRD",
+            "a cel rule is part of the CRD",
         ),
         (
             json!({"rules": {"CloudDatabase": {"spec.port/maximum": "warn"}}}),
@@ -419,14 +419,14 @@ fn a_policy_that_names_what_is_not_there_is_not_taken() {
         ),
         (
             json!({"rules": {"Database": {}}}),
-            "rules.Database: no such kind; the kinds are CloudDatabase",
+            "rules.Database: unknown kind; the registered kinds are CloudDatabase",
         ),
         (
             json!({"rules": {"CloudDatabase": {"windows-disjoint": "ignore"}}}),
             "unknown variant `ignore`",
         ),
         (json!({"rulez": {}}), "unknown field `rulez`"),
-        (json!([]), "a policy is `rules:`"),
+        (json!([]), "a policy contains `rules:`"),
     ] {
         assert!(
             problem(&file).contains(expected),
@@ -441,7 +441,7 @@ fn a_policy_that_names_what_is_not_there_is_not_taken() {
 }
 
 #[test]
-fn every_rule_is_explained_and_has_a_source() {
+fn every_rule_has_a_description_and_a_source() {
     let catalogue = rules().rules();
     assert!(catalogue.len() > 80, "{} rules", catalogue.len());
     for entry in &catalogue {
@@ -457,5 +457,5 @@ fn every_rule_is_explained_and_has_a_source() {
     let mut ids: Vec<_> = catalogue.iter().map(|entry| &entry.id).collect();
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), catalogue.len(), "an id stands twice");
+    assert_eq!(ids.len(), catalogue.len(), "an id occurs twice");
 }

@@ -1,29 +1,29 @@
-//! What a value may be, one alternative after the other: `allOf`, `oneOf` and references to what is flattened
-//! into a structure are multiplied out, so that each object names all of its fields in one place.
+//! Alternatives for a value. `allOf`, `oneOf` and references to flattened structures are expanded, so that each object
+//! lists all of its fields in one place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use serde_json::{Map, Value, json};
 
-/// One thing that a value may be.
+/// Alternative for a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SchemaAlternative {
     Object(Object),
-    /// Anything else, as it is judged.
+    /// Node of the catalogue for any other value.
     Other(Value),
 }
 
-/// An object with all of its fields.
+/// Object with all of its fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Object {
     pub(crate) properties: Map<String, Value>,
     pub(crate) required: BTreeSet<String>,
-    /// Other names of fields.
+    /// Aliases of fields.
     pub(crate) aliases: BTreeMap<String, String>,
-    /// What fields of other names hold, where they may have any.
+    /// Node for the values of additional fields, if these are allowed.
     pub(crate) others: Option<Value>,
-    /// The fields of each part that may be absent.
+    /// Fields of each optional part.
     pub(crate) optional_parts: Vec<Map<String, Value>>,
 }
 
@@ -42,7 +42,7 @@ impl Object {
         *self == Self::default()
     }
 
-    /// The only value that a field may have.
+    /// Returns the value of a field that may have only one value.
     fn constant(&self, field: &str) -> Option<&Value> {
         match self.properties.get(field)?["enum"].as_array()?.as_slice() {
             [one] => Some(one),
@@ -75,7 +75,7 @@ impl Object {
     }
 }
 
-/// Everything that is one of the first and one of the second at once.
+/// Returns the intersection: values that match both an alternative of the first list and one of the second.
 pub(crate) fn both(
     first: &[SchemaAlternative],
     second: &[SchemaAlternative],
@@ -100,8 +100,9 @@ pub(crate) fn both(
     Ok(out)
 }
 
-/// A structure that is flattened into another and may be absent. It is absent, too, where it cannot be read; but
-/// then those of its names are known that come before what cannot be read, and this itself.
+/// Returns the object for an optional structure that is flattened into another one. Vector also treats the structure as
+/// absent if it cannot read a field of it. In this case, Vector accepts the names of the fields up to and including
+/// this field.
 pub(crate) fn optional_part(alternatives: &[SchemaAlternative]) -> Object {
     let objects = alternatives
         .iter()
@@ -119,10 +120,10 @@ pub(crate) fn optional_part(alternatives: &[SchemaAlternative]) -> Object {
     out
 }
 
-/// A judgement that accepts what any of the alternatives accepts.
+/// Returns a node that accepts a value if any of the alternatives accepts it.
 ///
-/// `is_closed` tells of an object whether Vector refuses fields that it does not know: of the variant of that
-/// name, where there are several.
+/// `is_closed` returns true if Vector rejects unknown fields of an object. Its argument is the name of the variant, if
+/// several exist.
 pub(crate) fn any(
     alternatives: &[SchemaAlternative],
     is_closed: &dyn Fn(Option<&str>) -> bool,
@@ -155,7 +156,8 @@ pub(crate) fn any(
     }
 }
 
-/// Objects that differ by the value of one field are judged by that; others in turn.
+/// Returns the nodes for alternative objects. If the value of one field distinguishes them, it selects the variant;
+/// otherwise, each object is tried.
 fn any_object(objects: &[&Object], is_closed: &dyn Fn(Option<&str>) -> bool) -> Vec<Value> {
     let plain = || {
         objects
@@ -206,8 +208,8 @@ fn any_object(objects: &[&Object], is_closed: &dyn Fn(Option<&str>) -> bool) -> 
     vec![out]
 }
 
-/// Whether a field tells the objects apart: each has one text for it, not all the same, and at most one
-/// need not say it.
+/// Returns true if a field distinguishes the objects: each has one constant string for it, not all are equal, and the
+/// field is optional for at most one value.
 fn is_tag(objects: &[&Object], field: &str) -> bool {
     let mut values = BTreeSet::new();
     let mut without = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The catalogue: what judges.
+//! Generation of the catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,39 +10,39 @@ use crate::alternatives::{self, Object, SchemaAlternative};
 use crate::normal::{Corrections, Normalizer};
 use crate::schema::{Family, SINKS, SOURCES, Schema, TRANSFORMS};
 
-/// What the schema does not say.
+/// Facts that the schema does not contain.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Traits {
-    /// The version, such as `0.57`.
+    /// Version of Vector, such as `0.57`.
     version: String,
-    /// The version of the language that comes with it.
+    /// Version of VRL in this version of Vector.
     vrl: String,
     sources: BTreeMap<String, ComponentTraits>,
     transforms: BTreeMap<String, ComponentTraits>,
     sinks: BTreeMap<String, ComponentTraits>,
-    /// The event types that a codec gives, where it is not logs alone.
+    /// Event types that a decoder outputs, if not only logs.
     decoders: Value,
-    /// The event types that a codec takes, where it is not logs alone.
+    /// Event types that an encoder accepts, if not only logs.
     encoders: Value,
-    /// Types in the schema that no configuration can have: those of Vector's own tests.
+    /// Types in the schema that no configuration can use: those of Vector's own tests.
     internal: BTreeSet<String>,
-    /// Where options are refused that Vector does not know, besides the tops of components: the name of a
-    /// definition, or a definition, `#` and the path of a field in it.
+    /// Places where Vector rejects unknown options, besides the top level of components: the name of a definition, or a
+    /// definition, `#` and the path of a field in it.
     closed: BTreeSet<String>,
-    /// Other names of options that are not at the top of a component, by place.
+    /// Aliases of options that are not at the top level of a component, by place.
     aliases: BTreeMap<String, BTreeMap<String, String>>,
-    /// Values that Vector takes besides those in the schema, by place.
+    /// Values that Vector accepts besides those in the schema, by place.
     also: BTreeMap<String, Value>,
-    /// The variant that a value without its tag is read as, by place and tag, where the schema requires the tag.
+    /// Default variant for a value without its tag, by place and tag, where the schema requires the tag.
     defaults: BTreeMap<String, BTreeMap<String, String>>,
     /// Options that Vector requires and the schema does not, by place.
     required: BTreeMap<String, BTreeSet<String>>,
-    /// What the names of a mapping are read as, by place.
+    /// Format of the keys of a mapping, by place.
     keys: BTreeMap<String, String>,
-    /// Options that name a file, though the schema has them as any text.
+    /// Options that contain a file name, although the schema describes them as any string.
     files: BTreeSet<String>,
-    /// What stands in place of what the schema says, where that is not so.
+    /// Nodes that replace incorrect nodes of the schema, by place.
     replaced: BTreeMap<String, Value>,
 }
 
@@ -51,19 +51,19 @@ pub(crate) struct Traits {
 struct ComponentTraits {
     #[serde(default)]
     closed: bool,
-    /// The event types that it takes.
+    /// Event types that the component accepts.
     #[serde(default)]
     accepts: Vec<String>,
-    /// Those that it gives.
+    /// Event types that the component outputs.
     #[serde(default)]
     gives: Vec<String>,
-    /// Those of each output, where it has several.
+    /// Event types of each output, if it has several.
     #[serde(default)]
     outputs: BTreeMap<String, Vec<String>>,
-    /// Other names of options, which the schema does not tell.
+    /// Aliases of options, which the schema does not contain.
     #[serde(default)]
     aliases: BTreeMap<String, String>,
-    /// Other names of the variants of its options, which the schema does not list.
+    /// Aliases of the variants of its options, which the schema does not list.
     #[serde(default)]
     variants: BTreeMap<String, String>,
 }
@@ -84,7 +84,7 @@ impl ComponentTraits {
     }
 }
 
-/// Makes the catalogue.
+/// Generates the catalogue.
 pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
     let mut normal = Normalizer::new(
         schema,
@@ -123,13 +123,13 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
     let unmet = normal.unused_corrections();
     ensure!(
         unmet.is_empty(),
-        "the traits name what is nowhere: {unmet:?}"
+        "the traits refer to places that do not exist in the schema: {unmet:?}"
     );
     out.insert("definitions".to_owned(), definitions(normal.definitions));
     Ok(out.into())
 }
 
-/// Those of one kind, each with the options that all of the kind share.
+/// Returns the components of one kind, each with the options that all components of this kind share.
 fn components(
     schema: &Schema,
     family: &Family,
@@ -145,13 +145,13 @@ fn components(
     let offered = schema.types(family)?.into_iter();
     for (name, node) in offered.filter(|(name, _)| !internal.contains(*name)) {
         let traits = traits.get(name);
-        let traits = traits.with_context(|| format!("no traits of `{name}`"))?;
+        let traits = traits.with_context(|| format!("the traits have no entry for `{name}`"))?;
         let own = normal.alternatives(node, name, true)?;
         let all = alternatives::both(&own, &shared).with_context(|| name.to_owned())?;
         let mut options = alternatives::any(&all, &|_| traits.closed)?;
         for (alias, variant) in &traits.variants {
             let found = options["variants"].get(variant).cloned();
-            let found = found.with_context(|| format!("no variant `{variant}` of `{name}`"))?;
+            let found = found.with_context(|| format!("`{name}` has no variant `{variant}`"))?;
             options["variants"][alias] = found;
         }
         let mut component = traits.to_map();
@@ -164,12 +164,12 @@ fn components(
         .collect();
     ensure!(
         unknown.is_empty(),
-        "traits of what is not there: {unknown:?}"
+        "the traits describe types that do not exist in the schema: {unknown:?}"
     );
     Ok(components.into())
 }
 
-/// Without those that only lead to others.
+/// Returns the definitions, without those that only refer to others.
 fn definitions(all: BTreeMap<String, Value>) -> Value {
     let own = all
         .into_iter()

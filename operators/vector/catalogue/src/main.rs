@@ -1,5 +1,5 @@
-//! Makes the catalogue of one version of Vector: what `vector generate-schema` prints, and beside it what
-//! that does not say and was measured, become one file that judges.
+//! Generates the catalogue of one version of Vector from the output of `vector generate-schema` and from measured facts
+//! that this output does not contain. Validation uses only the catalogue.
 
 mod alternatives;
 mod catalogue;
@@ -15,13 +15,13 @@ use clap::Parser;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-/// Makes the catalogue of a version of Vector.
+/// Generate the catalogue of a version of Vector.
 #[derive(Parser)]
 struct Args {
-    /// A folder with `schema.json`, or `schema.json.gz`, as `vector generate-schema` prints it, and
-    /// `traits.json`: the event types of each component and where unknown options are refused.
+    /// Directory that contains `schema.json` or `schema.json.gz`, the output of `vector generate-schema`, and
+    /// `traits.json`, the event types of each component and where unknown options are rejected.
     folder: PathBuf,
-    /// The catalogue. Without it, standard output.
+    /// Output file for the catalogue. Default: standard output.
     #[arg(long, value_name = "FILE")]
     output_file: Option<PathBuf>,
 }
@@ -36,7 +36,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The catalogue of what lies in a folder.
+/// Returns the text of the catalogue for an input directory.
 fn text_of(folder: &Path) -> anyhow::Result<String> {
     let schema = schema::Schema::new(read(&folder.join("schema.json"))?)?;
     let traits: Value = read(&folder.join("traits.json"))?;
@@ -45,8 +45,8 @@ fn text_of(folder: &Path) -> anyhow::Result<String> {
     Ok(printed(&catalogue))
 }
 
-/// The catalogue with a line for each component and definition: a new version shows in a difference what has
-/// changed.
+/// Prints the catalogue with one line for each component and definition, so that a diff shows what changed in a new
+/// version.
 fn printed(catalogue: &Value) -> String {
     let mut sections = Vec::new();
     for (name, section) in catalogue.as_object().into_iter().flatten() {
@@ -66,7 +66,7 @@ fn printed(catalogue: &Value) -> String {
     format!("{{\n{}\n}}\n", sections.join(",\n"))
 }
 
-/// Reads JSON, packed if there is no other.
+/// Reads a JSON file, or its gzip-compressed form if the file does not exist.
 fn read(path: &Path) -> anyhow::Result<Value> {
     let packed = path.with_extension("json.gz");
     let mut text = String::new();
@@ -86,13 +86,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_committed_is_what_is_made() {
+    fn the_committed_catalogue_is_up_to_date() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let made = text_of(&here.join("vector-0.57")).expect("a catalogue");
         let committed = fs::read_to_string(here.join("../rules/catalogue/0.57.json"));
         assert!(
             committed.expect("the catalogue") == made,
-            "make it anew: cargo run -p vector-catalogue -- operators/vector/catalogue/vector-0.57 --write operators/vector/rules/catalogue/0.57.json"
+            "the catalogue is outdated; generate it with: cargo run -p vector-catalogue -- operators/vector/catalogue/vector-0.57 --write operators/vector/rules/catalogue/0.57.json"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! From the schema's form to the catalogue's: no prose, no nulls, every object in one piece.
+//! Schema → catalogue: without descriptions and nulls, and with all fields of an object in one node.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::alternatives::{self, Object, SchemaAlternative};
 use crate::schema::{Schema, target};
 
-/// The bounds that a number has by its Rust type. Others in the schema are advice: nothing checks them when a
-/// configuration is read.
+/// Bounds of Rust integer types. Vector does not check other bounds of the schema when it reads a configuration.
 const OF_TYPES: [f64; 9] = [
     0.0,
     1.0,
@@ -23,38 +22,38 @@ const OF_TYPES: [f64; 9] = [
     2_147_483_647.0,
 ];
 
-/// What is kept of a value that is no object.
+/// Keywords that are copied for a value that is not an object.
 const KEPT: [&str; 2] = ["minLength", "maxLength"];
 
-/// Makes the schema's nodes the catalogue's.
+/// Converts nodes of the schema to nodes of the catalogue.
 pub(crate) struct Normalizer<'a> {
     schema: &'a Schema,
     corrections: Corrections<'a>,
-    /// The places of those that were met.
+    /// Places of the corrections that were applied.
     met: RefCell<BTreeSet<String>>,
-    /// What is referred to.
+    /// Definitions that other nodes refer to.
     pub(crate) definitions: BTreeMap<String, Value>,
 }
 
-/// What the schema does not say, or says otherwise than it is, by place: the name of a definition, or a
-/// definition, `#` and the path of a field in it; after `|` the name of a variant.
+/// Corrections of missing or incorrect information in the schema, by place: the name of a definition, or a definition,
+/// `#` and the path of a field in it; after `|` the name of a variant.
 #[derive(Clone, Copy)]
 pub(crate) struct Corrections<'a> {
-    /// Where Vector refuses options that it does not know.
+    /// Places where Vector rejects unknown options.
     pub(crate) closed: &'a BTreeSet<String>,
-    /// Other names of options.
+    /// Aliases of options.
     pub(crate) aliases: &'a BTreeMap<String, BTreeMap<String, String>>,
-    /// What a value may be besides.
+    /// Values that Vector accepts besides those in the schema.
     pub(crate) also: &'a BTreeMap<String, Value>,
-    /// The variant that a value without its tag is read as, by tag.
+    /// Default variant for a value without its tag, by tag.
     pub(crate) defaults: &'a BTreeMap<String, BTreeMap<String, String>>,
     /// Options that Vector requires besides those of the schema.
     pub(crate) required: &'a BTreeMap<String, BTreeSet<String>>,
-    /// What the names of a mapping are read as.
+    /// Formats of the keys of mappings.
     pub(crate) keys: &'a BTreeMap<String, String>,
-    /// Options that name a file, though the schema has them as any text.
+    /// Options that contain a file name, although the schema describes them as any string.
     pub(crate) files: &'a BTreeSet<String>,
-    /// What stands in place of what the schema says.
+    /// Nodes that replace incorrect nodes of the schema.
     pub(crate) replaced: &'a BTreeMap<String, Value>,
 }
 
@@ -68,7 +67,7 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    /// The places of corrections that are nowhere in the schema.
+    /// Returns the places of corrections that do not exist in the schema.
     pub(crate) fn unused_corrections(&self) -> Vec<&'a String> {
         let Corrections {
             closed,
@@ -99,7 +98,7 @@ impl<'a> Normalizer<'a> {
         found.inspect(|place| self.meet(place)).is_some()
     }
 
-    /// A node as the catalogue has it.
+    /// Converts a node of the schema.
     pub(crate) fn node(&mut self, node: &Value, place: &str) -> anyhow::Result<Value> {
         if let Some(replaced) = self.corrections.replaced.get(place) {
             self.meet(place);
@@ -114,7 +113,8 @@ impl<'a> Normalizer<'a> {
         alternatives::any(&alternatives, &is_closed).with_context(|| place.to_owned())
     }
 
-    /// Everything that a node may be but null. What is part of another is resolved.
+    /// Returns the alternatives of a node, except null. If `is_part` is true, references are resolved, because the node
+    /// is part of another one.
     pub(crate) fn alternatives(
         &mut self,
         node: &Value,
@@ -195,7 +195,7 @@ impl<'a> Normalizer<'a> {
         Ok(object)
     }
 
-    /// Corrects the required fields of an object.
+    /// Corrects the list of required fields of an object.
     fn correct_required(&self, object: &mut Object, place: &str) {
         let defaults = self.corrections.defaults.get(place);
         for (tag, variant) in defaults.into_iter().flatten() {
@@ -215,7 +215,7 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    /// A value that is no object with fields of its own.
+    /// Converts a node for a value that is not an object with fixed fields.
     fn plain(&mut self, node: &Value, place: &str) -> anyhow::Result<Value> {
         if !node["const"].is_null() {
             return Ok(json!({"enum": [node["const"]]}));
@@ -262,11 +262,11 @@ impl<'a> Normalizer<'a> {
         Ok(out.into())
     }
 
-    /// A reference, or what it leads to where that is one again.
+    /// Returns a reference to a definition, or the target of the definition if this is again a reference.
     fn refer(&mut self, name: &str) -> anyhow::Result<Value> {
         let plain = plain(name);
         if !self.definitions.contains_key(&plain) {
-            // So that one who refers to itself comes to an end.
+            // A placeholder, so that a definition that refers to itself terminates.
             self.definitions.insert(plain.clone(), Value::Null);
             let schema = self.schema;
             let node = self.node(schema.definition(name)?, inner(name))?;
@@ -280,7 +280,7 @@ impl<'a> Normalizer<'a> {
     }
 }
 
-/// The type that may be absent, where the name says that it may.
+/// Returns the type `T` for the name `Option<T>`, and any other name unchanged.
 fn inner(name: &str) -> &str {
     let optional = name.strip_prefix("core::option::Option<");
     optional
@@ -288,7 +288,7 @@ fn inner(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// A name that can stand in a reference.
+/// Returns a name in a form that is valid in a reference.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     name.chars()

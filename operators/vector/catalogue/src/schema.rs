@@ -1,16 +1,16 @@
-//! What `vector generate-schema` prints, as far as it is read here.
+//! Output of `vector generate-schema`, as far as it is used here.
 
 use anyhow::{Context, bail};
 use serde_json::{Map, Value};
 
-/// The schema of a whole configuration.
+/// Schema of a whole configuration.
 pub(crate) struct Schema {
     definitions: Map<String, Value>,
-    /// The properties of the root: components and global options.
+    /// Properties of the root: components and global options.
     pub(crate) globals: Map<String, Value>,
 }
 
-/// One kind of component: where the schema has what all of a kind share, and the list of them.
+/// Component kind: the definitions with the shared options and with the list of all types.
 pub(crate) struct Family {
     outer: &'static str,
     all: &'static str,
@@ -32,7 +32,7 @@ pub(crate) const SINKS: Family = Family {
 impl Schema {
     pub(crate) fn new(mut schema: Value) -> anyhow::Result<Self> {
         let Value::Object(definitions) = schema["definitions"].take() else {
-            bail!("the schema has no `definitions`: is it what `vector generate-schema` prints?");
+            bail!("the schema has no `definitions`: is it the output of `vector generate-schema`?");
         };
         let mut globals = Map::new();
         for part in schema["allOf"].as_array().into_iter().flatten() {
@@ -50,28 +50,28 @@ impl Schema {
         definition.with_context(|| format!("the schema has no definition `{name}`"))
     }
 
-    /// What all components of a kind share.
+    /// Returns the options that all components of a kind share.
     pub(crate) fn shared(&self, family: &Family) -> anyhow::Result<&Value> {
         Ok(&self.definition(family.outer)?["allOf"][0])
     }
 
-    /// Every type of a kind, with its own part of the schema.
+    /// Returns every type of a component kind, with its own part of the schema.
     pub(crate) fn types(&self, family: &Family) -> anyhow::Result<Vec<(&str, &Value)>> {
         let all = self.definition(family.all)?["oneOf"].as_array();
-        let all = all.with_context(|| format!("`{}` lists nothing", family.all))?;
+        let all = all.with_context(|| format!("`{}` lists no types", family.all))?;
         let mut types = Vec::new();
         for one in all {
             let name = one.pointer("/allOf/1/properties/type/const");
             let name = name.and_then(Value::as_str);
             let name =
-                name.with_context(|| format!("`{}` lists one without a type", family.all))?;
+                name.with_context(|| format!("`{}` lists an entry without a type", family.all))?;
             types.push((name, &one["allOf"][0]));
         }
         Ok(types)
     }
 }
 
-/// The name that a reference points to.
+/// Returns the name of the definition that a reference points to.
 pub(crate) fn target(node: &Value) -> Option<&str> {
     node["$ref"].as_str()?.strip_prefix("#/definitions/")
 }

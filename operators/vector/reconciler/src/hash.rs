@@ -1,13 +1,13 @@
-//! What was judged, as one number.
+//! Fingerprint of a validated object.
 
 use std::hash::Hasher;
 
 use fnv::FnvHasher;
 use serde_json::Value;
 
-/// A fingerprint of everything that a verdict depends on: what the pipeline says, where it is and what it is called, what others
-/// take from it, by which catalogue, which policy and which release of the rules it was judged. Of 64 bits, as a status
-/// holds it.
+/// Returns a fingerprint of everything that the validation result depends on: spec, namespace and name of the object,
+/// conflicts with other pipelines, catalogue, policy and release of the rules. It has 64 bits, like the field of the
+/// status.
 pub(crate) fn of(object: &Value, others: &Value, policy: &str, catalogue: u64) -> i64 {
     let mut hasher = FnvHasher::default();
     let mut add = |text: &str| {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_changes_with_all_that_a_verdict_depends_on_and_with_nothing_else() {
+    fn it_changes_with_everything_that_the_result_depends_on_and_with_nothing_else() {
         let object = |namespace: &str, kind: &str| {
             json!({
                 "metadata": {"namespace": namespace, "resourceVersion": "1"},

@@ -1,4 +1,4 @@
-//! The step of all kinds: an object is judged, and its status tells of it.
+//! Reconciler of all kinds: validates an object and reports the result in its status.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use vector_rules::{Catalogue, Pipeline, RunnerKind, sharing};
 use crate::hash;
 use crate::neighbours::RelatedPipelines;
 
-/// How long an object that was judged is left unseen when nothing changes.
+/// Interval after which an unchanged object is reconciled again.
 const RESYNC: Duration = Duration::from_hours(10);
 
-/// The longest reason that a status holds, in bytes.
+/// Maximum length of the field `reason` of a status, in bytes.
 const LONGEST_REASON: usize = 32_768;
 
-/// Judges objects of one kind.
+/// Reconciler that only validates objects of one kind.
 pub struct ValidateOnlyReconciler<K> {
-    /// The field of the status that holds the fingerprint.
+    /// Field of the status that contains the fingerprint.
     hash: &'static str,
-    /// Whether the status says who runs it.
+    /// If true, the status contains the role.
     has_role: bool,
-    /// What it may share a Vector with, if it is what Vectors run.
+    /// Related objects, if the kind is a pipeline.
     related: RelatedPipelines,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Pipeline> ValidateOnlyReconciler<K> {
-    /// Judges pipelines among those of the kinds that are installed.
+    /// Returns a reconciler for pipelines. `installed` are the kinds that exist in the cluster.
     #[must_use]
     pub fn pipelines(installed: &[ApiResource]) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl<K: Pipeline> ValidateOnlyReconciler<K> {
 }
 
 impl<K: ValidatedResource> ValidateOnlyReconciler<K> {
-    /// Judges what runs pipelines.
+    /// Returns a reconciler for the workloads that run pipelines.
     #[must_use]
     pub fn workloads() -> Self {
         Self {
@@ -98,7 +98,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         let others = candidate.related.unwrap_or(&Value::Null);
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
         let role = sources.and_then(RunnerKind::of).map(RunnerKind::as_str);
-        // What could not be judged goes on as before.
+        // A pipeline that could not be validated keeps its previous role and addresses.
         let is_new = self.has_role && (verdict.is_valid() || verdict.is_complete());
         let role = is_new.then_some(("role".to_owned(), json!(role)));
         let listens = is_new.then(|| listens_on(object, others, verdict));
@@ -106,7 +106,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         let fields = json!({
             "configCheckResult": verdict.is_valid(),
             "reason": reason,
-            // Without it, the object is judged again.
+            // Without a fingerprint, the object is validated again.
             self.hash: verdict.is_complete().then(|| hash::<K>(candidate)),
         });
         let fields = match fields {
@@ -121,7 +121,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         let readiness = Readiness {
             ready: true,
             reason: "Valid",
-            message: "Vector would start with it".to_owned(),
+            message: "Validation succeeded".to_owned(),
         };
         Ok(ReconcileOutput {
             status: Map::new(),
@@ -136,7 +136,8 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
     }
 }
 
-/// Where a pipeline listens and who runs it, or what it waits for. Nothing of one that cannot run for another reason.
+/// Returns the status fields with the addresses and runners of a pipeline, or with the addresses that it waits for.
+/// They are null if the pipeline cannot run for another reason.
 fn listens_on(object: &Value, others: &Value, verdict: &ValidationResult) -> Map<String, Value> {
     let mut errors = verdict.errors.iter();
     let could_run = errors.all(|violation| violation.rule == sharing::ADDRESS_FREE);
@@ -151,7 +152,7 @@ fn listens_on(object: &Value, others: &Value, verdict: &ValidationResult) -> Map
     told.collect()
 }
 
-/// The beginning of a text that is too long for a status.
+/// Truncates a text that is too long for a status.
 fn shortened(mut text: String) -> String {
     const END: &str = "…";
     if text.len() > LONGEST_REASON {
@@ -174,7 +175,7 @@ mod tests {
 
     const PORTS: [&str; 2] = ["0.0.0.0:9000", "0.0.0.0:9001"];
 
-    /// An aggregator's pipeline that listens on two ports.
+    /// Returns a pipeline of aggregators that listens on two ports.
     fn pipeline() -> Value {
         let sources = PORTS.map(|address| {
             let source = json!({"type": "socket", "mode": "tcp", "address": address});
@@ -193,7 +194,7 @@ mod tests {
         })
     }
 
-    /// What it shares with another that has the first of its ports.
+    /// Returns what it shares with another pipeline that uses the first of its ports.
     fn others() -> Value {
         let runner = "VectorAggregator team/all";
         json!({"run_by": [runner], "taken": [{
@@ -225,7 +226,7 @@ mod tests {
         rules().validate(candidate)
     }
 
-    /// Whose address another has is only warned.
+    /// Returns a policy under which an address conflict is only a warning.
     fn warning() -> Policy {
         let file = json!({"rules": {"VectorPipeline": {"address-free": "warn"}}});
         let rulesets = ValidatorRegistry::default().register(Arc::new(rules()));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_judged_goes_on_as_before() {
+    fn a_pipeline_that_could_not_be_validated_keeps_its_role_and_addresses() {
         let object = pipeline();
         let candidate = ValidationRequest::create(&object);
         let verdict = check(&candidate);
@@ -247,7 +248,7 @@ mod tests {
         let mut failed = verdict.clone();
         failed.errors.push(violation.clone());
         assert_eq!(told(&failed), [false; 3]);
-        // Who is only warned of it is run.
+        // A pipeline for which this is only a warning runs.
         let mut warned = verdict;
         warned.warnings.push(violation);
         assert_eq!(told(&warned), [true; 3]);
@@ -255,12 +256,12 @@ mod tests {
         assert_eq!(
             status["LastAppliedPipelineHash"],
             Value::Null,
-            "it is judged again"
+            "it is validated again"
         );
     }
 
     #[test]
-    fn where_it_listens_or_waits_to_is_told_as_its_verdict_is() {
+    fn the_status_lists_addresses_according_to_the_validation_result() {
         let (object, others) = (pipeline(), others());
         let alone = json!({"run_by": ["VectorAggregator team/all"], "taken": []});
         let warning = warning();
@@ -273,23 +274,23 @@ mod tests {
         };
         let runs = candidate(&alone);
         assert_eq!(told(&runs, &check(&runs)), [all, runner.clone()]);
-        // Who waits tells for what, and is run by nobody.
+        // A waiting pipeline lists the addresses that it waits for and has no runner.
         let waits = candidate(&others);
         let mut verdict = check(&waits);
         let first = json!(["tcp 0.0.0.0:9000"]);
         assert_eq!(told(&waits, &verdict), [first, Value::Null]);
-        // Who could not run in any case waits for nothing.
+        // A pipeline that cannot run for another reason waits for nothing.
         let other = FieldError::forbidden(FieldPath::root(), "for another reason");
         verdict.errors.push(broken("one-role", other));
         assert_eq!(told(&waits, &verdict), [Value::Null, Value::Null]);
-        // Who is only warned runs, with what is left.
+        // A pipeline with only a warning runs, with the remaining addresses.
         let warned = waits.with_policy(&warning);
         let second = json!(["tcp 0.0.0.0:9001"]);
         assert_eq!(told(&warned, &check(&warned)), [second, runner]);
     }
 
     #[test]
-    fn another_policy_and_other_neighbours_have_it_judged_again() {
+    fn a_changed_policy_and_changed_conflicts_cause_another_validation() {
         let mut object = pipeline();
         let (others, none) = (others(), Policy::default());
         let before = object.clone();

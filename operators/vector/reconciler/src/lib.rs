@@ -1,5 +1,5 @@
-//! Vector's kinds in the loop. For now objects are judged and their status tells of it; what runs pipelines is
-//! not made here.
+//! Reconciler of the Vector kinds. So far, it validates the objects and reports the result in their status; it does not
+//! create the workloads that run pipelines.
 
 mod hash;
 mod judging;

@@ -1,4 +1,4 @@
-//! What a pipeline shares a Vector with, as the watches bring it.
+//! Related objects of a pipeline, from watches: other pipelines of the same Vector, and runners.
 
 use std::sync::Arc;
 
@@ -7,8 +7,7 @@ use kube::api::ApiResource;
 use serde_json::Value;
 use vector_rules::sharing;
 
-/// The kinds whose objects a pipeline may share a Vector with, and those who run it. A kind that is not installed has
-/// no objects.
+/// Kinds of pipelines and of runners that are related to a pipeline. Kinds that are not installed are left out.
 pub(crate) struct RelatedPipelines {
     pipelines: Vec<ApiResource>,
     runners: Vec<ApiResource>,
@@ -22,7 +21,7 @@ impl RelatedPipelines {
         };
         let runners: Vec<_> = of(sharing::RUNNERS);
         Self {
-            // Where nobody runs pipelines, they share nothing.
+            // Without runners, pipelines share nothing.
             pipelines: if runners.is_empty() {
                 Vec::new()
             } else {
@@ -32,8 +31,8 @@ impl RelatedPipelines {
         }
     }
 
-    /// Only who shares a port with another is asked again when that changes, and only who listens at all when those
-    /// change who run it.
+    /// Returns the watches. A changed pipeline triggers only the pipelines that share a port with it; a changed runner
+    /// triggers only pipelines that listen.
     pub(crate) fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {
@@ -50,7 +49,7 @@ impl RelatedPipelines {
         pipelines.chain(runners).collect()
     }
 
-    /// What a pipeline shares with others.
+    /// Returns what a pipeline shares with others.
     pub(crate) fn shared(
         &self,
         pipeline: &Value,
@@ -68,7 +67,7 @@ impl RelatedPipelines {
     }
 }
 
-/// What is told of those of several kinds that are found under any of these keys.
+/// Returns the index entries of several kinds under any of these index keys.
 fn told<T: Send + Sync + 'static>(
     related: RelatedObjects<'_>,
     resources: &[ApiResource],

@@ -1,4 +1,4 @@
-//! What two components cannot both have: an address that is listened on.
+//! Listen addresses of components. Two components cannot listen on the same address.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,19 +11,19 @@ use crate::forms::Listening;
 use crate::problem::{Check, DiagnosticList};
 use crate::role::KUBERNETES_EVENTS;
 
-/// Where a component listens: the protocol, and the address as Vector compares it.
+/// Address that a component listens on: the protocol, and the address as Vector compares it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListenAddress {
-    /// `tcp`, `udp`, `systemd` or `fd`: a socket or a descriptor that is handed over.
+    /// `tcp`, `udp`, `systemd` or `fd`. The last two are a socket or a descriptor that is passed to the process.
     pub protocol: &'static str,
-    /// Such as `0.0.0.0:9000`.
+    /// Address, such as `0.0.0.0:9000`.
     pub place: String,
-    /// The option that says so.
+    /// Option that contains the address.
     pub option: &'static str,
 }
 
 impl ListenAddress {
-    /// Where a component says so.
+    /// Returns the path of the option in a component.
     pub(crate) fn path(&self, component: &Component<'_>) -> FieldPath {
         let names = self.option.split('.');
         names.fold(FieldPath::new(component.path()), |path, name| {
@@ -38,7 +38,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Components of one configuration that claim the same.
+/// Reports components of one configuration that listen on the same address.
 pub(crate) fn validate(config: &Map<String, Value>, problems: &mut DiagnosticList) {
     let mut claimed: BTreeMap<(&str, String), Component<'_>> = BTreeMap::new();
     for component in components(config) {
@@ -49,7 +49,7 @@ pub(crate) fn validate(config: &Map<String, Value>, problems: &mut DiagnosticLis
                 Some(other) => {
                     let path = address.path(&component);
                     let detail = format!(
-                        "{address} is taken by {} `{}`",
+                        "{address} is already used by {} `{}`",
                         other.family.noun(),
                         other.id
                     );
@@ -62,7 +62,7 @@ pub(crate) fn validate(config: &Map<String, Value>, problems: &mut DiagnosticLis
     }
 }
 
-/// Where a component listens.
+/// Returns the addresses that a component listens on.
 #[must_use]
 pub fn of(component: &Component<'_>) -> Vec<ListenAddress> {
     let text = |option: &str| {
@@ -89,7 +89,7 @@ pub fn of(component: &Component<'_>) -> Vec<ListenAddress> {
         (ComponentKind::Source, "socket" | "syslog" | "statsd" | KUBERNETES_EVENTS, "udp") => {
             vec![at("udp", "address", None)]
         }
-        // Nobody looks whether two have one socket of the file system.
+        // Vector does not check whether two components use the same Unix socket.
         (ComponentKind::Source, _, "unix" | "unix_datagram" | "unix_stream") => Vec::new(),
         (ComponentKind::Source, "opentelemetry", _) => {
             vec![

@@ -1,4 +1,4 @@
-//! The kind that runs pipelines on every node.
+//! API type `Vector`: a Vector agent that runs pipelines on every node.
 
 use kube::{CustomResource, CustomResourceExt};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use shared_validation::{ValidatedResource, with_standard_fields};
 use crate::crd;
 use crate::workload::{PipelineSelector, Workload, WorkloadStatus};
 
-/// Agents: Vector on every node, with the pipelines that read what is there.
+/// Vector agent: runs Vector on every node, with the pipelines that collect data on the node.
 #[derive(CustomResource, JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "observability.kaasops.io",
@@ -24,13 +24,13 @@ use crate::workload::{PipelineSelector, Workload, WorkloadStatus};
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct VectorSpec {
-    /// How they are run.
+    /// Settings of the agent Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Workload>,
-    /// Whether they ask the API server for what its cache has, which spares it.
+    /// If true, the API server may answer requests of the agents from its cache, which reduces its load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub use_api_server_cache: Option<bool>,
-    /// Which pipelines they run; without it, all.
+    /// Selects the pipelines that the agents run. Default: all pipelines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<PipelineSelector>,
 }

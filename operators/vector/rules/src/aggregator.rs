@@ -1,4 +1,4 @@
-//! The kinds that run pipelines in one place: VectorAggregator in a namespace, ClusterVectorAggregator in none.
+//! API types of aggregators: `VectorAggregator` (namespaced) and `ClusterVectorAggregator` (cluster-scoped).
 
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::workload::{
     WorkloadStatus,
 };
 
-/// Aggregators: Vector where others send to, with the pipelines of its namespace.
+/// Vector aggregator: receives events from other services and runs the pipelines of its namespace.
 #[derive(CustomResource, JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "observability.kaasops.io",
@@ -27,12 +27,12 @@ use crate::workload::{
 )]
 #[serde(default)]
 pub struct VectorAggregatorSpec {
-    /// What all aggregators have.
+    /// Settings that both kinds of aggregators share.
     #[serde(flatten)]
     pub aggregator: Aggregator,
 }
 
-/// Aggregators that are in no namespace: with the pipelines that are in none.
+/// Cluster-scoped Vector aggregator: runs the cluster-scoped pipelines.
 #[derive(CustomResource, JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "observability.kaasops.io",
@@ -46,84 +46,84 @@ pub struct VectorAggregatorSpec {
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterVectorAggregatorSpec {
-    /// The namespace that its Pods are in.
+    /// Namespace in which the Pods and other resources of the aggregator are created.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub resource_namespace: Option<String>,
-    /// What all aggregators have.
+    /// Settings that both kinds of aggregators share.
     #[serde(flatten)]
     pub aggregator: Aggregator,
 }
 
-/// What all aggregators have.
+/// Settings that both kinds of aggregators share.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Aggregator {
-    /// How they are run.
+    /// Settings of the aggregator Pods.
     #[serde(flatten)]
     pub workload: Workload,
-    /// How many there are.
+    /// Number of Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
-    /// Which pipelines they run; without it, all.
+    /// Selects the pipelines that the aggregator runs. Default: all pipelines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<PipelineSelector>,
-    /// What collects the events of Kubernetes for them.
+    /// Collector that sends Kubernetes Events to the aggregator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_collector: Option<EventCollector>,
-    /// How many there are, by how much there is to do.
+    /// HorizontalPodAutoscaler of the aggregator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autoscaling: Option<Autoscaling>,
-    /// How Pods are spread.
+    /// Topology spread constraints of the Pods (`spec.topologySpreadConstraints` of a Pod).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub topology_spread_constraints: AllOfKubernetes,
-    /// What outlives Pods.
+    /// Persistent storage of the Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistence: Option<Persistence>,
-    /// How many Pods may be away at once.
+    /// PodDisruptionBudget of the aggregator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_disruption_budget: Option<DisruptionBudget>,
 }
 
-/// What collects the events of Kubernetes.
+/// Collector of Kubernetes Events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventCollector {
-    /// Its image.
+    /// Container image of the event collector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// When that is pulled.
+    /// Image pull policy of the event collector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
-    /// How many events it sends at once.
+    /// Maximum number of events that are sent in one batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub max_batch_size: Option<i32>,
 }
 
-/// How many Pods there are, by how much there is to do.
+/// HorizontalPodAutoscaler of the aggregator.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.enabled) && !self.enabled || !has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas")
-    .message("must not be more than `maxReplicas` [replicas-in-order]")
+    .message("must not be greater than `maxReplicas` [replicas-in-order]")
     .field_path(".minReplicas"))]
 pub struct Autoscaling {
-    /// Whether it is so.
+    /// If true, a HorizontalPodAutoscaler scales the aggregator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// How many there are at least.
+    /// Minimum number of Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_replicas: Option<i32>,
-    /// How many there are at most.
+    /// Maximum number of Pods. Default: 3.
     #[serde(default = "three")]
     pub max_replicas: i32,
-    /// By what that is decided.
+    /// Metrics used for scaling (`spec.metrics` of a HorizontalPodAutoscaler).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes", extend("x-kubernetes-list-type" = "atomic"))]
     pub metrics: AllOfKubernetes,
-    /// How fast.
+    /// Scaling behavior (`spec.behavior` of a HorizontalPodAutoscaler).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub behavior: OfKubernetes,
@@ -133,66 +133,66 @@ fn three() -> i32 {
     3
 }
 
-/// What outlives Pods.
+/// Persistent storage of the Pods.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Persistence {
-    /// Whether anything does.
+    /// If true, each Pod has a PersistentVolumeClaim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// How much, such as `10Gi`.
+    /// Requested size of each volume, such as `10Gi`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::quantity")]
     pub size: Option<Value>,
-    /// Of which class.
+    /// StorageClass name of the volumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
-    /// How it is reached.
+    /// Access modes of the volumes, such as `ReadWriteOnce`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access_modes: Vec<String>,
-    /// The claims themselves, in the place of all that.
+    /// PersistentVolumeClaim templates, used instead of the other fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub volume_claim_templates: AllOfKubernetes,
-    /// What becomes of it when Pods are no more.
+    /// PersistentVolumeClaim retention policy of the StatefulSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub retention_policy: OfKubernetes,
 }
 
-/// How many Pods may be away at once.
+/// PodDisruptionBudget of the aggregator.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.minAvailable) || !has(self.maxUnavailable)")
-    .message("is one of two, of which `minAvailable` is the other; leave one out [one-budget]")
+    .message("must not be set together with `minAvailable`; remove one of them [one-budget]")
     .field_path(".maxUnavailable"))]
 pub struct DisruptionBudget {
-    /// Whether there is such a bound.
+    /// If true, a PodDisruptionBudget is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// How many must be there: a number, or a share.
+    /// Minimum number, or percentage, of Pods that must stay available during an eviction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::number_or_share")]
     pub min_available: Option<Value>,
-    /// How many may be away.
+    /// Maximum number, or percentage, of Pods that may be unavailable after an eviction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::number_or_share")]
     pub max_unavailable: Option<Value>,
-    /// Whether those that are not healthy may always go.
+    /// Policy for evicting Pods that are not healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unhealthy_pod_eviction_policy: Option<EvictionPolicy>,
 }
 
-/// Whether Pods that are not healthy may always go.
+/// Policy for evicting Pods that are not healthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum EvictionPolicy {
-    /// Only where the budget allows.
+    /// Evict unhealthy Pods only if the budget allows it.
     IfHealthyBudget,
-    /// Always.
+    /// Always evict unhealthy Pods.
     AlwaysAllow,
 }
 
-/// What makes a kind of aggregators.
+/// Implements [`Kind`] for an aggregator.
 macro_rules! aggregator_kind {
     ($kind:ident) => {
         impl ValidatedResource for $kind {

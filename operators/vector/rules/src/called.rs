@@ -1,13 +1,13 @@
-//! What the components of a pipeline are called in the Vector that runs them.
+//! Component names in the configuration of the Vector process that runs a pipeline.
 //!
-//! `NAMESPACE__PIPELINE__COMPONENT`, with nothing before the first `__` where the pipeline is in no namespace. Neither a
-//! namespace nor a pipeline has a `_` in its name: the first two of these divide the three, whatever the component is
-//! called, and no two pipelines come to one name.
+//! The format is `NAMESPACE__PIPELINE__COMPONENT`; the namespace is empty for a cluster-scoped pipeline. The names of
+//! namespaces and pipelines contain no `_`. So the first two `__` always separate the three parts, whatever the name of
+//! the component is, and two pipelines never get the same name.
 
-/// What divides the parts.
+/// Separator of the parts of a name.
 pub(crate) const DIVIDER: &str = "__";
 
-/// What stands before the names of a pipeline's components.
+/// Prefix of the component names of a pipeline.
 pub(crate) struct ComponentNamespace(String);
 
 impl ComponentNamespace {
@@ -16,7 +16,7 @@ impl ComponentNamespace {
         Self(format!("{namespace}{DIVIDER}{pipeline}{DIVIDER}"))
     }
 
-    /// As the operator of kaasops joins them, which may do so with those of several pipelines to one name.
+    /// Returns the prefix of the kaasops operator, with which several pipelines may get the same name.
     pub(crate) fn of_kaasops(namespace: Option<&str>, pipeline: &str) -> Self {
         let namespace = namespace.map(|namespace| format!("{namespace}-"));
         Self(format!("{}{pipeline}-", namespace.unwrap_or_default()))
@@ -35,14 +35,14 @@ mod tests {
 
     use super::*;
 
-    /// A name that Kubernetes takes.
+    /// Pattern of names that are valid in Kubernetes.
     const NAME: &str = "[ab]([ab-]{0,3}[ab])?";
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_two_pipelines_come_to_one_name(
+        fn two_pipelines_never_get_the_same_name(
             all in prop::collection::btree_set((prop::option::of(NAME), NAME, "[ab_-]{0,4}"), 2..200),
         ) {
             let mut owners = BTreeMap::new();
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn kaasops_operator_joins_several_to_one() {
+    fn the_kaasops_operator_gives_several_pipelines_the_same_name() {
         let joined = |namespace, pipeline, id| {
             ComponentNamespace::of_kaasops(namespace, pipeline).prepend_to(id)
         };

@@ -1,4 +1,4 @@
-//! What one version of Vector takes: its components, their options and what flows through them.
+//! Catalogue of one version of Vector: component types, their options and their event types.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hasher;
@@ -13,38 +13,38 @@ use crate::component::ComponentKind;
 use crate::flow::DataType;
 use crate::options::Options;
 
-/// The catalogue of Vector 0.57.
+/// Catalogue of Vector 0.57.
 const SHIPPED: &str = include_str!("../catalogue/0.57.json");
 
-/// Everything known of one version of Vector.
+/// Catalogue of one version of Vector.
 pub struct Catalogue {
-    /// Vector's version.
+    /// Version of Vector.
     pub version: String,
-    /// That of its language.
+    /// Version of VRL.
     pub vrl: String,
     digest: u64,
     sources: HashMap<String, Entry>,
     transforms: HashMap<String, Entry>,
     sinks: HashMap<String, Entry>,
-    /// The options beside the components.
+    /// Global options.
     globals: Entry,
-    /// What codecs of sources give, where it is not logs.
+    /// Event types that the decoders of sources output, if not only logs.
     pub(crate) decoders: BTreeMap<String, DataType>,
-    /// What codecs of sinks take, where it is not logs.
+    /// Event types that the encoders of sinks accept, if not only logs.
     pub(crate) encoders: BTreeMap<String, DataType>,
-    /// What options refer to, not yet read: most of it is never needed.
+    /// Definitions that options refer to, not yet parsed: most are never needed.
     definitions: HashMap<&'static str, &'static RawValue>,
 }
 
-/// One type of component.
+/// Component type.
 pub struct Entry {
-    /// The events that it takes.
+    /// Event types that the component accepts.
     pub(crate) accepts: DataType,
-    /// The events that it gives, where its only output is itself.
+    /// Event types that the component outputs, if it has no named outputs.
     pub(crate) gives: DataType,
-    /// The events of each named output.
+    /// Event types of each named output.
     pub(crate) outputs: BTreeMap<String, DataType>,
-    /// Other names of its options.
+    /// Aliases of options, with the names of the options.
     pub(crate) aliases: BTreeMap<String, String>,
     options: &'static RawValue,
     compiled: OnceLock<Options>,
@@ -83,7 +83,7 @@ struct EntryFile<'a> {
 }
 
 impl Entry {
-    /// Every name of an option, which is named as in the catalogue.
+    /// Returns the name of an option and its aliases.
     pub(crate) fn names_of<'a>(&'a self, option: &'a str) -> impl Iterator<Item = &'a str> {
         let aliases = self.aliases.iter();
         let aliases = aliases.filter(move |(_, name)| *name == option);
@@ -107,12 +107,13 @@ impl From<EntryFile<'static>> for Entry {
 }
 
 impl Catalogue {
-    /// The one that comes with this program.
+    /// Returns the catalogue that is compiled into this program.
     #[must_use]
     pub fn shipped() -> &'static Self {
         static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
         CATALOGUE.get_or_init(|| {
-            let file: File<'static> = serde_json::from_str(SHIPPED).expect("a generated catalogue");
+            let file: File<'static> =
+                serde_json::from_str(SHIPPED).expect("the generated catalogue is valid");
             let entries = |files: HashMap<String, EntryFile<'static>>| {
                 let entries = files.into_iter();
                 entries.map(|(name, file)| (name, file.into())).collect()
@@ -139,20 +140,20 @@ impl Catalogue {
         })
     }
 
-    /// A fingerprint of all that it says: a catalogue that was corrected has another, though it is of the same
-    /// version.
+    /// Returns a fingerprint of the content. It changes when a catalogue is corrected, even if the version of Vector is
+    /// the same.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// A type of component.
+    /// Returns a component type, if it exists.
     #[must_use]
     pub fn entry(&self, family: ComponentKind, kind: &str) -> Option<&Entry> {
         self.family(family).get(kind)
     }
 
-    /// The names of all types of a family, sorted.
+    /// Returns the names of all types of a component kind, sorted.
     #[must_use]
     pub fn kinds(&self, family: ComponentKind) -> Vec<&str> {
         let mut kinds: Vec<_> = self.family(family).keys().map(String::as_str).collect();
@@ -168,19 +169,20 @@ impl Catalogue {
         }
     }
 
-    /// The options of a type, compiled when they are first asked for.
+    /// Returns the options of a component type, which are compiled on first use.
     pub(crate) fn options<'a>(&'a self, entry: &'a Entry) -> &'a Options {
         entry.compiled.get_or_init(|| {
-            let node = serde_json::from_str(entry.options.get()).expect("a generated catalogue");
+            let node = serde_json::from_str(entry.options.get())
+                .expect("the generated catalogue is valid");
             Options::compile(&node, |name| self.definition(name))
         })
     }
 
-    /// The options beside the components.
+    /// Returns the global options, which are compiled on first use.
     pub(crate) fn globals(&self) -> &Options {
         self.globals.compiled.get_or_init(|| {
-            let properties: Value =
-                serde_json::from_str(self.globals.options.get()).expect("a generated catalogue");
+            let properties: Value = serde_json::from_str(self.globals.options.get())
+                .expect("the generated catalogue is valid");
             let node =
                 serde_json::json!({"type": "object", "closed": true, "properties": properties});
             Options::compile(&node, |name| self.definition(name))
@@ -189,8 +191,10 @@ impl Catalogue {
 
     fn definition(&self, name: &str) -> Value {
         let node = self.definitions.get(name).map(|node| node.get());
-        serde_json::from_str(node.expect("what the catalogue refers to is in it"))
-            .expect("a generated catalogue")
+        serde_json::from_str(
+            node.expect("the catalogue contains all definitions that it refers to"),
+        )
+        .expect("the generated catalogue is valid")
     }
 }
 
@@ -205,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_compiled_by_the_compiler_of_the_vector_that_it_is_of() {
+    fn the_vrl_version_of_the_catalogue_is_the_locked_one() {
         let locked = include_str!("../../../../Cargo.lock");
         let vrl = format!(
             "name = \"vrl\"\nversion = \"{}\"\n",

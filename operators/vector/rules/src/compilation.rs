@@ -1,4 +1,4 @@
-//! The programs of one configuration on their way to the compiler.
+//! Compilation of the programs of one configuration.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,20 +13,20 @@ use crate::program::{Program, Purpose};
 use crate::size::VrlCost;
 use crate::tenants::SECRET;
 
-/// What the programs of a configuration share.
+/// State that the programs of a configuration share.
 pub(crate) struct Compilation<'a> {
-    /// The names of the enrichment tables.
+    /// Names of the enrichment tables.
     tables: Vec<String>,
-    /// Functions that may not be called.
+    /// Functions that programs must not call.
     denied: &'a BTreeSet<String>,
-    /// How large all programs are.
+    /// Total size of the programs so far.
     together: VrlCost,
-    /// None once it has failed.
+    /// None after the compiler failed or a limit was exceeded.
     compiler: Option<Box<dyn Compiler>>,
 }
 
 impl<'a> Compilation<'a> {
-    /// For the programs of a configuration.
+    /// Prepares the compilation of the programs of a configuration.
     pub(crate) fn of(config: &Map<String, Value>, denied: &'a BTreeSet<String>) -> Self {
         let tables = config.get("enrichment_tables").and_then(Value::as_object);
         Self {
@@ -37,12 +37,12 @@ impl<'a> Compilation<'a> {
         }
     }
 
-    /// Whether a program may not call everything.
+    /// Returns true if some functions are denied.
     pub(crate) fn is_restricted(&self) -> bool {
         !self.denied.is_empty()
     }
 
-    /// Judges one program.
+    /// Validates one program.
     pub(crate) fn validate(
         &mut self,
         source: &str,
@@ -50,7 +50,7 @@ impl<'a> Compilation<'a> {
         path: &FieldPath,
         problems: &mut DiagnosticList,
     ) {
-        // What is refused already may not cost more.
+        // The configuration is already invalid and must not cost more.
         let Some(compiler) = &mut self.compiler else {
             return;
         };
@@ -64,7 +64,7 @@ impl<'a> Compilation<'a> {
             return problems.add(Check::Limits, wrong(detail));
         }
         if !self.denied.is_empty() && source.contains(SECRET) {
-            let detail = "what a Secret says would become a part of the program, which nobody has judged; give it to an option";
+            let detail = "the content of the Secret would become part of the program without being validated; use the Secret in an option";
             return problems.add(Check::Programs, wrong(detail.to_owned()));
         }
         let program = Program {

@@ -1,35 +1,35 @@
-//! Who compiles programs: whoever has the process decides, since a program may cost more than its bounds tell.
+//! Compiler of VRL programs. The binary selects it, because a program may cost more than its size limits suggest.
 
 use std::sync::OnceLock;
 
 use crate::program::{Program, VrlDiagnostic};
 
-/// Compiles the programs of one configuration, one after the other.
+/// Compiler for the programs of one configuration, which are compiled one after the other.
 pub trait Compiler {
-    /// What is found in a program.
+    /// Compiles a program and returns its diagnostics.
     ///
     /// # Errors
     ///
-    /// When it cannot be told, for a reason that is not for sure the program's. No other program of the same
-    /// configuration is asked for then.
+    /// If the program could not be compiled for a reason that may not be caused by the program. No other program of the
+    /// same configuration is compiled after that.
     fn compile(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String>;
 }
 
-/// Makes a compiler for a configuration.
+/// Function that creates a compiler for a configuration.
 pub type MakeCompiler = fn() -> Box<dyn Compiler>;
 
 static MAKE: OnceLock<MakeCompiler> = OnceLock::new();
 
-/// Sets who compiles programs in this process, once and before any is judged. Without it, whoever judges.
+/// Sets the compiler of this process. Call it once, before any validation. By default, the validating thread compiles.
 ///
 /// # Panics
 ///
-/// When it is set already.
+/// If the compiler is already set.
 pub fn set_compiler(make: MakeCompiler) {
     assert!(MAKE.set(make).is_ok(), "the compiler is set once");
 }
 
-/// A compiler for a configuration.
+/// Returns a compiler for a configuration.
 pub(crate) fn compiler() -> Box<dyn Compiler> {
     match MAKE.get() {
         Some(make) => make(),
@@ -37,7 +37,7 @@ pub(crate) fn compiler() -> Box<dyn Compiler> {
     }
 }
 
-/// The thread that judges.
+/// Compiler in the validating thread.
 struct InProcess;
 
 impl Compiler for InProcess {

@@ -1,24 +1,23 @@
-//! Text → components: what a configuration consists of, read with forgiveness, since every part is judged
-//! later by what it must be.
+//! Configuration → components. Reading is lenient, because each part is validated later.
 
 use serde_json::{Map, Value};
 
-/// What a component is for.
+/// Kind of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ComponentKind {
-    /// Brings events in.
+    /// Receives events.
     Source,
-    /// Changes them.
+    /// Changes events.
     Transform,
-    /// Sends them out.
+    /// Sends events.
     Sink,
 }
 
 impl ComponentKind {
-    /// All, in the order in which events go through them.
+    /// All kinds, in the order in which events flow through them.
     pub const ALL: [Self; 3] = [Self::Source, Self::Transform, Self::Sink];
 
-    /// The block of a configuration that holds them.
+    /// Returns the block of a configuration that contains the components.
     #[must_use]
     pub fn block(self) -> &'static str {
         match self {
@@ -28,7 +27,7 @@ impl ComponentKind {
         }
     }
 
-    /// One of them, in a sentence.
+    /// Returns the noun for messages.
     #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
@@ -39,51 +38,51 @@ impl ComponentKind {
     }
 }
 
-/// One component.
+/// Component of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Component<'a> {
-    /// The block that holds it.
+    /// Block that contains the component.
     pub block: &'a str,
-    /// What it is for.
+    /// Kind of the component.
     pub family: ComponentKind,
-    /// Its name.
+    /// Name of the component.
     pub id: &'a str,
-    /// Everything that stands under the name.
+    /// Value under the name: the type and the options.
     pub value: &'a Value,
 }
 
 impl<'a> Component<'a> {
-    /// Its type, where that is told.
+    /// Returns the type, if it is set.
     #[must_use]
     pub fn kind(&self) -> Option<&'a str> {
         self.option("type")?.as_str()
     }
 
-    /// One of its options.
+    /// Returns an option, if it is set.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&'a Value> {
         self.value.as_object()?.get(name)
     }
 
-    /// Where its events come from, as written.
+    /// Returns the inputs as written in the configuration.
     pub fn inputs(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let inputs = self.option("inputs").and_then(Value::as_array);
         inputs.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Where it stands in the configuration.
+    /// Returns the path in the configuration.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{}[{}]", self.block, self.id)
     }
 }
 
-/// Whether an input is a pattern, which any number of outputs may match.
+/// Returns true if an input is a pattern, which may match any number of outputs.
 pub(crate) fn is_pattern(input: &str) -> bool {
     input.contains(['*', '?', '['])
 }
 
-/// Every component of a configuration, by family and name.
+/// Returns every component of a configuration, sorted by kind and name.
 pub fn components(config: &Map<String, Value>) -> impl Iterator<Item = Component<'_>> {
     ComponentKind::ALL.into_iter().flat_map(move |family| {
         let block = family.block();

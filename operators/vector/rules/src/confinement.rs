@@ -1,7 +1,7 @@
 //! Template confinement: templates in options that select a destination must begin with literal text.
 //!
 //! Since 0.57, Vector compares each rendered template with its literal prefix, so that the fields of an event
-//! cannot choose an arbitrary topic, key, path or host. It does not start with a template that has no such prefix.
+//! cannot choose an arbitrary topic, key, path or host. Vector does not start with a template that has no such prefix.
 //!
 //! <https://vector.dev/docs/reference/configuration/template-syntax/>
 
@@ -137,7 +137,7 @@ fn texts<'a>(
     let first = parts.next().unwrap_or_default();
     let rest: Vec<_> = parts.collect();
     let mut names = vec![first];
-    // The catalogue has other names for the options at the top of a sink.
+    // The catalogue knows the aliases of options at the top of a sink.
     let entry = catalogue.entry(ComponentKind::Sink, kind);
     if let Some(entry) = entry.filter(|_| sink.within.is_none()) {
         names = entry.names_of(first).collect();
@@ -242,12 +242,12 @@ impl Report<'_> {
             // No opt-out is named: it does not resolve the first, and the second is a mistake without it, too.
             Unconfined::RelativeBase => {
                 return format!(
-                    "must be an absolute path, such as `{prefix}`: otherwise Vector {vector} refuses to start"
+                    "must be an absolute path, such as `{prefix}`: otherwise Vector {vector} does not start"
                 );
             }
             Unconfined::OutsideBase => {
                 return format!(
-                    "must be a path within `base_dir`: otherwise Vector {vector} refuses to start"
+                    "must be a path within `base_dir`: otherwise Vector {vector} does not start"
                 );
             }
         };
@@ -260,7 +260,7 @@ impl Report<'_> {
                 "; only administrators can turn confinement off, with `{option}` in a ClusterVectorPipeline"
             ),
         };
-        format!("Vector {vector} refuses to start: {reason}; {change}{opt_out}")
+        format!("Vector {vector} does not start: {reason}; {change}{opt_out}")
     }
 }
 
@@ -286,14 +286,14 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "sinks[out].key: Invalid value: \"%F:{{ app }}\": Vector 0.57 refuses to start: without a literal prefix, \
+            "sinks[out].key: Invalid value: \"%F:{{ app }}\": Vector 0.57 does not start: without a literal prefix, \
              event fields could choose any destination; begin with one, such as `logs:{{ app }}`, or turn confinement \
              off with `dangerously_allow_unconfined_template_resolution: true`"
         );
     }
 
     #[test]
-    fn a_tenant_is_not_advised_to_set_what_is_denied() {
+    fn a_tenant_is_not_advised_to_set_a_denied_option() {
         let sink = json!({"type": "nats", "subject": "{{ app }}"});
         let [error] = &errors(&sink, OptOut::Administrator)[..] else {
             panic!("one error");
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_become_those_of_a_wrapped_sink_are_confined() {
+    fn options_that_are_passed_to_a_wrapped_sink_are_confined() {
         let token = json!({"type": "sematext_logs", "token": "{{ app }}secret", (OPT_OUT): true});
         let [error] = &errors(&token, OptOut::Author)[..] else {
             panic!("one error");
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_other_types_are_left_to_the_options() {
+    fn values_of_other_types_are_not_reported() {
         for sink in [
             json!({"type": "loki", "labels": ["{{ app }}"], "tenant_id": 1}),
             json!({"type": "http", "request": "{{ app }}"}),

@@ -1,14 +1,14 @@
-//! What the CRDs share.
+//! API group, version and schemas that the CRDs share.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// The API group: that of kaasops' operator, so that its users keep their objects.
+/// API group of the kaasops operator, so that its users can keep their objects.
 pub(crate) const GROUP: &str = "observability.kaasops.io";
-/// The API version.
+/// API version.
 pub(crate) const VERSION: &str = "v1alpha1";
 
-/// Components by name, as they are written: what they may have depends on the version of Vector, and is judged
-/// by the rules.
+/// Returns the schema of components by name, which accepts any object. The valid options depend on the version of
+/// Vector and are validated by the rules.
 pub(crate) fn components(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -16,8 +16,8 @@ pub(crate) fn components(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A part of Kubernetes' own API, as it is written: what it may have depends on the cluster's version, and is judged
-/// there when it is used.
+/// Returns the schema of a Kubernetes API type, which accepts any object. The valid fields depend on the version of the
+/// cluster, which validates them when they are used.
 pub(crate) fn of_kubernetes(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -25,7 +25,7 @@ pub(crate) fn of_kubernetes(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The same, several times.
+/// Returns the schema of a list of objects of a Kubernetes API type.
 pub(crate) fn all_of_kubernetes(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -33,7 +33,7 @@ pub(crate) fn all_of_kubernetes(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// An amount, such as `10Gi`.
+/// Returns the schema of a quantity, such as `10Gi`.
 pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,
@@ -41,7 +41,7 @@ pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A number, or a share such as `50%`.
+/// Returns the schema of a number or a percentage, such as `50%`.
 pub(crate) fn number_or_share(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,

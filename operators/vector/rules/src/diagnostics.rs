@@ -1,4 +1,4 @@
-//! What the compiler of programs says, as findings that tell their place.
+//! Diagnostics of the VRL compiler, with their position in the program.
 
 use std::ops::Range;
 
@@ -6,27 +6,27 @@ use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
 
 use crate::program::VrlDiagnostic;
 
-/// How many of the compiler's findings in one program are told.
+/// Maximum number of diagnostics that are reported for one program.
 const MOST_TOLD: usize = 10;
 
-/// The longest line that is drawn, in bytes.
+/// Maximum length of a line for a diagnostic with a source excerpt, in bytes.
 const LONGEST_DRAWN: usize = 400;
 
-/// What is wrong with a program.
+/// Returns the errors of a program.
 pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiagnostic> {
     let more = diagnostics.len().saturating_sub(MOST_TOLD);
     let mut findings = vrl_diagnostics(source, diagnostics, false);
     if more > 0 {
         findings.push(VrlDiagnostic {
             is_advice: false,
-            detail: format!("and {more} more, which may come of those before"),
+            detail: format!("and {more} more errors, which may be caused by the previous ones"),
             within: None,
         });
     }
     findings
 }
 
-/// What the compiler advises.
+/// Returns the warnings of a program.
 pub(crate) fn warnings(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiagnostic> {
     vrl_diagnostics(source, diagnostics, true)
 }
@@ -40,12 +40,12 @@ fn vrl_diagnostics(
     let finding = |diagnostic| VrlDiagnostic {
         is_advice,
         within: span(source, &diagnostic),
-        // Advice is a warning, which has one line.
+        // A warning is a single line.
         detail: render(source, diagnostic, !is_advice),
     };
     first.map(finding).collect()
 }
-/// What a diagnostic points at.
+/// Returns the byte range that a diagnostic refers to.
 fn span(source: &str, diagnostic: &Diagnostic) -> Option<Range<usize>> {
     let mut labels = diagnostic.labels.iter();
     let label = labels.find(|label| label.primary);
@@ -54,7 +54,8 @@ fn span(source: &str, diagnostic: &Diagnostic) -> Option<Range<usize>> {
     Some(span.start()..span.end())
 }
 
-/// A diagnostic with the place in the program; drawn, with the line and what is under it as well.
+/// Formats a diagnostic with its position in the program. If `is_drawn` is true, an excerpt of the source with marks
+/// follows.
 fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
     let at = span(source, &diagnostic).map(|bytes| bytes.start);
     let place = at.map(|at| {
@@ -81,13 +82,13 @@ fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
         return format!("{}{message}", place.unwrap_or_default());
     }
     let drawn = Formatter::new(source, diagnostic).to_string();
-    // Not the message again, nor where to read more in general.
+    // Without the repeated message and the general links.
     let lines = drawn.lines().skip_while(|line| !line.contains('┌'));
     let lines = lines.filter(|line| !line.trim_start().starts_with("= "));
     let drawn: Vec<_> = lines.collect();
     let drawn = drawn.join("\n");
     let drawn = drawn.trim_end_matches(['│', ' ', '\n']);
-    // Who shows it may be a terminal.
+    // The output may be shown in a terminal.
     let drawn = drawn.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
     format!("{}{message}\n{drawn}", place.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! How sinks write events.
+//! Encodings of sinks.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use vrl::path::parse_value_path;
 use crate::component::Component;
 use crate::problem::{Check, DiagnosticList};
 
-/// How a sink writes events, and where it says so. That of `opentelemetry` is its protocol's.
+/// Returns the encoding of a sink and its path. For `opentelemetry`, it is an option of the protocol.
 pub(crate) fn of<'a>(sink: &Component<'a>) -> Option<(FieldPath, &'a Value)> {
     let path = FieldPath::new(sink.path());
     if let Some(encoding) = sink.option("encoding") {
@@ -19,7 +19,7 @@ pub(crate) fn of<'a>(sink: &Component<'a>) -> Option<(FieldPath, &'a Value)> {
     Some((path.child("protocol").child("encoding"), encoding))
 }
 
-/// No field is both among those that alone are written and among those that are not.
+/// Validates that no field is listed in both `only_fields` and `except_fields`.
 pub(crate) fn validate(sink: &Component<'_>, problems: &mut DiagnosticList) {
     let Some((path, encoding)) = of(sink) else {
         return;
@@ -37,7 +37,7 @@ pub(crate) fn validate(sink: &Component<'_>, problems: &mut DiagnosticList) {
     for (index, text, field) in fields("except_fields") {
         if only.contains(&field) {
             let path = path.child("except_fields").index(index);
-            let detail = "is among `only_fields`, too; leave one of them out";
+            let detail = "is also listed in `only_fields`; remove one of them";
             problems.add(Check::Options, FieldError::invalid(path, text, detail));
         }
     }
@@ -53,7 +53,7 @@ mod tests {
     use crate::judge::validate_config;
 
     #[test]
-    fn a_field_is_written_or_not() {
+    fn a_field_cannot_be_listed_in_only_fields_and_except_fields() {
         let wrong = |encoding: serde_json::Value| {
             let config = json!({
                 "sources": {"in": {"type": "demo_logs", "format": "json"}},

@@ -1,8 +1,8 @@
-//! What flows: logs, metrics and traces.
+//! Event types: logs, metrics and traces.
 
 use serde::{Deserialize, Deserializer};
 
-/// A set of event types.
+/// Set of event types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataType(u8);
 
@@ -24,7 +24,7 @@ impl DataType {
         self.0 == 0
     }
 
-    /// In words: `logs`, `logs and metrics`.
+    /// Returns the types in words, such as `logs` or `logs and metrics`.
     pub(crate) fn words(self) -> String {
         let all = [
             (Self::LOG, "logs"),

@@ -1,4 +1,4 @@
-//! Texts and numbers that Vector reads as something: an address, a path, a template, a whole number.
+//! Formats of strings and numbers that Vector parses: addresses, paths, templates, integers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
@@ -14,25 +14,25 @@ use url::Url;
 use vrl::compiler::TimeZone;
 use vrl::path::{parse_target_path, parse_value_path};
 
-/// What a value is read as.
+/// Format of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OptionFormat {
-    /// What is expected, in a sentence.
+    /// Error message that describes the expected value.
     expected: &'static str,
     reads: Reads,
 }
 
-/// What it reads; values of other types are not its concern.
+/// Function that returns true if a value has the format. Values of other JSON types are not checked.
 #[derive(Clone, Copy, Debug)]
 enum Reads {
     Text(fn(&str) -> bool),
     Number(fn(&Number) -> bool),
 }
 
-/// The form of what Vector reads as an integer.
+/// Name of the format for integers.
 pub(crate) const WHOLE_NUMBER: &str = "whole number";
 
-/// Every form, by its name in the catalogue.
+/// Every format, by its name in the catalogue.
 const FORMS: &[(&str, OptionFormat)] = &[
     (
         "ASCII character",
@@ -59,7 +59,7 @@ const FORMS: &[(&str, OptionFormat)] = &[
         "URI",
         OptionFormat {
             expected: "must be a URI",
-            // Vector parses the authority again as a URL, to separate the user from the host.
+            // Vector parses the authority a second time, as a URL, to separate the user from the host.
             reads: Reads::Text(|text| {
                 text.parse::<http::Uri>().is_ok_and(|uri| {
                     let authority = uri.authority();
@@ -95,28 +95,28 @@ const FORMS: &[(&str, OptionFormat)] = &[
     (
         "optional path",
         OptionFormat {
-            expected: "must be the path of a field, such as `.message`, or empty",
+            expected: "must be a field path, such as `.message`, or empty",
             reads: Reads::Text(|text| text.is_empty() || parse_target_path(text).is_ok()),
         },
     ),
     (
         "path",
         OptionFormat {
-            expected: "must be the path of a field, such as `.message`",
+            expected: "must be a field path, such as `.message`",
             reads: Reads::Text(|text| parse_target_path(text).is_ok()),
         },
     ),
     (
         "path in an event",
         OptionFormat {
-            expected: "must be the path of a field, such as `message`",
+            expected: "must be a field path, such as `message`",
             reads: Reads::Text(|text| parse_value_path(text).is_ok()),
         },
     ),
     (
         "pattern",
         OptionFormat {
-            expected: "must be a pattern of file names",
+            expected: "must be a glob pattern of file names",
             reads: Reads::Text(|text| glob::Pattern::new(text).is_ok()),
         },
     ),
@@ -130,14 +130,14 @@ const FORMS: &[(&str, OptionFormat)] = &[
     (
         "template",
         OptionFormat {
-            expected: "must be a template: `{{ path }}` is a field, and `%` begins a part of a time",
+            expected: "must be a template: `{{ path }}` inserts a field, and `%` starts a time format specifier",
             reads: Reads::Text(is_template),
         },
     ),
     (
         "template of a whole number",
         OptionFormat {
-            expected: "must be a whole number, or a template of one: `{{ path }}` is a field",
+            expected: "must be an integer, or a template of one: `{{ path }}` inserts a field",
             reads: Reads::Text(|text| {
                 fields_of_template(text).is_some_and(|fields| {
                     let is_static = fields.is_empty() && !text.contains('%');
@@ -154,11 +154,11 @@ const FORMS: &[(&str, OptionFormat)] = &[
         },
     ),
     (
-        // `1.0` is none.
+        // `1.0` is not an integer for Vector.
         WHOLE_NUMBER,
         OptionFormat {
-            expected: "must be a whole number of at most 9223372036854775807, without a point",
-            // A fraction is told of as what it is.
+            expected: "must be an integer of at most 9223372036854775807, without a decimal point",
+            // The type check of the schema already reports a fraction.
             reads: Reads::Number(|number| {
                 !number.is_f64() || number.as_f64().is_some_and(|number| number.fract() != 0.0)
             }),
@@ -172,10 +172,10 @@ fn is_template(text: &str) -> bool {
 
 /// Returns the paths of the fields that a template refers to, or none if it cannot be parsed.
 ///
-/// The text between fields is the format of a time.
+/// The text between fields is a time format.
 pub(crate) fn fields_of_template(text: &str) -> Option<Vec<&str>> {
     static FIELD: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\{\{([^}]+)\}\}").expect("a pattern"));
+        LazyLock::new(|| Regex::new(r"\{\{([^}]+)\}\}").expect("the pattern is valid"));
     let is_time = |text: &str| StrftimeItems::new(text).all(|item| item != Item::Error);
     let fields = FIELD.captures_iter(text);
     let fields: Vec<_> = fields
@@ -187,12 +187,14 @@ pub(crate) fn fields_of_template(text: &str) -> Option<Vec<&str>> {
 }
 
 impl OptionFormat {
-    /// The form that the catalogue names.
+    /// Returns the format with a name of the catalogue.
     pub(crate) fn named(name: &Value) -> Self {
         let name = name.as_str().unwrap_or_default();
         let mut forms = FORMS.iter();
         let found = forms.find(|(known, _)| *known == name);
-        found.expect("the catalogue names forms that there are").1
+        found
+            .expect("the catalogue refers only to existing formats")
+            .1
     }
 }
 
@@ -222,12 +224,12 @@ impl Keyword for OptionFormat {
     }
 }
 
-/// What can be listened on.
+/// Address or socket on which a component listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listening {
-    /// An address.
+    /// IP address and port.
     At(SocketAddr),
-    /// A socket that systemd hands over, by its number from zero.
+    /// Socket that systemd passes to Vector, by its index from zero.
     Given(usize),
 }
 
@@ -251,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_reads_what_vector_reads() {
+    fn each_format_accepts_the_values_that_vector_accepts() {
         for (form, good, bad) in [
             ("IPv4 address", "10.0.0.1", "10.0.0"),
             ("URI", "abc", "http://a b"),

@@ -1,5 +1,5 @@
-//! The functions of Vector's language: those that its library gives, and beside them, by signature alone, those
-//! that are Vector's own or need what is not wanted here. A program is compiled, never run.
+//! VRL functions. Most are those of the VRL library. Functions that only Vector has, or that need unwanted
+//! dependencies, are replaced by their signatures: programs are compiled and never run.
 
 mod algorithms;
 mod guarded;
@@ -17,7 +17,7 @@ use vrl::prelude::{DiagnosticMessage, ExpressionError};
 use guarded::RestrictedFunction;
 pub(crate) use signature::{Meanings, Tables};
 
-/// Every function that there is.
+/// Returns every function.
 fn all() -> &'static [Box<dyn Function>] {
     static ALL: OnceLock<Vec<Box<dyn Function>>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -33,12 +33,12 @@ fn all() -> &'static [Box<dyn Function>] {
     })
 }
 
-/// Functions, as the compiler takes them.
+/// Functions in the form that the compiler expects.
 type Functions = Arc<Vec<Box<dyn Function>>>;
 
-/// Every function, of which a program may call all but some.
+/// Returns every function; calls of the `denied` ones do not compile.
 pub(crate) fn allowed_functions(denied: &BTreeSet<String>) -> Functions {
-    // Programs come after others that may call the same.
+    // Consecutive programs usually have the same denied functions.
     static LAST: Mutex<Option<(BTreeSet<String>, Functions)>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     match &*last {
@@ -63,7 +63,7 @@ fn guarded(function: &'static dyn Function, denied: &BTreeSet<String>) -> Box<dy
     })
 }
 
-/// What is wrong with a call.
+/// Returns an error for a function call.
 fn wrong(message: impl Into<String>, label: &str, span: Span) -> Box<dyn DiagnosticMessage> {
     Box::new(ExpressionError::Error {
         message: message.into(),
@@ -72,7 +72,7 @@ fn wrong(message: impl Into<String>, label: &str, span: Span) -> Box<dyn Diagnos
     })
 }
 
-/// Whether there is such a function.
+/// Returns true if a function with this name exists.
 pub(crate) fn is_known(name: &str) -> bool {
     all().iter().any(|function| function.identifier() == name)
 }

@@ -1,4 +1,4 @@
-//! The check of a whole configuration.
+//! Validation of a whole configuration.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,9 @@ use crate::{
     addresses, encodings, limits, option_errors, programs, readable, topology, transforms,
 };
 
-/// Judges a configuration as Vector would, without its environment: what is wrong with it, and what its author
-/// should know. Its programs may not call the functions that are denied.
+/// Validates a configuration as Vector does, without its environment, and returns errors and warnings.
+///
+/// Programs must not call the `denied` functions.
 #[must_use]
 pub fn validate_config(
     catalogue: &Catalogue,
@@ -23,7 +24,7 @@ pub fn validate_config(
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     let Value::Object(fields) = config else {
-        let detail = "a configuration is a mapping with `sources`, `transforms` and `sinks`";
+        let detail = "a configuration must be a mapping with `sources`, `transforms` and `sinks`";
         let error = option_errors::mistyped(FieldPath::root(), config, detail);
         problems.add(Check::Readable, error);
         return problems.into_sorted();
@@ -54,8 +55,8 @@ pub fn validate_config(
         if component.family == ComponentKind::Transform {
             transforms::validate(&component, &mut compilation, &mut problems);
         } else if compilation.is_restricted() {
-            // Nobody compiles them before the component is built; but who may not call everything may not do
-            // so there.
+            // Vector compiles these programs only when it builds the component. They are compiled here so that they
+            // cannot call denied functions.
             programs::validate(&component, &mut compilation, &mut problems);
         }
     }
@@ -81,14 +82,18 @@ fn globals(catalogue: &Catalogue, fields: &Map<String, Value>, problems: &mut Di
     option_errors::validate_globals(catalogue, &beside, problems);
 }
 
-/// The parameters of moving averages.
+/// Validates the parameters of moving averages.
 fn averages(fields: &Map<String, Value>, problems: &mut DiagnosticList) {
     for (name, below, detail) in [
-        ("latency_ewma_alpha", 1.0, "must be above 0 and below 1"),
+        (
+            "latency_ewma_alpha",
+            1.0,
+            "must be greater than 0 and less than 1",
+        ),
         (
             "buffer_utilization_ewma_half_life_seconds",
             f64::INFINITY,
-            "must be above 0",
+            "must be greater than 0",
         ),
     ] {
         let number = fields.get(name).and_then(Value::as_f64);

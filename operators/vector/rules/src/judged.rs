@@ -1,4 +1,4 @@
-//! What the rules of a pipeline share: each asks for a part of one verdict, which is made once.
+//! Validation result that all rules of a pipeline share. It is computed once, and each rule reports a part of it.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -15,15 +15,15 @@ use crate::role::KUBERNETES_EVENTS;
 use crate::tenant_policy::{Section, TenantPolicy};
 use crate::verdicts;
 
-/// A pipeline and what was found in it.
+/// Pipeline with its validation result.
 pub(crate) struct CachedValidation {
-    /// The configuration, as the author wrote it.
+    /// Configuration as the author wrote it.
     pub(crate) config: Value,
-    /// What tenants may do.
+    /// Restrictions for tenants.
     pub(crate) policy: TenantPolicy,
-    /// Whether the parts of names must have no dashes.
+    /// If true, the parts of component names must not contain dashes.
     pub(crate) has_names_joined_by_dashes: bool,
-    /// Whether it is a tenant's.
+    /// If true, a tenant wrote the pipeline.
     is_tenants: bool,
     problems: OnceCell<Arc<Vec<Diagnostic>>>,
 }
@@ -42,7 +42,7 @@ impl CachedValidation {
         })
     }
 
-    /// The user who may turn template confinement off.
+    /// Returns the user who may turn template confinement off.
     pub(crate) fn opt_out(&self) -> OptOut {
         if self.is_tenants && self.policy.denied_options.contains(confinement::OPT_OUT) {
             OptOut::Administrator
@@ -51,7 +51,7 @@ impl CachedValidation {
         }
     }
 
-    /// What Vector would say of it.
+    /// Returns the problems that Vector would report.
     pub(crate) fn problems(&self) -> &[Diagnostic] {
         let none = BTreeSet::new();
         let denied = if self.is_tenants {
@@ -64,7 +64,7 @@ impl CachedValidation {
     }
 }
 
-/// The operator's own type of source is judged as what becomes of it.
+/// Replaces the source type of the operator with the source that the operator generates from it.
 fn stand_in(config: &Value) -> Cow<'_, Value> {
     let is_own = |source: &Value| source["type"] == KUBERNETES_EVENTS;
     let mut config = Cow::Borrowed(config);

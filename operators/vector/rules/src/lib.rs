@@ -1,7 +1,7 @@
-//! Vector's log pipelines: their types, and the validation of a configuration. Pure.
+//! API types of Vector pipelines and validation of Vector configurations, without I/O.
 //!
-//! [`validate_config`] reports what `vector validate --no-environment` reports, and [`validate_start_up`] those errors of the start of
-//! Vector that can be found without its environment; of them, template confinement so far.
+//! [`judge`](judge()) reports the errors that `vector validate --no-environment` reports. [`validate_start_up`] reports
+//! those errors of the start of Vector that can be found without its environment: so far only template confinement.
 
 #![allow(
     clippy::doc_markdown,

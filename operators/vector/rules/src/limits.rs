@@ -1,5 +1,5 @@
-//! How large a program may be: a verdict must never depend on how fast the machine is, nor a program take more
-//! of it than a review can give.
+//! Size limits of programs and configurations. A validation result must not depend on the speed of the machine, and a
+//! program must not need more resources than one admission request can use.
 
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
@@ -7,112 +7,111 @@ use shared_validation::{FieldError, FieldPath};
 use crate::component::{Component, ComponentKind, components, is_pattern};
 use crate::size::{VrlCost, measure};
 
-/// The longest program, in bytes.
+/// Maximum length of a program, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// How deep brackets may be within each other.
+/// Maximum nesting depth of brackets.
 const DEEPEST: usize = 48;
 
-/// How many operators may follow each other in one statement: each is one level of the tree that is compiled.
+/// Maximum number of operators in one statement: each is one level of the syntax tree.
 const MOST_OPERATORS: usize = 400;
 
-/// How many fields a program may assign. The compiler knows the type of each after every statement, so that its
-/// time grows with the square of them.
+/// Maximum number of assignments in a program. The compiler tracks the type of each assigned field after every
+/// statement, so its time grows with the square of this number.
 const MOST_FIELDS: usize = 150;
 
-/// How many fields the compiler may have to follow: it takes the types of all that it knows through each expression.
-/// Measured, 100 to 6,000 fields in 5,000 expressions at most: 0.4 to 2.4 µs each.
+/// Maximum number of field types that the compiler tracks, with each field counted once per later expression: the
+/// compiler passes the types of all known fields through each expression.
+/// Measured with 100 to 6,000 fields in at most 5,000 expressions: 0.4 to 2.4 µs each.
 const MOST_FOLLOWED: u64 = 300_000;
 
-/// How much calls within calls may cost: one at depth `d` costs two to the power of `d`, since the compiler asks for
-/// the type of each argument at every level again.
+/// Maximum cost of nested calls: a call at depth `d` costs 2 to the power of `d`, because the compiler computes the
+/// type of each argument again at every level.
 const MOST_CALLS: u64 = 20_000;
 
-/// How large all regular expressions of a program may be together, in states.
+/// Maximum size of all regular expressions of a program, in states.
 const LARGEST_PATTERNS: u64 = 300_000;
 
-/// How many fields all programs of a configuration may assign together.
+/// Maximum number of assignments in all programs of a configuration.
 const MOST_FIELDS_TOGETHER: u64 = 1500;
 
-/// How many fields the compiler may have to follow in all programs of a configuration together.
+/// Maximum number of field types that the compiler tracks in all programs of a configuration.
 const MOST_FOLLOWED_TOGETHER: u64 = 600_000;
 
-/// How long all programs of a configuration may be together, in bytes.
+/// Maximum length of all programs of a configuration, in bytes.
 const LONGEST_TOGETHER: u64 = 256 << 10;
 
-/// How much calls within calls may cost in all programs of a configuration together.
+/// Maximum cost of nested calls in all programs of a configuration.
 const MOST_CALLS_TOGETHER: u64 = 100_000;
 
-/// How large the regular expressions of all programs of a configuration may be together, in states.
+/// Maximum size of the regular expressions in all programs of a configuration, in states.
 const LARGEST_PATTERNS_TOGETHER: u64 = 1_000_000;
 
-/// How many components a configuration may have.
+/// Maximum number of components of a configuration.
 const MOST_COMPONENTS: usize = 1000;
 
-/// The longest name of a component, in bytes.
+/// Maximum length of a component name, in bytes.
 const LONGEST_NAME: usize = 256;
 
-/// How many inputs all components may have together.
+/// Maximum number of inputs of all components.
 const MOST_INPUTS: usize = 10_000;
 
-/// How many of them may be patterns: each is compared with every output.
+/// Maximum number of inputs that are patterns: each is compared with every output.
 const MOST_PATTERNS: usize = 100;
 
-/// How many routes all components may have together.
+/// Maximum number of routes of all components.
 const MOST_ROUTES: usize = 10_000;
 
-/// What the deepest tree within these limits takes of the stack, where nothing is optimized, several times over.
+/// Stack size for the compiler: several times what the deepest syntax tree within these limits needs in an unoptimized
+/// build.
 const STACK_BYTES: usize = 256 << 20;
 
-/// How large a program is, or what it has too much of.
+/// Returns the size of a program, or an error if it exceeds a limit.
 pub(crate) fn exceeded(source: &str) -> Result<VrlCost, String> {
     if source.len() > LONGEST {
         return Err(format!(
-            "the program has {} bytes, more than the {LONGEST} that are judged; divide it among several transforms",
+            "the program has {} bytes, more than the limit of {LONGEST}; split it into several transforms",
             source.len()
         ));
     }
     let size = measure(source);
     if size.depth > DEEPEST {
         return Err(format!(
-            "the program is nested {} deep, more than the {DEEPEST} levels that are judged; name parts of it by variables",
+            "the program is nested {} levels deep, more than the limit of {DEEPEST}; assign parts of it to variables",
             size.depth
         ));
     }
     if size.operators > MOST_OPERATORS {
         return Err(format!(
-            "a statement has {} operators, more than the {MOST_OPERATORS} that are judged; divide it into several",
+            "a statement has {} operators, more than the limit of {MOST_OPERATORS}; split it into several statements",
             size.operators
         ));
     }
     if size.assignments > MOST_FIELDS {
         return Err(format!(
-            "the program has {} assignments, more than the {MOST_FIELDS} that are judged; divide it among several transforms",
+            "the program has {} assignments, more than the limit of {MOST_FIELDS}; split it into several transforms",
             size.assignments
         ));
     }
     if size.followed > MOST_FOLLOWED {
         return Err(format!(
-            "the program has {} fields to follow, each counted at every expression after it, more than the {MOST_FOLLOWED} that are judged; divide it among several transforms",
+            "the compiler would have to track {} field types, counting each field at every later expression, more than the limit of {MOST_FOLLOWED}; split the program into several transforms",
             size.followed
         ));
     }
     if size.calls > MOST_CALLS {
-        return Err(
-            "calls are nested deeper within calls than is judged; name results by variables"
-                .to_owned(),
-        );
+        return Err("function calls are nested too deeply; assign results to variables".to_owned());
     }
     if size.patterns > LARGEST_PATTERNS {
         return Err(format!(
-            "the regular expressions have {} states, more than the {LARGEST_PATTERNS} that are judged; repeat less in them",
+            "the regular expressions have {} states, more than the limit of {LARGEST_PATTERNS}; use fewer or smaller repetitions",
             size.patterns
         ));
     }
     Ok(size)
 }
 
-/// What the programs of a configuration have too much of together, once there is another one.
+/// Adds the size of a program to the total, and returns an error if the total exceeds a limit.
 pub(crate) fn exceeded_together(together: &mut VrlCost, size: VrlCost) -> Option<String> {
     together.assignments = together.assignments.saturating_add(size.assignments);
     together.bytes += size.bytes;
@@ -127,11 +126,11 @@ pub(crate) fn exceeded_together(together: &mut VrlCost, size: VrlCost) -> Option
         ),
         ("bytes", together.bytes, LONGEST_TOGETHER),
         (
-            "fields to follow",
+            "field types to track",
             together.followed,
             MOST_FOLLOWED_TOGETHER,
         ),
-        ("calls within calls", together.calls, MOST_CALLS_TOGETHER),
+        ("nested calls", together.calls, MOST_CALLS_TOGETHER),
         (
             "states of regular expressions",
             together.patterns,
@@ -140,18 +139,18 @@ pub(crate) fn exceeded_together(together: &mut VrlCost, size: VrlCost) -> Option
     ];
     let exceeded = bounds.into_iter().find(|(_, size, most)| size > most);
     exceeded.map(|(what, size, most)| {
-        format!("the programs have {size} {what} together, more than the {most} that are judged; divide the pipeline")
+        format!("the programs have {size} {what} in total, more than the limit of {most}; split the pipeline")
     })
 }
 
-/// What a whole configuration has too much of, if anything, and where.
+/// Returns an error if the components of a configuration exceed a limit.
 pub(crate) fn exceeded_by_components(config: &Map<String, Value>) -> Option<FieldError> {
     let all: Vec<_> = components(config).collect();
     let wrong =
         |path: &str, detail: String| Some(FieldError::invalid_hidden(FieldPath::new(path), detail));
     if all.len() > MOST_COMPONENTS {
         let detail = format!(
-            "there are {} components, more than the {MOST_COMPONENTS} that are judged; divide the pipeline",
+            "there are {} components, more than the limit of {MOST_COMPONENTS}; split the pipeline",
             all.len()
         );
         return wrong(most(config).block(), detail);
@@ -165,14 +164,14 @@ pub(crate) fn exceeded_by_components(config: &Map<String, Value>) -> Option<Fiel
     let mut names = names.chain(of_routes);
     if let Some((component, name)) = names.find(|(_, name)| name.len() > LONGEST_NAME) {
         let detail = format!(
-            "a name has {} bytes, more than the {LONGEST_NAME} that are judged",
+            "a name has {} bytes, more than the limit of {LONGEST_NAME}",
             name.len()
         );
         return wrong(component.family.block(), detail);
     }
     if routes > MOST_ROUTES {
         let detail = format!(
-            "there are {routes} routes, more than the {MOST_ROUTES} that are judged; divide the pipeline"
+            "there are {routes} routes, more than the limit of {MOST_ROUTES}; split the pipeline"
         );
         return wrong(ComponentKind::Transform.block(), detail);
     }
@@ -183,7 +182,7 @@ pub(crate) fn exceeded_by_components(config: &Map<String, Value>) -> Option<Fiel
     let inputs: usize = inputs.sum();
     if inputs > MOST_INPUTS {
         let detail = format!(
-            "the components have {inputs} inputs together, more than the {MOST_INPUTS} that are judged; divide the pipeline"
+            "the components have {inputs} inputs in total, more than the limit of {MOST_INPUTS}; split the pipeline"
         );
         return wrong(most(config).block(), detail);
     }
@@ -192,14 +191,14 @@ pub(crate) fn exceeded_by_components(config: &Map<String, Value>) -> Option<Fiel
     let patterns = patterns.count();
     if patterns > MOST_PATTERNS {
         let detail = format!(
-            "{patterns} inputs are patterns, more than the {MOST_PATTERNS} that are judged; name the components"
+            "{patterns} inputs are patterns, more than the limit of {MOST_PATTERNS}; list the components by name"
         );
         return wrong(most(config).block(), detail);
     }
     None
 }
 
-/// The names of all routes of a component.
+/// Returns the names of all routes of a component.
 fn routes<'a>(component: &Component<'a>) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
     let named = component.option("route").and_then(Value::as_object);
     let listed = component.option("routes").and_then(Value::as_array);
@@ -209,7 +208,7 @@ fn routes<'a>(component: &Component<'a>) -> impl Iterator<Item = &'a str> + Clon
     named.chain(listed)
 }
 
-/// The family that has most components.
+/// Returns the component kind that has the most components.
 fn most(config: &Map<String, Value>) -> ComponentKind {
     let count = |family: &ComponentKind| {
         config
@@ -223,7 +222,7 @@ fn most(config: &Map<String, Value>) -> ComponentKind {
         .unwrap_or(ComponentKind::Source)
 }
 
-/// Runs what may go deep.
+/// Runs a function that may recurse deeply on a large stack.
 pub(crate) fn on_a_large_stack<T>(run: impl FnOnce() -> T) -> T {
     stacker::grow(STACK_BYTES, run)
 }
@@ -233,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_followed_through_a_program_is_bounded() {
+    fn the_number_of_tracked_field_types_is_limited() {
         let deep = format!(".a = {}1{}\n", r#"{"a": "#.repeat(20), "}".repeat(20));
         for (source, is_too_much) in [
             (".a = upcase(string!(.b))\n".repeat(150), false),
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn all_programs_count_together() {
+    fn the_limits_also_apply_to_the_total_of_all_programs() {
         let mut together = VrlCost::default();
         let size = exceeded(&".a = 1\n".repeat(50)).expect("not too much");
         let times = MOST_FIELDS_TOGETHER / 50;
@@ -262,7 +261,7 @@ mod tests {
             assert_eq!(exceeded_together(&mut together, size), None);
         }
         let detail = exceeded_together(&mut together, size).expect("too much");
-        assert!(detail.contains("1550 assignments together"), "{detail}");
+        assert!(detail.contains("1550 assignments in total"), "{detail}");
         let long = exceeded(&" ".repeat(LONGEST)).expect("not too much");
         let mut together = VrlCost::default();
         let mut times = (0..).map_while(|_| {
@@ -275,11 +274,11 @@ mod tests {
         let fields = exceeded(&source).expect("not too much");
         let mut together = VrlCost::default();
         let detail = (0..20).find_map(|_| exceeded_together(&mut together, fields));
-        assert!(detail.is_some_and(|detail| detail.contains("fields to follow together")));
+        assert!(detail.is_some_and(|detail| detail.contains("field types to track in total")));
     }
 
     #[test]
-    fn who_has_too_much_is_told_of_what() {
+    fn the_message_names_the_exceeded_limit() {
         assert!(exceeded(".a = 1").is_ok());
         for (source, what) in [
             (" ".repeat(LONGEST + 1), "bytes"),

@@ -1,14 +1,14 @@
-//! Options that have two names, of which one may stand there.
+//! Options with two names, of which only one may be set.
 
 use jsonschema::paths::{LazyLocation, Location};
 use jsonschema::{Keyword, ValidationError};
 use serde_json::Value;
 
-/// Other names of the options of an object.
+/// Aliases of the options of an object.
 pub(crate) struct Aliases(Vec<(String, String)>);
 
 impl Aliases {
-    /// As the catalogue has them: each with the name in whose place it may stand.
+    /// Reads the aliases from the catalogue, each with the name that it can replace.
     pub(crate) fn of(aliases: &Value) -> Self {
         let aliases = aliases.as_object().into_iter().flatten();
         let pairs =
@@ -16,7 +16,7 @@ impl Aliases {
         Self(pairs.collect())
     }
 
-    /// One that stands there under both.
+    /// Returns an alias if both it and its name are set.
     fn twice(&self, value: &Value) -> Option<&(String, String)> {
         let fields = value.as_object()?;
         let mut pairs = self.0.iter();
@@ -37,7 +37,7 @@ impl Keyword for Aliases {
             Location::new(),
             location.into(),
             value,
-            format!("`{alias}` is another name of `{name}`, which is there as well"),
+            format!("`{alias}` is another name of `{name}`, which is also set; remove one of them"),
         ))
     }
 

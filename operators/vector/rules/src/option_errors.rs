@@ -1,4 +1,4 @@
-//! What a schema's finding says to the author: which field, what stands there, what is allowed.
+//! Errors for schema findings: the field, its value, and the allowed values.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use crate::component::{Component, ComponentKind};
 use crate::options::Options;
 use crate::problem::{Check, DiagnosticList};
 
-/// How many findings of one component are told.
+/// Maximum number of findings that are reported for one component.
 const MOST_TOLD: usize = 100;
 
-/// Names of options whose values are not shown.
+/// Words in the names of options whose values are not printed.
 const SECRET: [&str; 7] = [
     "password",
     "passphrase",
@@ -28,7 +28,7 @@ const SECRET: [&str; 7] = [
     "auth",
 ];
 
-/// Judges the options of a component.
+/// Validates the options of a component.
 pub(crate) fn validate(
     catalogue: &Catalogue,
     component: &Component<'_>,
@@ -37,7 +37,7 @@ pub(crate) fn validate(
     let path = FieldPath::new(component.path());
     let noun = component.family.noun();
     if !component.value.is_object() {
-        let detail = format!("a {noun} is a mapping with a `type` and its options");
+        let detail = format!("a {noun} must be a mapping with a `type` and its options");
         let error = mistyped(path, component.value, &detail);
         return problems.add(Check::Options, error);
     }
@@ -45,7 +45,7 @@ pub(crate) fn validate(
         Some(Value::String(kind)) => kind,
         None => {
             let detail = format!(
-                "name the type of the {noun}, such as `{}`",
+                "set the type of the {noun}, such as `{}`",
                 example(component)
             );
             return problems.add(
@@ -72,7 +72,8 @@ pub(crate) fn validate(
     validate_value(catalogue.options(entry), &value, &path, kind, problems);
 }
 
-/// The options under the names that the catalogue has. Under both names, one stands twice.
+/// Returns the options with aliases replaced by the names of the catalogue, and reports options that are set under both
+/// names.
 fn renamed<'a>(
     entry: &Entry,
     value: &'a Value,
@@ -85,7 +86,8 @@ fn renamed<'a>(
             continue;
         }
         if value.get(name).is_some() {
-            let detail = format!("is another name of `{name}`, which is there as well");
+            let detail =
+                format!("is another name of `{name}`, which is also set; remove one of them");
             let error = FieldError::forbidden(path.child(alias), detail);
             problems.add(Check::Options, error);
         }
@@ -98,7 +100,7 @@ fn renamed<'a>(
     value
 }
 
-/// Judges everything beside the components.
+/// Validates the global options.
 pub(crate) fn validate_globals(
     catalogue: &Catalogue,
     config: &Value,
@@ -160,7 +162,7 @@ fn validate_value(
     }
 }
 
-/// Each once, and not more than anybody reads.
+/// Removes duplicates and limits the number of errors.
 fn unique(errors: impl Iterator<Item = FieldError>) -> Vec<FieldError> {
     let mut seen = BTreeSet::new();
     let once = errors.filter(|error| seen.insert((error.path.clone(), error.detail.clone())));
@@ -172,12 +174,12 @@ struct Found {
     is_unknown_name: bool,
 }
 
-/// Turns findings into errors.
+/// Converts schema findings to errors.
 struct ErrorRenderer<'a> {
     options: &'a Options,
     value: &'a Value,
     path: &'a FieldPath,
-    /// Whose options they are.
+    /// Component type, or `Vector` for global options.
     owner: &'a str,
 }
 
@@ -204,7 +206,7 @@ impl ErrorRenderer<'_> {
                 let name = property.as_str().unwrap_or_default();
                 add(FieldError::required(
                     below(&path, name),
-                    format!("`{}` needs it", self.owner),
+                    format!("`{}` requires this option", self.owner),
                 ));
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
@@ -254,7 +256,7 @@ impl ErrorRenderer<'_> {
                 add(invalid(format!("must be at most {limit}")));
             }
             ValidationErrorKind::FalseSchema => {
-                let detail = "is not read, since an option before it has a value of another type";
+                let detail = "is not read, because an option before it has a value of another type";
                 add(FieldError::forbidden(path.clone(), detail));
             }
             ValidationErrorKind::PropertyNames { error: name } => {
@@ -267,13 +269,13 @@ impl ErrorRenderer<'_> {
             ValidationErrorKind::Custom { message } => add(invalid(message.clone())),
             ValidationErrorKind::AnyOf { context } => self.any_of(error, context, out),
             other => add(invalid(format!(
-                "is not what `{}` takes here: {other:?}",
+                "is not a value that `{}` accepts here: {other:?}",
                 self.owner
             ))),
         }
     }
 
-    /// Of several forms, what is wrong with the one that was most likely meant.
+    /// Reports the errors of the alternative that the author most likely intended.
     fn any_of(
         &self,
         error: &ValidationError<'_>,
@@ -322,13 +324,13 @@ impl ErrorRenderer<'_> {
     }
 }
 
-/// An error about a value of another type than is expected.
+/// Returns an error for a value of an unexpected type.
 pub(crate) fn mistyped(path: FieldPath, value: &Value, detail: &str) -> FieldError {
     let error = FieldError::type_invalid(path, value.clone(), detail);
     hidden_unless_scalar(error, value)
 }
 
-/// What has parts may have some that are secret.
+/// Hides a value that is a list or a mapping, because a part of it may be secret.
 fn hidden_unless_scalar(error: FieldError, value: &Value) -> FieldError {
     if is_scalar(value) {
         error
@@ -344,7 +346,7 @@ fn hidden(error: FieldError) -> FieldError {
     }
 }
 
-/// A name that could be an option's is printed as one; any other is in brackets.
+/// Appends a name to a path: `.name` if it could be the name of an option, `[name]` otherwise.
 pub(crate) fn below(path: &FieldPath, name: &str) -> FieldPath {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if !name.is_empty() && name.chars().all(is_plain) {
@@ -354,7 +356,7 @@ pub(crate) fn below(path: &FieldPath, name: &str) -> FieldPath {
     }
 }
 
-/// Whether a value is not even of the type that was expected.
+/// Returns true if the value has an unexpected type.
 fn is_of_another_type(error: &ValidationError<'_>) -> bool {
     match error.kind() {
         ValidationErrorKind::Type { .. } => true,
@@ -395,7 +397,7 @@ fn article(kind: &str) -> String {
     match kind {
         "object" => "a mapping".to_owned(),
         "array" => "a list".to_owned(),
-        "integer" => "a whole number".to_owned(),
+        "integer" => "an integer".to_owned(),
         other => format!("a {other}"),
     }
 }

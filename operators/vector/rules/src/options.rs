@@ -1,8 +1,8 @@
-//! The options of one type of component, as a compiled schema.
+//! Options of one component type, as a compiled schema.
 //!
-//! Vector ignores some unknown options and refuses others, by the Rust type that reads them. So there are two
-//! schemas: one is closed where Vector refuses, and its findings are errors; the other is closed everywhere,
-//! and what only it finds is ignored, of which the author is told.
+//! Vector ignores some unknown options and rejects others, depending on the Rust type that reads them. So two schemas
+//! are compiled. One is closed where Vector rejects unknown options; its findings are errors. The other is closed
+//! everywhere; Vector ignores the options that only this schema finds, which is reported as a warning.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -16,13 +16,13 @@ use crate::forms::{self, OptionFormat};
 use crate::names::Aliases;
 use crate::option_errors::below as path_below;
 
-/// What a value must be.
+/// Compiled schema of a value.
 pub(crate) struct Options {
-    /// The catalogue's node, with what it refers to.
+    /// Node of the catalogue.
     node: Value,
-    /// Closed everywhere: what passes here needs no more questions.
+    /// Schema that is closed everywhere: a value that passes needs no further validation.
     everywhere: Validator,
-    /// Closed where Vector refuses; most never need it.
+    /// Schema that is closed where Vector rejects unknown options. Compiled on demand: most types never need it.
     as_vector: OnceLock<Validator>,
     definitions: BTreeMap<String, Value>,
 }
@@ -39,18 +39,18 @@ impl Options {
         }
     }
 
-    /// What the catalogue says of them.
+    /// Returns the node of the catalogue.
     #[cfg(test)]
     pub(crate) fn node(&self) -> &Value {
         &self.node
     }
 
-    /// Whether there is nothing to say at all.
+    /// Returns true if there are neither errors nor warnings.
     pub(crate) fn is_valid(&self, value: &Value) -> bool {
         self.everywhere.is_valid(value)
     }
 
-    /// What Vector would refuse.
+    /// Returns the errors that Vector would report.
     pub(crate) fn errors<'a>(
         &'a self,
         value: &'a Value,
@@ -59,7 +59,7 @@ impl Options {
         self.as_vector.get_or_init(as_vector).iter_errors(value)
     }
 
-    /// What Vector would refuse or ignore.
+    /// Returns the errors that Vector would report, and the options that it would ignore.
     pub(crate) fn warnings<'a>(
         &'a self,
         value: &'a Value,
@@ -67,7 +67,7 @@ impl Options {
         self.everywhere.iter_errors(value)
     }
 
-    /// The names that the object at a place may have.
+    /// Returns the field names that are valid in the object at a location.
     pub(crate) fn names(&self, value: &Value, place: &[LocationSegment<'_>]) -> BTreeSet<String> {
         let mut nodes = vec![&self.node];
         let mut here = value;
@@ -93,7 +93,7 @@ impl Options {
         properties.flat_map(Map::keys).cloned().collect()
     }
 
-    /// Every option of a value that names a file, by its path.
+    /// Returns the path and the value of every option that contains a file name.
     pub(crate) fn files<'a>(
         &'a self,
         value: &'a Value,
@@ -135,7 +135,7 @@ impl Options {
         }
     }
 
-    /// What judges a value, once references and alternatives are resolved.
+    /// Returns the nodes that apply to a value, with references and alternatives resolved.
     fn plain<'a>(&'a self, node: &'a Value, value: &Value) -> Vec<&'a Value> {
         if let Some(name) = node["$ref"].as_str() {
             let name = name.trim_start_matches("#/definitions/");
@@ -159,7 +159,7 @@ impl Options {
     }
 }
 
-/// What judges a part of a value.
+/// Returns the node that applies to a part of a value.
 fn below<'a>(node: &'a Value, segment: &LocationSegment<'_>) -> Option<&'a Value> {
     match segment {
         LocationSegment::Property(name) => {
@@ -177,7 +177,7 @@ enum Closed {
     Everywhere,
 }
 
-/// Everything that a node refers to, directly or not.
+/// Collects all definitions that a node refers to, directly or indirectly.
 fn collect(node: &Value, definition: &impl Fn(&str) -> Value, all: &mut BTreeMap<String, Value>) {
     match node {
         Value::Object(fields) => {
@@ -208,10 +208,10 @@ fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed
         .with_keyword("form", |_, form, _| Ok(Box::new(OptionFormat::named(form))))
         .with_keyword("names", |_, names, _| Ok(Box::new(Aliases::of(names))))
         .build(&schema)
-        .expect("a generated catalogue")
+        .expect("the generated catalogue is valid")
 }
 
-/// A node of the catalogue as JSON Schema.
+/// Converts a node of the catalogue to JSON Schema.
 fn json_schema(node: &Value, closed: Closed) -> Value {
     if let Some(tag) = node["tag"].as_str() {
         return tagged(node, tag, closed);
@@ -261,7 +261,7 @@ fn json_schema(node: &Value, closed: Closed) -> Value {
     out.into()
 }
 
-/// Of a part that may be absent, no field is known after one that cannot be read.
+/// Returns conditions for an optional part: after a field that cannot be read, Vector accepts no further field of it.
 fn unread(part: &Value, closed: Closed) -> Vec<Value> {
     let fields: Vec<_> = part.as_object().into_iter().flatten().collect();
     let breaks = fields.iter().enumerate().map(|(index, (name, node))| {
@@ -277,7 +277,8 @@ fn unread(part: &Value, closed: Closed) -> Vec<Value> {
     breaks.collect()
 }
 
-/// Objects that differ by one field: that one is judged first, and then only the variant that it names.
+/// Returns the schema of objects that are distinguished by one field (the tag). The tag is validated first, and then
+/// only the variant that it names.
 fn tagged(node: &Value, tag: &str, closed: Closed) -> Value {
     let variants = node["variants"].as_object().into_iter().flatten();
     let names: Vec<_> = variants.clone().map(|(name, _)| name.as_str()).collect();

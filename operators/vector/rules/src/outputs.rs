@@ -1,4 +1,4 @@
-//! What a component takes and gives, as its options make it.
+//! Event types that a component accepts and outputs, depending on its options.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use crate::flow::DataType;
 use crate::problem::{Check, DiagnosticList};
 use crate::tables;
 
-/// What everything is called that has no name of its own.
+/// Output names that Vector reserves.
 const RESERVED: [&str; 2] = ["_default", "_unmatched"];
 
-/// The outputs of a component with what they carry. Names that cannot be are reported.
+/// Returns the outputs of a component with their event types, and reports invalid names of outputs.
 pub(crate) fn of(
     catalogue: &Catalogue,
     component: &Component<'_>,
@@ -72,7 +72,7 @@ pub(crate) fn of(
         }
         (ComponentKind::Transform, "lua") => itself(lua(component)),
         (ComponentKind::Source, _) => match entry {
-            // Of a type that does not exist nothing is known, and nothing more is said.
+            // The unknown type is reported elsewhere and must not cause more errors.
             None => itself(DataType::ALL),
             Some(entry) if !entry.outputs.is_empty() && has_several(component) => {
                 let outputs = entry.outputs.iter();
@@ -83,7 +83,7 @@ pub(crate) fn of(
                 });
                 outputs.collect()
             }
-            // What it gives does not depend on how it decodes.
+            // Its output does not depend on its decoder.
             Some(entry) if kind == "datadog_agent" => itself(entry.gives),
             Some(entry) => itself(decoded(catalogue, component, entry.gives)),
         },
@@ -91,7 +91,7 @@ pub(crate) fn of(
     }
 }
 
-/// What a component takes, if its type is known.
+/// Returns the event types that a component accepts, if its type is known.
 pub(crate) fn accepted(catalogue: &Catalogue, component: &Component<'_>) -> Option<DataType> {
     if component.block == tables::BLOCK {
         return Some(tables::TYPES);
@@ -119,18 +119,18 @@ fn lua(component: &Component<'_>) -> DataType {
     }
 }
 
-/// Whether a source that can give each type an output of its own does so.
+/// Returns true if a source with one output for each event type uses them.
 fn has_several(component: &Component<'_>) -> bool {
     component.kind() != Some("datadog_agent")
         || component.option("multiple_outputs") == Some(&Value::Bool(true))
 }
 
-/// Whether one of the outputs of `datadog_agent` is switched off.
+/// Returns true if an output of `datadog_agent` is disabled.
 fn is_disabled(component: &Component<'_>, output: &str) -> bool {
     component.option(&format!("disable_{output}")) == Some(&Value::Bool(true))
 }
 
-/// Whether `opentelemetry` gives metrics as they came, which are logs to Vector.
+/// Returns true if `opentelemetry` outputs metrics in the OTLP format, which Vector handles as logs.
 fn has_raw_metrics(component: &Component<'_>) -> bool {
     match component.option("use_otlp_decoding") {
         Some(Value::Bool(all)) => *all,
@@ -139,7 +139,7 @@ fn has_raw_metrics(component: &Component<'_>) -> bool {
     }
 }
 
-/// What a source gives: a codec may read more than logs.
+/// Returns the event types that a source outputs; some codecs decode more than logs.
 fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: DataType) -> DataType {
     let codec = component
         .option("decoding")
@@ -150,7 +150,7 @@ fn decoded(catalogue: &Catalogue, component: &Component<'_>, gives: DataType) ->
         .unwrap_or(gives)
 }
 
-/// What a sink takes: where its type takes everything, a codec may write less.
+/// Returns the event types that a sink accepts; some codecs encode fewer types than the sink accepts.
 fn encoded(catalogue: &Catalogue, component: &Component<'_>, accepts: DataType) -> DataType {
     let encoding = encodings::of(component);
     let codec = encoding.and_then(|(_, encoding)| encoding["codec"].as_str());

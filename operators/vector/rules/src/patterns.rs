@@ -1,21 +1,22 @@
-//! How large a regular expression becomes when it is compiled.
+//! Size of a compiled regular expression.
 
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{
     Ast, ClassPerlKind, ClassSet, ClassSetItem, RepetitionKind, RepetitionRange,
 };
 
-/// What a class of Unicode may have of ranges, at most about.
+/// Approximate maximum number of ranges in a Unicode class.
 const UNICODE_CLASS: u64 = 800;
 
-/// What the characters that stand for many have of ranges.
+/// Number of ranges in the classes `\d` and `\s`.
 const DIGITS: u64 = 71;
 const SPACES: u64 = 10;
 
-/// About as many states as an automaton for it has. What is no regular expression is told by the compiler. It is
-/// parsed and not translated: that would take the time that this is to spare.
+/// Returns the approximate number of states of the automaton for a regular expression, or 0 if it is invalid, which the
+/// compiler reports. The expression is parsed but not translated, because translation would take the time that this
+/// limit saves.
 pub(crate) fn states(pattern: &str) -> u64 {
-    // As the compiler of programs takes it out of its quotes.
+    // Unescaped in the same way as by the VRL compiler.
     let pattern = pattern.replace("\\'", "'");
     let parsed = ParserBuilder::new().nest_limit(50).build().parse(&pattern);
     parsed.map_or(0, |ast| states_of(&ast))
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_repeated_counts_as_often() {
+    fn repetitions_multiply_the_number_of_states() {
         assert_eq!(states("abc"), 3);
         assert_eq!(states("(abc){10}"), 50);
         assert_eq!(states("a{10}{10}{10}"), 1000);

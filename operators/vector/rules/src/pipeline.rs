@@ -1,4 +1,4 @@
-//! The kinds that hold a log pipeline: VectorPipeline in a namespace, ClusterVectorPipeline in none.
+//! API types of pipelines: `VectorPipeline` (namespaced) and `ClusterVectorPipeline` (cluster-scoped).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use shared_validation::{Settings, ValidatedResource, with_standard_fields};
 use crate::crd;
 use crate::{pipeline_rules, tenant_policy};
 
-/// A log pipeline: where events come from, what becomes of them, and where they go.
+/// Vector pipeline: sources that receive events, transforms that change them, and sinks that send them.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "observability.kaasops.io",
@@ -28,50 +28,50 @@ use crate::{pipeline_rules, tenant_policy};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineSpec {
-    /// Where events come from: components of Vector by name, each with its `type` and the options of that.
+    /// Vector sources by component name: each has a `type` and the options of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::components")]
     pub sources: Option<Map<String, Value>>,
 
-    /// What becomes of events on their way.
+    /// Vector transforms by component name: each has a `type` and the options of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::components")]
     pub transforms: Option<Map<String, Value>>,
 
-    /// Where events go.
+    /// Vector sinks by component name: each has a `type` and the options of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::components")]
     pub sinks: Option<Map<String, Value>>,
 
-    /// Secrets that components name as `SECRET[name.key]`, by name.
+    /// Secrets by name. Components refer to a key of a Secret as `SECRET[name.key]`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     #[x_kube(validation = Rule::new("self.all(k, k.matches('^[A-Za-z0-9_]+$'))")
-        .message("a name must have letters, digits and '_' only: it stands in `SECRET[name.key]` [secret-name]"))]
+        .message("names must consist of letters, digits and '_', because `SECRET[name.key]` contains them [secret-name]"))]
     pub secret: BTreeMap<String, SecretSource>,
 
-    /// Whether the names of the components stay as they are, without the pipeline's before them.
+    /// If true, component names are used unchanged, without the prefix of the pipeline.
     #[serde(default)]
     pub skip_prefix: bool,
 }
 
-/// A Secret that components may name.
+/// Secret that components can refer to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SecretSource {
-    /// What it is.
+    /// Type of the secret source.
     #[serde(rename = "type")]
     pub kind: SecretKind,
-    /// The Secret's name.
+    /// Name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Its namespace; only where the pipeline is in none.
+    /// Namespace of the Secret. Only for ClusterVectorPipelines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
 }
 
 impl SecretSource {
-    /// Its namespace, where one is named.
+    /// Returns the namespace if it is set and not empty.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.namespace
             .as_deref()
@@ -79,43 +79,44 @@ impl SecretSource {
     }
 }
 
-/// What a secret is.
+/// Type of a secret source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretKind {
-    /// A Secret of Kubernetes.
+    /// Kubernetes Secret.
     KubernetesSecret,
 }
 
-/// What was found.
+/// Result of the validation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineStatus {
-    /// Who runs it: `agent` or `aggregator`, by its sources.
+    /// Role that runs the pipeline, `agent` or `aggregator`. It follows from the types of the sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub role: Option<String>,
 
-    /// Whether it is valid.
+    /// If true, the pipeline is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_check_result: Option<bool>,
 
-    /// What is wrong with it, if anything.
+    /// Validation errors. Not set if the pipeline is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub reason: Option<String>,
 
-    /// Where it listens, if anything runs it; while it is not valid, what others have of that.
+    /// Addresses that the pipeline listens on, if a workload runs it. While the pipeline is invalid only because of
+    /// address conflicts: the addresses that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(max = 64)))]
     pub addresses: Vec<String>,
 
-    /// Who runs it, if it listens anywhere.
+    /// Workloads that run the pipeline. Set only if the pipeline listens on an address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 512)))]
     pub run_by: Vec<String>,
 
-    /// A fingerprint of what was judged, and by which rules.
+    /// Fingerprint of everything that the validation result depends on, including the version of the rules.
     #[serde(
         default,
         rename = "LastAppliedPipelineHash",
@@ -123,25 +124,25 @@ pub struct PipelineStatus {
     )]
     pub last_applied_pipeline_hash: Option<i64>,
 
-    /// A fingerprint of the Secrets that it names.
+    /// Fingerprint of the Secrets that the pipeline refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub related_secrets_hash: Option<i64>,
 }
 
-/// A pipeline that is in no namespace: an administrator's.
+/// Cluster-scoped pipeline, written by administrators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClusterVectorPipeline(pub VectorPipeline);
 
-/// A kind that holds a pipeline.
+/// Kind whose spec is a pipeline.
 pub trait Pipeline: ValidatedResource {
-    /// What it says.
+    /// Returns the spec.
     fn spec(&self) -> &PipelineSpec;
-    /// Whether it is a tenant's, and may do what tenants may.
+    /// If true, pipelines of this kind are written by tenants and restricted by the tenant policy.
     const IS_TENANTS: bool;
-    /// Its namespace.
+    /// Returns the namespace, or `None` for a cluster-scoped kind.
     fn namespace(&self) -> Option<&str>;
-    /// Its name, or what that will begin with.
+    /// Returns `metadata.name`, or `metadata.generateName` if the name is not set.
     fn name(&self) -> &str;
 }
 
@@ -179,7 +180,7 @@ impl Pipeline for ClusterVectorPipeline {
     }
 }
 
-/// What makes a kind of a pipeline: all but its CRD.
+/// Implements [`Kind`] for a pipeline; the CRD is an argument.
 macro_rules! pipeline_kind {
     ($kind:ident, $crd:expr) => {
         impl ValidatedResource for $kind {
@@ -211,7 +212,7 @@ pipeline_kind!(VectorPipeline, {
     with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
 });
 
-// That of the kind in namespaces, under names of its own.
+// The CRD of `VectorPipeline` with other names and scope.
 pipeline_kind!(ClusterVectorPipeline, {
     let mut crd = <VectorPipeline as ValidatedResource>::crd();
     let plural = "clustervectorpipelines";
@@ -232,9 +233,9 @@ fn example() -> Value {
 }
 
 impl PipelineSpec {
-    /// The pipeline as a configuration of Vector.
+    /// Returns the pipeline as a Vector configuration.
     ///
-    /// Numbers are as the API server stores them: `1.0` is 1.
+    /// Numbers have the form in which the API server stores them: `1.0` becomes 1.
     #[must_use]
     pub fn configuration(&self) -> Value {
         let mut config = Map::new();
@@ -255,7 +256,7 @@ impl PipelineSpec {
 
 fn whole_numbers(value: &mut Value) {
     match value {
-        // Beyond 64 bits with a sign, the API server has numbers as doubles.
+        // The API server stores integers beyond the range of `i64` as doubles.
         Value::Number(number) if number.as_i64().is_none() && number.is_u64() => {
             *value = number.as_f64().into();
         }

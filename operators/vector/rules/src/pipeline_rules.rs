@@ -1,4 +1,4 @@
-//! The rules of pipelines, of tenants' and of administrators'.
+//! Rules of pipelines, for both `VectorPipeline` and `ClusterVectorPipeline`.
 
 use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
@@ -31,70 +31,70 @@ pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
     let mut rules = vec![
         rule(
             "values-readable",
-            "Every value is one that Vector can read: there is no null in it and no number beyond 64 bits.",
+            "Vector can read every value: no value is null, and every integer fits into 64 bits with a sign.",
             error,
             CONFIGURATION,
             |subject, findings| push_all(Check::Readable, subject, findings),
         ),
         rule(
             "options-accepted",
-            "Every component has a type that Vector has, and options that it takes.",
+            "Every component has a type that Vector supports and only options that Vector accepts.",
             error,
             CONFIGURATION,
             |subject, findings| push_all(Check::Options, subject, findings),
         ),
         rule(
             "options-ignored",
-            "No option is there that Vector silently ignores.",
+            "No component has an option that Vector silently ignores.",
             warning,
             CONFIGURATION,
             |subject, findings| push_all(Check::Ignored, subject, findings),
         ),
         rule(
             "events-flow",
-            "Events can flow from sources to sinks: every input is there, takes what it gets, and leads in no circle.",
+            "Events can flow from sources to sinks: every input exists, every component accepts the events of its inputs, and no cycle exists.",
             error,
             CONFIGURATION,
             |subject, findings| push_all(Check::Topology, subject, findings),
         ),
         rule(
             "outputs-used",
-            "What a component gives is taken by another.",
+            "The output of every source and transform is an input of another component.",
             warning,
             CONFIGURATION,
             |subject, findings| push_all(Check::Unused, subject, findings),
         ),
         rule(
             "programs-compile",
-            "Every program compiles, and every condition is a boolean that changes nothing.",
+            "Every VRL program compiles, and every condition returns a boolean and changes no event.",
             error,
             LANGUAGE,
             |subject, findings| push_all(Check::Programs, subject, findings),
         ),
         rule(
             "programs-sound",
-            "The compiler has nothing to advise.",
+            "Every VRL program compiles without warnings.",
             warning,
             LANGUAGE,
             |subject, findings| push_all(Check::ProgramAdvice, subject, findings),
         ),
         rule(
             "programs-bounded",
-            "No program is longer, deeper nested or assigns more than can be judged in a review.",
+            "No VRL program exceeds the length, the nesting depth or the number of assignments that can be validated in one admission request.",
             error,
             LANGUAGE,
             |subject, findings| push_all(Check::Limits, subject, findings),
         ),
         rule(
             "template-confinement",
-            "A template that selects a destination begins with literal text, so that the fields of events cannot choose any destination.",
+            "A template that selects a destination begins with literal text, so that event fields cannot choose any destination.",
             error,
             TEMPLATES,
             template_confinement,
         ),
         rule(
             "one-role",
-            "One role can run all sources: those that belong on every node, or those that others send to.",
+            "One role can run all sources of a pipeline: either agents, which run on every node, or aggregators, which receive events.",
             error,
             OPERATOR,
             one_role,
@@ -113,7 +113,7 @@ fn push_all<K: Pipeline>(check: Check, subject: &RuleContext<'_, K>, findings: &
     }
 }
 
-/// Adds a problem of a configuration, at its path in the pipeline.
+/// Reports a problem of the configuration at its path in the pipeline.
 fn push(problem: &Diagnostic, findings: &mut Diagnostics) {
     let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
     findings.push(FieldError {
@@ -162,7 +162,7 @@ fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostic
         kinds().count() == sources.len() && kinds().all(|(_, kind)| RunnerKind::can_be_run(kind));
     if all_known && !is_told {
         let detail =
-            "some of the sources belong on every node and others in one place; divide the pipeline";
+            "some sources run only on agents and others only on aggregators; split the pipeline";
         findings.push(FieldError::invalid_hidden(
             FieldPath::new("spec.sources"),
             detail,

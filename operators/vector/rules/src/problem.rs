@@ -1,58 +1,58 @@
-//! What was found in a configuration.
+//! Problems that validation finds in a configuration.
 
 use shared_validation::FieldError;
 
-/// What is asked of a configuration.
+/// Check of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// That it can be read at all.
+    /// Vector can read all values.
     Readable,
-    /// That each option is one that Vector takes.
+    /// Vector accepts all options.
     Options,
-    /// That no option is silently ignored. Advice.
+    /// No option is silently ignored. Advice.
     Ignored,
-    /// That events can flow from sources to sinks.
+    /// Events can flow from sources to sinks.
     Topology,
-    /// That nothing is for nobody. Advice.
+    /// All outputs are used. Advice.
     Unused,
-    /// That each program and condition compiles.
+    /// All programs and conditions compile.
     Programs,
-    /// What the compiler advises.
+    /// The compiler reports no warnings. Advice.
     ProgramAdvice,
-    /// That a program is not too large to be judged.
+    /// No program is too large to be validated.
     Limits,
     /// Templates that select a destination begin with literal text.
     Confinement,
 }
 
-/// How many checks there are.
+/// Number of checks.
 const CHECKS: usize = Check::Confinement as usize + 1;
 
-/// How much of what one check finds is told.
+/// Maximum number of problems that are reported for one check.
 const MOST_TOLD: usize = 100;
 
 impl Check {
-    /// Whether it only advises.
+    /// Returns true if the problems of this check are warnings.
     #[must_use]
     pub fn is_warning(self) -> bool {
         matches!(self, Self::Ignored | Self::Unused | Self::ProgramAdvice)
     }
 }
 
-/// One thing that was found.
+/// Problem of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
-    /// By what.
+    /// Check that found the problem.
     pub check: Check,
-    /// What is wrong, at a path from the configuration's root.
+    /// Error; its path starts at the root of the configuration.
     pub error: FieldError,
 }
 
-/// Everything that was found so far.
+/// Collected problems.
 #[derive(Debug, Default)]
 pub(crate) struct DiagnosticList {
     told: Vec<Diagnostic>,
-    /// By check, with what is not told.
+    /// Number of problems of each check, including those that are not reported.
     found: [usize; CHECKS],
 }
 
@@ -69,13 +69,13 @@ impl DiagnosticList {
         self.told.len()
     }
 
-    /// All that is told, and how much is not.
+    /// Returns the reported problems, and one more for each check that found too many.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         let mut more = Vec::new();
         for problem in self.told.iter().rev() {
             let found = std::mem::take(&mut self.found[problem.check as usize]);
             if found > MOST_TOLD {
-                let detail = format!("and {} more, which are not told", found - MOST_TOLD);
+                let detail = format!("and {} more, which are not listed", found - MOST_TOLD);
                 let error = FieldError::invalid_hidden(problem.error.path.clone(), detail);
                 let check = problem.check;
                 more.push(Diagnostic { check, error });

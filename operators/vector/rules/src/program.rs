@@ -1,4 +1,4 @@
-//! Programs: compiled by the compiler that the catalogue's Vector has.
+//! VRL programs, compiled with the VRL version of the Vector version in the catalogue.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,36 +15,36 @@ use vrl::path::{OwnedTargetPath, PathPrefix};
 use crate::functions::{self, Meanings, Tables};
 use crate::{diagnostics, limits};
 
-/// What a program is for.
+/// Purpose of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
-    /// It changes events.
+    /// Changes events.
     Remap,
-    /// It says yes or no, and changes nothing.
+    /// Returns a boolean and changes nothing.
     Condition,
-    /// It is a query in Datadog's search syntax.
+    /// Query in Datadog's search syntax.
     Search,
 }
 
-/// A program, and what there is for it besides the event.
+/// Program with its enrichment tables and denied functions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Program<'a> {
     pub(crate) source: Cow<'a, str>,
     pub(crate) purpose: Purpose,
-    /// The names of the enrichment tables.
+    /// Names of the enrichment tables.
     pub(crate) tables: Cow<'a, [String]>,
-    /// Functions that it may not call.
+    /// Functions that the program must not call.
     pub(crate) denied: Cow<'a, BTreeSet<String>>,
 }
 
-/// One thing that was found in a program.
+/// Diagnostic of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VrlDiagnostic {
-    /// Whether it only advises.
+    /// If true, the diagnostic is a warning.
     pub(crate) is_advice: bool,
     pub(crate) detail: String,
-    /// Which bytes of the program it is about.
+    /// Byte range of the program that the diagnostic refers to.
     pub(crate) within: Option<Range<usize>>,
 }
 
@@ -59,7 +59,7 @@ impl VrlDiagnostic {
 }
 
 impl Program<'_> {
-    /// Compiles it here and now, whatever that costs.
+    /// Compiles the program in the current thread, without a limit of time or memory.
     #[must_use]
     pub fn compile(&self) -> Vec<VrlDiagnostic> {
         limits::on_a_large_stack(|| match self.purpose {
@@ -81,16 +81,18 @@ impl Program<'_> {
     fn search(&self) -> Vec<VrlDiagnostic> {
         let read = self.source.parse::<QueryNode>();
         let error = read.err().into_iter();
-        let told = error.map(|error| VrlDiagnostic::error(format!("is no search query: {error}")));
+        let told =
+            error.map(|error| VrlDiagnostic::error(format!("is not a valid search query: {error}")));
         told.collect()
     }
 
-    /// What the compiler advises, and what is wrong with a program that compiles.
+    /// Compiles a VRL program. Returns the warnings of the compiler, and the error of a program that compiles but that
+    /// Vector does not accept.
     fn in_its_language(&self) -> Result<(DiagnosticList, Option<String>), DiagnosticList> {
         let mut config = CompileConfig::default();
         config.set_custom(Tables(self.tables.to_vec()));
         config.set_custom(Meanings::default());
-        // Vector stores the namespace of a log and metadata for its sinks there.
+        // Vector stores the namespace of a log and metadata for its sinks at this path.
         config.set_read_only_path(OwnedTargetPath::metadata(owned_value_path!("vector")), true);
         if self.purpose == Purpose::Condition {
             config.set_read_only();
@@ -110,14 +112,14 @@ fn not_boolean(compiled: &CompilationResult) -> Option<String> {
     let result = compiled.program.final_type_info().result;
     let detail = || {
         format!(
-            "a condition must be a boolean, and this is {}",
+            "the result of a condition must be a boolean, but this one is of type {}",
             result.kind()
         )
     };
     (!result.is_boolean()).then(detail)
 }
 
-/// A meaning that is given to a field which the program then removes: Vector aborts on that.
+/// Returns an error if the program removes a field to which it assigned a meaning: Vector aborts in this case.
 fn dangling(compiled: &CompilationResult) -> Option<String> {
     let meanings = compiled.config.get_custom::<Meanings>()?;
     let after = compiled.program.final_type_info().state.external;
@@ -129,7 +131,7 @@ fn dangling(compiled: &CompilationResult) -> Option<String> {
         !kind.at_path(&path.path).contains_any_defined()
     });
     gone.map(|(meaning, path)| {
-        format!("the meaning `{meaning}` is given to `{path}`, which is no more at the end of the program")
+        format!("the meaning `{meaning}` is assigned to `{path}`, which no longer exists at the end of the program")
     })
 }
 
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_reads_metadata_and_changes_none() {
+    fn a_condition_reads_metadata_and_changes_nothing() {
         assert_eq!(errors("%vector.x == 1", Purpose::Condition), [""; 0]);
         assert!(!errors("%foo = 1; true", Purpose::Condition).is_empty());
     }
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn functions_have_the_signatures_of_the_vrl_of_vector() {
         for (source, is_valid) in [
-            // `find` gives an integer or null.
+            // `find` returns an integer or null.
             (".b = find!(.message, \"b\") + 1", false),
             ("if find(string!(.a), \"x\") > 0 { .b = 1 }", false),
             ("if find(string!(.a), \"x\") != null { .b = 1 }", true),

@@ -1,4 +1,4 @@
-//! Programs outside transforms: in codecs, in the authentication of clients, and in queries.
+//! Programs outside transforms: in codecs, in client authentication, and in queries.
 
 use serde_json::Value;
 use shared_validation::FieldPath;
@@ -9,7 +9,7 @@ use crate::option_errors::below;
 use crate::problem::DiagnosticList;
 use crate::program::Purpose;
 
-/// Judges every program that stands in the options of a component.
+/// Validates every program in the options of a component.
 pub(crate) fn validate(
     component: &Component<'_>,
     compilation: &mut Compilation<'_>,

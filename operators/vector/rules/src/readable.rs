@@ -1,21 +1,21 @@
-//! Whether Vector can read a value at all: it goes through TOML's model, which has no null and whose integers
-//! have 64 bits with a sign.
+//! Values that Vector cannot read. Vector converts a configuration to the TOML data model, which has no null and whose
+//! integers have 64 bits with a sign.
 
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath};
 
 use crate::problem::{Check, DiagnosticList};
 
-/// Reports every value that cannot be read.
+/// Reports every value that Vector cannot read.
 pub(crate) fn validate(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
     match value {
         Value::Null => {
-            let detail = "Vector reads no null; leave the option out";
+            let detail = "Vector does not accept null; remove the option";
             let error = FieldError::invalid(path.clone(), Value::Null, detail);
             problems.add(Check::Readable, error);
         }
         Value::Number(number) if number.as_u64().is_some_and(|n| i64::try_from(n).is_err()) => {
-            let detail = "Vector reads no number above 9223372036854775807";
+            let detail = "Vector does not accept integers above 9223372036854775807";
             let error = FieldError::invalid(path.clone(), value.clone(), detail);
             problems.add(Check::Readable, error);
         }

@@ -1,17 +1,17 @@
-//! Who runs a pipeline, by the types of its sources.
+//! Role that runs a pipeline, derived from the types of its sources.
 
 use serde_json::{Map, Value};
 
-/// Who runs a pipeline.
+/// Role that runs a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunnerKind {
-    /// Every node, beside what it reads.
+    /// Vector on every node, next to the data that it reads.
     Agent,
-    /// A deployment of its own, to which others send.
+    /// Separate deployment of Vector, to which others send events.
     Aggregator,
 }
 
-/// Types of sources that run on every node.
+/// Types of sources that agents run on every node.
 const AGENT: &[&str] = &[
     "apache_metrics",
     "demo_logs",
@@ -34,7 +34,7 @@ const AGENT: &[&str] = &[
     "prometheus_scrape",
 ];
 
-/// Types of sources that run in one place, and that others send to or that fetch from elsewhere.
+/// Types of sources that aggregators run: they receive events from others or fetch them from elsewhere.
 const AGGREGATOR: &[&str] = &[
     "amqp",
     "aws_kinesis_firehose",
@@ -62,11 +62,12 @@ const AGGREGATOR: &[&str] = &[
     "vector",
 ];
 
-/// No type of Vector's: the operator's own, which it turns into one that its event collector sends to.
+/// Source type of the operator, which Vector does not have. The operator replaces it with a source that receives events
+/// from the event collector.
 pub(crate) const KUBERNETES_EVENTS: &str = "kubernetes_events";
 
 impl RunnerKind {
-    /// The name in a status.
+    /// Returns the name that `status.role` contains.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -75,13 +76,13 @@ impl RunnerKind {
         }
     }
 
-    /// The role of this name.
+    /// Returns the role with a name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let mut all = [Self::Agent, Self::Aggregator].into_iter();
         all.find(|role| role.as_str() == name)
     }
 
-    /// The role of a pipeline with these sources, if one can run them all.
+    /// Returns the role of a pipeline with these sources, if one role can run them all.
     #[must_use]
     pub fn of(sources: &Map<String, Value>) -> Option<Self> {
         if sources.is_empty() {
@@ -96,7 +97,7 @@ impl RunnerKind {
             .find_map(|(types, role)| all(types).then_some(role))
     }
 
-    /// Whether any role can run a source of this type.
+    /// Returns true if a role can run sources of this type.
     pub(crate) fn can_be_run(kind: &str) -> bool {
         AGENT.contains(&kind) || AGGREGATOR.contains(&kind)
     }

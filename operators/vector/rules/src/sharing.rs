@@ -1,7 +1,7 @@
-//! What pipelines have between them that one Vector runs: the addresses where they listen.
+//! Listen addresses of pipelines that one Vector process runs.
 //!
-//! Who listens already goes on, beside those whom the same Vector runs. Of the others the eldest gets the address; one
-//! that cannot run for another reason does not count.
+//! Pipelines compete for an address only if the same Vector runs them. A pipeline that already listens on the address
+//! keeps it. Otherwise, the oldest pipeline gets it; a pipeline that cannot run for another reason does not count.
 
 mod claims;
 mod contest;
@@ -37,13 +37,13 @@ use stored::{is_being_deleted, role, together};
 pub use taken::shared;
 use taken::{AddressConflict, SharedAddresses};
 
-/// Kinds that hold pipelines.
+/// Kinds of pipelines.
 pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
 
-/// Kinds that run them.
+/// Kinds of runners: Vector workloads that run pipelines.
 pub const RUNNERS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggregator"];
 
-/// The rule that tells of addresses.
+/// Rule that reports address conflicts with other pipelines.
 pub const ADDRESS_FREE: &str = "address-free";
 
 pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
@@ -58,12 +58,12 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
     [
         rule(
             "addresses-apart",
-            "No two components listen where one host lets only one.",
+            "No two components of a pipeline listen on addresses of which one host can serve only one.",
             own::addresses_apart,
         ),
         rule(
             ADDRESS_FREE,
-            "No other pipeline that the same Vector runs listens where this one does. The loop knows the others, and tells the one that came later.",
+            "No other pipeline that the same Vector runs listens on the same address; the controller, which knows the other pipelines, reports a conflict for the pipeline that came later.",
             address_free,
         ),
         Rule {
@@ -71,14 +71,14 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
             fields: &["spec.sources", "spec.transforms", "spec.sinks"],
             ..rule(
                 "names-apart",
-                "No component of another pipeline comes to the name of one of this one where another operator joins names by dashes. The audit knows the others, and tells the one that came later.",
+                "No component gets the same name as a component of another pipeline if another operator joins the parts of names with dashes; `lockstep audit`, which knows the other pipelines, reports a conflict for the pipeline that came later.",
                 names_apart,
             )
         },
     ]
 }
 
-/// What is known of others.
+/// Returns what the pipeline shares with others, if the validation request contains it.
 fn shared_by<K>(subject: &RuleContext<'_, K>) -> Option<SharedAddresses> {
     SharedAddresses::deserialize(subject.related()?).ok()
 }
@@ -92,7 +92,7 @@ fn address_free<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagno
             ..
         } = taken;
         let detail = format!(
-            "{address} is taken by {by}, and {runner} runs both; listen on another port, or have another run it by the labels that it selects"
+            "{address} is already used by {by} in the Pods of {runner}; use another port, or change the labels of the pipeline so that another Vector runs it"
         );
         let path = FieldPath::new(taken.at);
         findings.push(FieldError::invalid(path, taken.place, detail));
@@ -104,14 +104,14 @@ fn names_apart<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnos
     for namesake in shared.flat_map(|it| it.namesakes) {
         let NameCollision { called, by, .. } = namesake;
         let detail = format!(
-            "is called `{called}` where another operator runs it, as a component of {by} is, and one takes the place of the other; rename this component, or its pipeline"
+            "gets the name `{called}` if another operator runs the pipeline, like a component of {by}, and one would replace the other; rename this component or its pipeline"
         );
         let path = FieldPath::new(namesake.at);
         findings.push(FieldError::invalid(path, namesake.id, detail));
     }
 }
 
-/// Under which keys a pipeline finds itself and those with which it may have a port in common.
+/// Returns the index keys of a pipeline itself and of the pipelines with which it may share a port.
 #[must_use]
 pub fn keys(pipeline: &Value) -> Vec<String> {
     let Some(role) = role(pipeline) else {
@@ -124,15 +124,15 @@ pub fn keys(pipeline: &Value) -> Vec<String> {
     keys.into_iter().collect()
 }
 
-/// Under which key those are found that may run a pipeline; none where that does not matter to it.
+/// Returns the index key of the runners that may run a pipeline, or none if the pipeline does not listen.
 #[must_use]
 pub fn runners(pipeline: &Value) -> Option<String> {
     let role = role(pipeline)?;
     (!listeners(pipeline).is_empty()).then(|| together(pipeline, role))
 }
 
-/// What others are told of a pipeline, and under which ports: where it is to listen. Nothing of one that is being
-/// deleted.
+/// Returns the index entry of a pipeline: its index keys (group and port) and the addresses that it claims. The
+/// entry of a pipeline that is being deleted is empty.
 #[must_use]
 pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
     if is_being_deleted(pipeline) {
@@ -147,12 +147,13 @@ pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
     (keys.into_iter().collect(), claims)
 }
 
-/// The key of a pipeline that listens and nobody else's: who runs it changes with its labels, whatever it claims.
+/// Returns the index key of only this pipeline, if it listens: a change of its labels changes its runners, even if its
+/// claims stay the same.
 fn itself(pipeline: &Value) -> Option<String> {
     runners(pipeline).map(|_| format!("itself {}", pipeline["metadata"]["uid"]))
 }
 
-/// What pipelines are told of one who may run them, and under which key.
+/// Returns the index entry of a runner: its index key and the facts that pipelines need.
 #[must_use]
 pub fn told_of_runner(runner: &Value) -> (Vec<String>, Runner) {
     let role = if runner["kind"] == "Vector" {
@@ -164,14 +165,15 @@ pub fn told_of_runner(runner: &Value) -> (Vec<String>, Runner) {
     (keys.into_iter().collect(), Runner::new(runner))
 }
 
-/// Who runs a pipeline, of what it [shares](shared).
+/// Returns the runners of a pipeline from what it [shares](shared).
 #[must_use]
 pub fn run_by(shared: &Value) -> Vec<String> {
     let shared = SharedAddresses::deserialize(shared);
     shared.map(|shared| shared.run_by).unwrap_or_default()
 }
 
-/// Where a pipeline listens that is run, but for what others have; that, if it waits for these.
+/// Returns the addresses for the status of a pipeline: those that it listens on, without the addresses that others use;
+/// if `waits` is true, the addresses that others use.
 #[must_use]
 pub fn addresses(pipeline: &Value, shared: &Value, waits: bool) -> Vec<String> {
     let Ok(shared) = SharedAddresses::deserialize(shared) else {

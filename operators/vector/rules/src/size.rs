@@ -1,33 +1,33 @@
-//! How large a program is, in what it costs the compiler.
+//! Size of a program, in terms of what it costs the compiler.
 
 use std::mem;
 
 use crate::patterns;
 
-/// How large a program is.
+/// Size of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct VrlCost {
     pub(crate) depth: usize,
-    /// In the statement that has most.
+    /// Largest number of operators in one statement.
     pub(crate) operators: usize,
     pub(crate) assignments: usize,
     pub(crate) bytes: u64,
-    /// The fields that are known, at all expressions.
+    /// Number of known fields, summed over all expressions.
     pub(crate) followed: u64,
-    /// What calls within calls cost.
+    /// Cost of nested calls.
     pub(crate) calls: u64,
-    /// The states of all regular expressions.
+    /// Number of states of all regular expressions.
     pub(crate) patterns: u64,
 }
 
-/// Measures a text without parsing it. What stands in strings and comments does not count; where it is unclear
-/// what is a string, more is counted rather than less.
+/// Measures a program without parsing it. The contents of strings and comments do not count. If it is unclear whether
+/// something is a string, it counts.
 pub(crate) fn measure(source: &str) -> VrlCost {
     let mut size = VrlCost {
         bytes: source.len() as u64,
         ..VrlCost::default()
     };
-    // Of each open bracket, what it is, and whether it is a call's.
+    // Each open bracket, and true if it is that of a call.
     let mut open: Vec<(u8, bool)> = Vec::new();
     let mut calls_open = 0;
     let mut fields: u64 = 0;
@@ -87,7 +87,7 @@ pub(crate) fn measure(source: &str) -> VrlCost {
                 end_statement(&mut statements);
             }
             byte if byte.is_ascii_whitespace() => {
-                // The whole of it at once: what stands before and after decides.
+                // All adjacent whitespace in one step: the characters before and after it decide.
                 let rest = bytes[at..].iter();
                 let end = at + rest.take_while(|byte| byte.is_ascii_whitespace()).count();
                 let has_newline = bytes[at..end].contains(&b'\n');
@@ -110,7 +110,7 @@ pub(crate) fn measure(source: &str) -> VrlCost {
                     size.operators = size.operators.max(statement.operators);
                     if byte == b'=' && is_assignment(bytes, at) {
                         size.assignments += 1;
-                        // Each part of its path is a field.
+                        // Each segment of its path is a field.
                         fields += mem::take(&mut statement.dots).max(1);
                     }
                 }
@@ -128,13 +128,13 @@ pub(crate) fn measure(source: &str) -> VrlCost {
     size
 }
 
-/// How much it is to follow the types of so many fields through one expression: many take more for each, since they
-/// are not at hand any more.
+/// Returns the cost of tracking the types of this many fields through one expression. The cost per field grows with
+/// their number, because a large number of fields does not fit into the caches.
 fn followed(fields: u64) -> u64 {
     fields + fields * fields / 1000
 }
 
-/// Whether a bracket opens the arguments of a call, or the body of a closure.
+/// Returns true if a bracket opens the arguments of a call or the body of a closure.
 fn is_call(before: &[u8], bracket: u8) -> bool {
     match bracket {
         b'(' => {
@@ -148,7 +148,7 @@ fn is_call(before: &[u8], bracket: u8) -> bool {
     }
 }
 
-/// Where a string ends that begins here.
+/// Returns the position after the string that starts at `start`.
 fn after_string(bytes: &[u8], start: usize, quote: u8) -> usize {
     let mut at = start + 1;
     while at < bytes.len() {
@@ -162,7 +162,7 @@ fn after_string(bytes: &[u8], start: usize, quote: u8) -> usize {
     at
 }
 
-/// What stands in a statement so far, but for what is in its brackets.
+/// Counts of the current statement, without the contents of brackets.
 #[derive(Clone, Copy, Default)]
 struct Statement {
     operators: usize,
@@ -190,13 +190,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_strings_and_comments_does_not_count() {
+    fn strings_and_comments_do_not_count() {
         let size = measure("a = \"((((\" # [[[[\nb = r'\\'{{{' + s'((' == 1");
         assert_eq!((size.depth, size.operators, size.assignments), (0, 4, 2));
     }
 
     #[test]
-    fn depth_and_chains_are_seen() {
+    fn nesting_and_chains_of_operators_are_counted() {
         assert_eq!(measure("((([{}])))").depth, 5);
         assert_eq!(measure("1 + 2 +\n3 + 4\n5").operators, 3);
         assert_eq!(measure("1 + 2\n3 + 4\n+ 5").operators, 2);
@@ -204,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_followed_through_each_expression() {
+    fn known_fields_count_at_each_expression() {
         assert_eq!(measure("1 + 2\n3").followed, 0);
-        // Through its own end, the sum and the call.
+        // At the end of its own statement, at the sum and at the call.
         assert_eq!(measure(".a = 1\n1 + f(2)").followed, 3);
         assert_eq!(measure(".a.b.c = 1\n1 + 2").followed, 6);
         assert_eq!(
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_within_calls_cost_twice_as_much_at_each_level() {
+    fn nested_calls_cost_twice_as_much_at_each_level() {
         assert_eq!(measure("f(1); f!(1)").calls, 4);
         assert_eq!(measure("f(g(h(1)))").calls, 2 + 4 + 8);
         assert_eq!(measure("f(1) -> |v| { g(v) }").calls, 2 + 2 + 4);

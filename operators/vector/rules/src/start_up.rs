@@ -1,5 +1,5 @@
-//! Start-up validation: configurations that `vector validate --no-environment` accepts and that Vector does not
-//! start with.
+//! Start-up validation: configurations that `vector validate --no-environment` accepts but with which Vector does not
+//! start.
 //!
 //! An agent or aggregator runs the pipelines of all namespaces in one process, so a single configuration of this
 //! kind keeps all of them from running. Of the reasons why Vector does not start, this covers template

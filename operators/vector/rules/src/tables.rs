@@ -1,18 +1,18 @@
-//! Enrichment tables that are part of the flow: one of the `memory` type takes events as a sink does, and may give
-//! them as a source does, under a name of its own.
+//! Enrichment tables that are part of the event flow: a `memory` table receives events like a sink, and can output them
+//! like a source, under a separate name.
 
 use serde_json::{Map, Value};
 
 use crate::component::{Component, ComponentKind};
 use crate::flow::DataType;
 
-/// The block of a configuration that holds them.
+/// Block of a configuration that contains the tables.
 pub(crate) const BLOCK: &str = "enrichment_tables";
 
-/// What tables take and give is logs.
+/// Event types that tables accept and output.
 pub(crate) const TYPES: DataType = DataType::LOG;
 
-/// What tables are in the flow.
+/// Returns the tables that are part of the event flow, as sinks and sources.
 pub(crate) fn components(config: &Map<String, Value>) -> impl Iterator<Item = Component<'_>> {
     let tables = config.get(BLOCK).and_then(Value::as_object);
     let tables = tables
@@ -38,7 +38,7 @@ pub(crate) fn components(config: &Map<String, Value>) -> impl Iterator<Item = Co
     })
 }
 
-/// The outputs of a table that gives events.
+/// Returns the outputs of a table that outputs events.
 pub(crate) fn outputs(component: &Component<'_>) -> Vec<(String, DataType)> {
     let mut outputs = vec![(component.id.to_owned(), TYPES)];
     if component.option("export_expired_items") == Some(&Value::Bool(true)) {
@@ -57,7 +57,8 @@ mod tests {
     use crate::catalogue::Catalogue;
     use crate::judge::validate_config;
 
-    /// What is wrong with a configuration of this table and a sink that takes from these.
+    /// Returns the paths of the errors of a configuration with a table, a source of this type and a sink with these
+    /// inputs.
     fn wrong(table: &Value, source: &str, sink_takes: &[&str]) -> Vec<String> {
         let config = json!({
             "enrichment_tables": {"table": table},
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_table_takes_and_gives_events() {
+    fn a_memory_table_accepts_and_outputs_events() {
         let gives = json!({
             "type": "memory",
             "inputs": ["in"],

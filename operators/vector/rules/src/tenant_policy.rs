@@ -1,4 +1,4 @@
-//! What tenants may do, as an installation decides.
+//! Tenant policy: restrictions for the pipelines of tenants, which an installation can configure.
 
 use std::collections::BTreeSet;
 
@@ -12,47 +12,47 @@ use crate::component::ComponentKind;
 use crate::confinement;
 use crate::functions;
 
-/// The section of the policy.
+/// Section of the policy file.
 pub(crate) const SETTINGS: Settings = Settings {
     section: "vector",
     validate: check,
 };
 
-/// The section `settings.vector` of a policy.
+/// Section `settings.vector` of a policy.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Section {
     pub(crate) tenants: TenantPolicy,
-    /// Whether another operator runs the pipelines, which divides the parts of a name by nothing but dashes.
+    /// If true, another operator runs the pipelines and joins the parts of a name with dashes only.
     pub(crate) names_joined_by_dashes: bool,
 }
 
 impl Section {
-    /// That of an installation, or what holds without one.
+    /// Returns the section of an installation, or the defaults.
     pub(crate) fn of(settings: Option<&Value>) -> Self {
-        // It was checked when it was read.
+        // The section was validated when the policy was read.
         let section = settings.and_then(|settings| Self::deserialize(settings).ok());
         section.unwrap_or_default()
     }
 }
 
-/// What a VectorPipeline may do. Each list that is told takes the place of the one that holds without it.
+/// Restrictions for VectorPipelines. Each list that is set replaces the default list.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct TenantPolicy {
-    /// Types of sources that tenants may not have.
+    /// Types of sources that tenants must not use.
     pub(crate) denied_sources: BTreeSet<String>,
-    /// Types of transforms that they may not have.
+    /// Types of transforms that tenants must not use.
     pub(crate) denied_transforms: BTreeSet<String>,
-    /// Types of sinks that they may not have.
+    /// Types of sinks that tenants must not use.
     pub(crate) denied_sinks: BTreeSet<String>,
-    /// Options that they may not use, in whatever component and however deep.
+    /// Options that tenants must not use, in any component and at any depth.
     pub(crate) denied_options: BTreeSet<String>,
-    /// Functions that their programs may not call.
+    /// VRL functions that programs of tenants must not call.
     pub(crate) denied_functions: BTreeSet<String>,
-    /// Patterns of files that options may name.
+    /// Glob patterns of the files that options may refer to.
     pub(crate) files: Vec<String>,
-    /// Variables of the agent's environment that they may name.
+    /// Environment variables of the agent that tenants may refer to.
     pub(crate) environment: BTreeSet<String>,
 }
 
@@ -60,14 +60,16 @@ impl Default for TenantPolicy {
     fn default() -> Self {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Self {
-            // They tell of all pipelines that run in the same process.
-            // `http_client` asks whom it is told to, such as what tells each machine its credentials, and gives the answer.
+            // The internal sources expose data of all pipelines in the same process.
+            // `http_client` sends requests to any URL, such as the metadata service that returns the credentials of a
+            // machine, and outputs the responses.
             denied_sources: set(&["http_client", "internal_logs", "internal_metrics"]),
-            // The programs of `lua` can read and write files, and end the process; `aws_ec2_metadata` tells of the node.
+            // `lua` programs can read and write files and end the process. `aws_ec2_metadata` exposes data of the node.
             denied_transforms: set(&["aws_ec2_metadata", "lua"]),
             denied_sinks: set(&["file"]),
-            // librdkafka loads libraries, runs commands and reads files as it is told.
-            // Without confinement, the author of a log record chooses where the sink sends it, with the credentials of the sink.
+            // With these options, librdkafka can load libraries, run commands and read files.
+            // Without confinement, the author of a log record chooses where the sink sends it, with the credentials of
+            // the sink.
             denied_options: set(&[confinement::OPT_OUT, "librdkafka_options"]),
             denied_functions: set(&[
                 "aggregate_vector_metrics",
@@ -96,7 +98,7 @@ impl TenantPolicy {
         }
     }
 
-    /// Whether an option may name a file.
+    /// Returns true if an option may refer to this file.
     pub(crate) fn allows_file(&self, name: &str) -> bool {
         let leads_up = name.split('/').any(|part| part == "..");
         let options = MatchOptions {
@@ -114,7 +116,7 @@ impl TenantPolicy {
     }
 }
 
-/// Whether a section can be read and names what there is.
+/// Validates a section: it can be deserialized, and the types, functions and patterns in it are valid.
 fn check(section: &Value) -> Result<(), String> {
     let tenants = Section::deserialize(section)
         .map_err(|error| error.to_string())?
@@ -124,7 +126,7 @@ fn check(section: &Value) -> Result<(), String> {
         for kind in tenants.denied(family) {
             if !known.contains(&kind.as_str()) {
                 let question = did_you_mean(kind, known.iter().copied());
-                return Err(format!("there is no {} `{kind}`{question}", family.noun()));
+                return Err(format!("unknown {} type `{kind}`{question}", family.noun()));
             }
         }
     }
@@ -133,10 +135,11 @@ fn check(section: &Value) -> Result<(), String> {
         .iter()
         .find(|name| !functions::is_known(name));
     if let Some(name) = unknown {
-        return Err(format!("there is no function `{name}`"));
+        return Err(format!("unknown function `{name}`"));
     }
     for pattern in &tenants.files {
-        Pattern::new(pattern).map_err(|error| format!("`{pattern}` is no pattern: {error}"))?;
+        Pattern::new(pattern)
+            .map_err(|error| format!("`{pattern}` is not a valid pattern: {error}"))?;
     }
     Ok(())
 }
@@ -152,7 +155,7 @@ mod tests {
     use crate::pipeline::VectorPipeline;
 
     #[test]
-    fn what_an_installation_tells_takes_the_place_of_what_holds_without() {
+    fn a_list_that_is_set_replaces_the_default_list() {
         let own = Section::of(Some(&json!({"tenants": {"deniedSinks": []}}))).tenants;
         let other = TenantPolicy::default();
         assert!(own.denied_sinks.is_empty() && !other.denied_sinks.is_empty());
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_is_refused() {
+    fn unknown_names_and_invalid_patterns_are_rejected() {
         for (section, problem) in [
             (
                 json!({"tenants": {"deniedSinks": ["fil"]}}),
@@ -169,20 +172,23 @@ mod tests {
             ),
             (
                 json!({"tenants": {"deniedFunctions": ["get_env"]}}),
-                "no function",
+                "unknown function",
             ),
             (json!({"tenants": {"deniedSink": []}}), "unknown field"),
             (json!({"tenant": {}}), "unknown field"),
-            (json!({"tenants": {"files": ["a**"]}}), "no pattern"),
+            (
+                json!({"tenants": {"files": ["a**"]}}),
+                "not a valid pattern",
+            ),
         ] {
-            let error = check(&section).expect_err("it is refused");
+            let error = check(&section).expect_err("it is rejected");
             assert!(error.contains(problem), "{error}");
         }
         assert_eq!(check(&json!({})), Ok(()));
     }
 
     #[test]
-    fn a_policy_takes_the_section_and_names_what_it_does_not_take() {
+    fn a_policy_accepts_the_section_and_names_unknown_sections() {
         let ruleset = Ruleset::<VectorPipeline>::compile().expect("it compiles");
         let rulesets = ValidatorRegistry::default().register(Arc::new(ruleset));
         let read = |settings: Value| {
@@ -190,13 +196,13 @@ mod tests {
             policy.map_err(|error| error.to_string())
         };
         let section = json!({"tenants": {"deniedSinks": []}});
-        let policy = read(json!({"vector": section})).expect("it is taken");
+        let policy = read(json!({"vector": section})).expect("it is accepted");
         assert_eq!(policy.settings("vector"), Some(&section));
         assert_eq!(read(json!({"vector": null})), Ok(Policy::default()));
         let error = read(json!({"vektor": null})).expect_err("no such section");
         assert_eq!(
             error,
-            "settings.vektor: no such section; the sections are vector"
+            "settings.vektor: unknown section; the sections are vector"
         );
         let error = read(json!({"vector": {"tenants": {"files": 1}}})).expect_err("no list");
         assert!(
@@ -205,7 +211,7 @@ mod tests {
         );
     }
 
-    /// Returns the rules that a tenant's pipeline with this sink breaks under a policy, each with its message.
+    /// Returns the rules that a tenant's pipeline with this sink violates under a policy, each with its message.
     fn broken(sink: &Value, tenants: &Value) -> Vec<(String, String)> {
         let ruleset = Arc::new(Ruleset::<VectorPipeline>::compile().expect("it compiles"));
         let rulesets = ValidatorRegistry::default().register(Arc::clone(&ruleset) as Arc<_>);
@@ -226,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_opt_out_of_confinement_is_for_tenants_only_if_a_policy_allows_it() {
+    fn tenants_may_opt_out_of_confinement_only_if_a_policy_allows_it() {
         let allowed = json!({"deniedOptions": []});
         let kafka = json!({
             "type": "kafka", "bootstrap_servers": "kafka:9092", "topic": "{{ app }}", "encoding": {"codec": "json"},
@@ -256,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_allowed_by_where_it_is_and_not_by_where_it_seems_to_be() {
+    fn a_path_with_parent_directories_is_not_allowed() {
         let policy = TenantPolicy::default();
         assert!(policy.allows_file("/etc/ssl/certs/ca.crt"));
         assert!(policy.allows_file("/etc/ssl/certs/own/ca.crt"));

@@ -1,5 +1,5 @@
-//! What a tenant's pipeline may do: it runs beside those of others, in a process that has more rights than its
-//! author.
+//! Rules for the pipelines of tenants. A pipeline shares a process with the pipelines of others, and this process has
+//! more permissions than the author of the pipeline.
 
 mod connections;
 mod environment;
@@ -19,7 +19,8 @@ use crate::tenant_policy::TenantPolicy;
 const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
 const LABELS: &str =
     "https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name";
-const OWN: &str = "Lockstep's own: who runs a pipeline may do more than who writes it";
+const OWN: &str =
+    "Lockstep's own: the process that runs a pipeline has more permissions than its author";
 const VARIABLES: &str =
     "https://vector.dev/docs/reference/environment_variables/#environment-variable-interpolation";
 
@@ -28,7 +29,7 @@ const PIPELINE: &[&str] = &["spec.sources", "spec.transforms", "spec.sinks"];
 pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
     if !K::IS_TENANTS {
         return vec![secret_rule(
-            "A Secret is named with its namespace.",
+            "Every Secret in `spec.secret` has a namespace.",
             administrators_secret,
         )];
     }
@@ -43,62 +44,62 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
     vec![
         rule(
             "tenant-options",
-            "A pipeline in a namespace has no option that is not for tenants.",
+            "A VectorPipeline uses no option that the policy denies to tenants.",
             OWN,
             options,
         ),
         rule(
             "tenant-components",
-            "A pipeline in a namespace has components that are for tenants: on the nodes, it reads the logs of Pods and nothing else.",
+            "A VectorPipeline uses no component type that the policy denies to tenants; on nodes, it reads only the logs of Pods.",
             OPERATOR,
             kinds,
         ),
         rule(
             "tenant-namespace",
-            "A pipeline in a namespace reads the logs and events of its own namespace only.",
+            "A VectorPipeline reads only the logs and events of its own namespace.",
             LABELS,
             namespace,
         ),
         rule(
             "tenant-files",
-            "A pipeline in a namespace names no file of the agent's but those that the policy allows.",
+            "A VectorPipeline refers only to those files of the agent that the policy allows.",
             OWN,
             files,
         ),
         rule(
             "tenant-environment",
-            "A pipeline in a namespace names no variable of the agent's environment, and no secret but its own.",
+            "A VectorPipeline refers only to environment variables that the policy allows and to the secrets in its own `spec.secret`.",
             VARIABLES,
             environment::validate,
         ),
         rule(
             "tenant-connections",
-            "A pipeline in a namespace connects to hosts, by addresses that name no file and no socket of the agent's.",
+            "A VectorPipeline connects only to hosts; its addresses refer to no file and no socket of the agent.",
             OWN,
             connections::validate,
         ),
         rule(
             "tenant-identity",
-            "A pipeline in a namespace has nobody sent the credentials of the agent but whom they are for.",
+            "A VectorPipeline does not send the credentials of the agent to other servers than those that they are for.",
             OWN,
             identity::validate,
         ),
         rule(
             "tenant-inputs",
-            "An input names a component of its own pipeline, without a pattern that others could match.",
+            "Every input of a VectorPipeline is the name of a component of this pipeline, not a pattern that could match others.",
             OWN,
             inputs,
         ),
         Rule {
             id: "tenant-prefix",
-            description: "The names of a tenant's components carry the pipeline's: they cannot be others'.",
+            description: "The component names of a VectorPipeline have the prefix of the pipeline, so that they cannot be names of other components.",
             severity: Severity::Error,
             reference: OWN,
             fields: &["spec.skipPrefix"],
             validate: prefix,
         },
         secret_rule(
-            "A Secret is of the pipeline's own namespace, which is not named.",
+            "Every Secret in `spec.secret` is in the namespace of the pipeline, and its `namespace` is not set.",
             tenants_secret,
         ),
     ]
@@ -118,7 +119,7 @@ fn secret_rule<K: Pipeline>(
     }
 }
 
-/// Calls with every component of a pipeline, its path and the policy.
+/// Calls a function for every component of a pipeline, with its path and the policy.
 fn each<K: Pipeline>(
     subject: &RuleContext<'_, K>,
     mut judge: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
@@ -139,11 +140,11 @@ fn kinds<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) 
             component.family == ComponentKind::Source && role == Some(RunnerKind::Agent);
         let detail = if policy.denied(component.family).contains(kind) {
             format!(
-                "{}s of this type are not for tenants; an administrator can have one in a ClusterVectorPipeline, or allow it in the policy",
+                "{}s of this type are denied for tenants; an administrator can use one in a ClusterVectorPipeline, or allow the type in the policy",
                 component.family.noun()
             )
         } else if is_agents && kind != "kubernetes_logs" {
-            "a VectorPipeline reads `kubernetes_logs` on the nodes and nothing else; what reads the node itself is for a ClusterVectorPipeline".to_owned()
+            "on nodes, a VectorPipeline may read only `kubernetes_logs`; sources that read the node itself require a ClusterVectorPipeline".to_owned()
         } else {
             return;
         };
@@ -173,7 +174,7 @@ fn denied_below(
             for (name, value) in fields {
                 let path = below(path, name);
                 if policy.denied_options.contains(name) {
-                    let detail = "is not for tenants; the policy can allow it";
+                    let detail = "is denied for tenants; the policy can allow it";
                     findings.push(FieldError::forbidden(path, detail));
                 } else {
                     denied_below(value, &path, policy, findings);
@@ -185,7 +186,7 @@ fn denied_below(
 }
 
 fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    // At a desk, it may be the command's to tell.
+    // In an offline check, the namespace may be missing, because `kubectl` may set it later.
     let namespace = subject.object.namespace();
     let mut events = 0;
     each(subject, |component, path, _| match component.kind() {
@@ -201,7 +202,7 @@ fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnosti
             if let Some(selector) = selector.filter(|_| !is_own) {
                 let own = namespace.unwrap_or("<namespace>");
                 let detail = format!(
-                    "leave it out, or set it to `kubernetes.io/metadata.name={own}`: other namespaces are others'"
+                    "remove it, or set it to `kubernetes.io/metadata.name={own}`: a tenant may read only its own namespace"
                 );
                 findings.push(FieldError::invalid(
                     path.child(option),
@@ -212,7 +213,7 @@ fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnosti
             let option = "insert_namespace_fields";
             let fields = component.option(option).filter(|fields| **fields != true);
             if let Some(fields) = fields {
-                let detail = "leave it out: without the fields of the namespace, Vector reads the logs of all namespaces";
+                let detail = "remove it: without the namespace fields, Vector reads the logs of all namespaces";
                 findings.push(FieldError::invalid(
                     path.child(option),
                     fields.clone(),
@@ -223,7 +224,7 @@ fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnosti
         Some(KUBERNETES_EVENTS) if component.family == ComponentKind::Source => {
             events += 1;
             if events > 1 {
-                let detail = "a pipeline has one source of events";
+                let detail = "a pipeline may have only one source of type `kubernetes_events`";
                 findings.push(FieldError::invalid(
                     path.child("type"),
                     KUBERNETES_EVENTS,
@@ -243,21 +244,22 @@ fn files<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) 
             return;
         };
         for (path, name) in catalogue.options(entry).files(component.value, path) {
-            // Some take the text of a certificate in place of its file's name.
+            // Some options accept the text of a certificate instead of a file name.
             let is_text = name.trim_start().starts_with("-----BEGIN ");
-            // What a Secret or a variable says is not known here, and may lead anywhere.
+            // The value of a Secret or a variable is unknown and may be any path.
             let is_known = !name.contains(SECRET) && !name.contains('$');
             if !is_known || !is_text && !policy.allows_file(name) {
                 let allowed = policy.files.join("`, `");
-                let detail =
-                    format!("a tenant's pipeline names no files of the agent's but `{allowed}`");
+                let detail = format!(
+                    "a tenant's pipeline may refer only to these files of the agent: `{allowed}`"
+                );
                 findings.push(FieldError::invalid(path, name, detail));
             }
         }
     });
 }
 
-/// What begins the name of a secret.
+/// Start of a reference to a secret.
 pub(crate) const SECRET: &str = "SECRET[";
 
 fn inputs<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
@@ -265,7 +267,7 @@ fn inputs<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics)
         for (index, input) in component.inputs().enumerate() {
             if is_pattern(input) {
                 let path = path.child("inputs").index(index);
-                let detail = "name the components one by one: a pattern would match those of other pipelines";
+                let detail = "list the components by name: a pattern could match components of other pipelines";
                 findings.push(FieldError::invalid(path, input, detail));
             }
         }
@@ -274,7 +276,7 @@ fn inputs<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics)
 
 fn prefix<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     if subject.object.spec().skip_prefix {
-        let detail = "names without the pipeline's could be those of other tenants; leave it out";
+        let detail = "without the prefix of the pipeline, component names could be those of other tenants; remove this field";
         findings.invalid("spec.skipPrefix", true, detail);
     }
 }
@@ -283,7 +285,7 @@ fn tenants_secret<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diag
     for (name, secret) in &subject.object.spec().secret {
         if let Some(namespace) = secret.namespace() {
             let path = FieldPath::new("spec.secret").key(name).child("namespace");
-            let detail = "a VectorPipeline names Secrets of its own namespace; leave this out";
+            let detail = "a VectorPipeline may refer only to Secrets of its own namespace; remove this field";
             findings.push(FieldError::invalid(path, namespace, detail));
         }
     }
@@ -293,7 +295,8 @@ fn administrators_secret<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &m
     for (name, secret) in &subject.object.spec().secret {
         if secret.namespace().is_none() {
             let path = FieldPath::new("spec.secret").key(name).child("namespace");
-            let detail = "a ClusterVectorPipeline is in no namespace: name that of the Secret";
+            let detail =
+                "a ClusterVectorPipeline is cluster-scoped: set the namespace of the Secret";
             findings.push(FieldError::required(path, detail));
         }
     }

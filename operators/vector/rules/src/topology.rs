@@ -1,4 +1,4 @@
-//! Whether events can flow from sources to sinks.
+//! Validation of the topology: events can flow from sources to sinks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,32 +12,32 @@ use crate::outputs;
 use crate::problem::{Check, DiagnosticList};
 use crate::tables;
 
-/// For how many problems it is guessed what was meant: each is compared with every output.
+/// Maximum number of problems for which a similar name is suggested: each needs a comparison with every output.
 const MOST_GUESSED: usize = 20;
 
-/// How many outputs are named where one of them was meant.
+/// Maximum number of outputs that are listed in a suggestion.
 const MOST_NAMED: usize = 10;
 
-/// How many outputs all inputs may stand for together.
+/// Maximum number of outputs that all inputs may match in total.
 const MOST_EDGES: usize = 100_000;
 
-/// Everything that flows, by the name of the output.
+/// Outputs of all components, by name.
 struct Outputs<'a> {
-    /// The types that it carries, and whose it is.
+    /// Event types of an output and its component.
     by_name: BTreeMap<String, (DataType, Component<'a>)>,
 }
 
-/// Where a component takes its events from.
+/// Connection from an output to a component.
 #[derive(Clone, Copy)]
 struct Edge<'a> {
     to: Component<'a>,
-    /// The input as written, by its number.
+    /// Index of the input in the configuration.
     index: usize,
-    /// The name of the output that it stands for.
+    /// Name of the output.
     from: &'a str,
 }
 
-/// Judges how the components of a configuration are connected.
+/// Validates the connections between the components of a configuration.
 pub(crate) fn validate(
     catalogue: &Catalogue,
     config: &Map<String, Value>,
@@ -71,7 +71,7 @@ pub(crate) fn validate(
         if edges.len() > MOST_EDGES {
             let path = FieldPath::new(component.path()).child("inputs");
             let detail = format!(
-                "the inputs stand for more than the {MOST_EDGES} outputs that are judged; name the components, or divide the pipeline"
+                "the inputs match more outputs than the limit of {MOST_EDGES}; list the components by name, or split the pipeline"
             );
             return problems.add(Check::Limits, FieldError::invalid_hidden(path, detail));
         }
@@ -86,11 +86,11 @@ fn presence(config: &Map<String, Value>, problems: &mut DiagnosticList) {
     for (family, detail) in [
         (
             ComponentKind::Source,
-            "a pipeline needs a source: without one no events come in",
+            "a pipeline needs at least one source; without a source, it receives no events",
         ),
         (
             ComponentKind::Sink,
-            "a pipeline needs a sink: without one no events go out",
+            "a pipeline needs at least one sink; without a sink, it sends no events",
         ),
     ] {
         let block = config.get(family.block());
@@ -107,7 +107,7 @@ fn names(all: &[Component<'_>], problems: &mut DiagnosticList) {
     for component in all {
         let path = FieldPath::new(component.path());
         if component.id.contains('.') {
-            let detail = "a component's name must not have a `.`: it stands between a component and its output";
+            let detail = "a component name must not contain `.`, which separates a component from its output";
             problems.add(
                 Check::Topology,
                 FieldError::invalid(path.clone(), component.id, detail),
@@ -115,7 +115,10 @@ fn names(all: &[Component<'_>], problems: &mut DiagnosticList) {
         }
         match seen.get(component.id) {
             Some(other) => {
-                let detail = format!("a {} has this name already; names are unique", other.noun());
+                let detail = format!(
+                    "a {} already has this name; component names must be unique",
+                    other.noun()
+                );
                 problems.add(
                     Check::Topology,
                     FieldError::invalid(path, component.id, detail),
@@ -126,7 +129,7 @@ fn names(all: &[Component<'_>], problems: &mut DiagnosticList) {
     }
 }
 
-/// Resolves what a component names as its inputs.
+/// Resolves the inputs of a component to outputs.
 fn inputs<'o>(
     to: &Component<'o>,
     all: &[Component<'_>],
@@ -139,7 +142,7 @@ fn inputs<'o>(
         return Vec::new();
     };
     if written.is_empty() {
-        let detail = format!("a {} needs an input", to.family.noun());
+        let detail = format!("a {} needs at least one input", to.family.noun());
         problems.add(Check::Topology, FieldError::required(path, detail));
         return Vec::new();
     }
@@ -164,7 +167,7 @@ fn inputs<'o>(
                     from,
                 });
             } else {
-                let detail = format!("`{from}` is an input already; leave one of them out");
+                let detail = format!("`{from}` is already an input; remove one of them");
                 let error = FieldError::invalid(path.clone(), input, detail);
                 problems.add(Check::Topology, error);
             }
@@ -173,7 +176,7 @@ fn inputs<'o>(
     edges
 }
 
-/// The outputs that an input means: it is a pattern, and never means the component itself.
+/// Returns the outputs that an input matches. A pattern never matches the component itself.
 fn matching<'o>(input: &str, to: &Component<'_>, outputs: &'o Outputs<'_>) -> Vec<&'o str> {
     let exact = || {
         let found = outputs.by_name.get_key_value(input);
@@ -190,7 +193,7 @@ fn matching<'o>(input: &str, to: &Component<'_>, outputs: &'o Outputs<'_>) -> Ve
     found.collect()
 }
 
-/// Why an input names nothing, and what may have been meant.
+/// Describes why an input matches no output, and suggests a similar one.
 fn unknown(
     input: &str,
     to: &Component<'_>,
@@ -201,7 +204,7 @@ fn unknown(
     let named = all.iter().find(|component| component.id == input);
     if let Some(named) = named {
         if named.family == ComponentKind::Sink {
-            return "is a sink, which puts nothing out".to_owned();
+            return "is a sink, and sinks have no outputs".to_owned();
         }
         let mut own = outputs
             .by_name
@@ -212,7 +215,7 @@ fn unknown(
         if !told.is_empty() {
             let more = own.next().map_or("", |_| ", …");
             let told = told.join(", ");
-            return format!("has no output by its own name; name one of {told}{more}");
+            return format!("has no output of its own name; use one of {told}{more}");
         }
     }
     if input.contains('*') {
@@ -242,7 +245,7 @@ fn types(
                 .child("inputs")
                 .index(edge.index);
             let detail = format!(
-                "gives {}, and this {} takes {}",
+                "outputs {}, but this {} accepts {}",
                 gives.words(),
                 edge.to.family.noun(),
                 accepts.words()
@@ -255,7 +258,7 @@ fn types(
     }
 }
 
-/// What unit tests look at is there, though nobody runs them here.
+/// Validates that the outputs exist to which Vector's unit tests (`tests`) refer. The tests are not run.
 fn tests(config: &Map<String, Value>, outputs: &Outputs<'_>, problems: &mut DiagnosticList) {
     let tests = config.get("tests").and_then(Value::as_array);
     for (index, test) in tests.into_iter().flatten().enumerate() {
@@ -280,7 +283,7 @@ fn tests(config: &Map<String, Value>, outputs: &Outputs<'_>, problems: &mut Diag
     }
 }
 
-/// Reports each way that leads back to its beginning, at the input that closes it.
+/// Reports each cycle at the input that closes it.
 fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut DiagnosticList) {
     let mut before: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     for edge in edges
@@ -296,7 +299,7 @@ fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut DiagnosticLi
     }
     let mut done: BTreeSet<&str> = BTreeSet::new();
     for start in before.keys() {
-        // A way of any length: no recursion.
+        // A path may have any length: no recursion.
         let mut way: Vec<(&str, usize)> = vec![(start, 0)];
         while let Some((here, next)) = way.last_mut() {
             let here: &str = here;
@@ -321,7 +324,7 @@ fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut DiagnosticLi
     }
 }
 
-/// A way, shortened where it is long.
+/// Formats a path of components, shortened if it is long.
 fn shown(way: &[&str]) -> String {
     const SHOWN: usize = 12;
     if way.len() <= SHOWN {
@@ -349,7 +352,10 @@ fn unused(
         .filter(|component| component.family != ComponentKind::Sink);
     for component in makers.filter(|component| !used.contains(component.id)) {
         let path = FieldPath::new(component.path());
-        let detail = format!("nobody takes what this {} gives", component.family.noun());
+        let detail = format!(
+            "no component uses the output of this {}",
+            component.family.noun()
+        );
         problems.add(Check::Unused, FieldError::invalid_hidden(path, detail));
     }
 }

@@ -1,4 +1,4 @@
-//! What Vector asks of single transforms beyond the shape of their options.
+//! Validation of transforms beyond the schema of their options.
 
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
@@ -9,10 +9,10 @@ use crate::component::Component;
 use crate::problem::{Check, DiagnosticList};
 use crate::program::Purpose;
 
-/// Half a nanosecond: what is less becomes no time at all.
+/// Half a nanosecond: Vector rounds a shorter time to zero.
 const SHORTEST_SECONDS: f64 = 5e-10;
 
-/// Judges one transform.
+/// Validates one transform.
 pub(crate) fn validate(
     transform: &Component<'_>,
     compilation: &mut Compilation<'_>,
@@ -63,7 +63,7 @@ pub(crate) fn validate(
     }
 }
 
-/// A condition is a program, or names the language that it is written in.
+/// Validates a condition: either a program, or an object that names the language of its source.
 fn validate_condition(
     value: &Value,
     compilation: &mut Compilation<'_>,
@@ -104,7 +104,7 @@ fn remap(
         .collect();
     match given.as_slice() {
         [] => {
-            let detail = "`remap` needs its program";
+            let detail = "`remap` needs a program";
             problems.add(
                 Check::Options,
                 FieldError::required(path.child("source"), detail),
@@ -117,14 +117,14 @@ fn remap(
             }
         }
         [file] => {
-            let detail = "the program lies in a file of the agent's host, which cannot be judged here; write it into `source`";
+            let detail = "the program is in a file on the agent's host and cannot be validated; write it into `source`";
             problems.add(
                 Check::Programs,
                 FieldError::forbidden(path.child(file), detail),
             );
         }
         [_, more, ..] => {
-            let detail = "`remap` takes one of `source`, `file` and `files`";
+            let detail = "`remap` accepts only one of `source`, `file` and `files`";
             problems.add(
                 Check::Options,
                 FieldError::forbidden(path.child(more), detail),
@@ -137,7 +137,7 @@ fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Diagnostic
     let has = |option: &str| transform.option(option).is_some();
     let mut together = |one: &str, other: &str| {
         if has(one) && has(other) {
-            let detail = format!("`sample` takes one of `{one}` and `{other}`");
+            let detail = format!("`sample` accepts only one of `{one}` and `{other}`");
             problems.add(
                 Check::Options,
                 FieldError::forbidden(path.child(other), detail),
@@ -161,7 +161,8 @@ fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Diagnostic
             problems.add(Check::Options, error);
         }
         (None, Some(ratio)) if ratio.as_f64().is_some_and(|ratio| ratio <= 0.0) => {
-            let error = FieldError::invalid(path.child("ratio"), ratio.clone(), "must be above 0");
+            let error =
+                FieldError::invalid(path.child("ratio"), ratio.clone(), "must be greater than 0");
             problems.add(Check::Options, error);
         }
         _ => {}
@@ -170,7 +171,7 @@ fn sample(transform: &Component<'_>, path: &FieldPath, problems: &mut Diagnostic
 
 fn reduce(transform: &Component<'_>, path: &FieldPath, problems: &mut DiagnosticList) {
     if transform.option("starts_when").is_some() && transform.option("ends_when").is_some() {
-        let detail = "`reduce` takes one of `starts_when` and `ends_when`";
+        let detail = "`reduce` accepts only one of `starts_when` and `ends_when`";
         problems.add(
             Check::Options,
             FieldError::forbidden(path.child("ends_when"), detail),
@@ -178,7 +179,7 @@ fn reduce(transform: &Component<'_>, path: &FieldPath, problems: &mut Diagnostic
     }
 }
 
-/// What is merged is named by the path of a field, and not by that of an item.
+/// Validates the keys of `merge_strategies`: paths of fields, not of array items.
 fn merge_strategies(transform: &Component<'_>, path: &FieldPath, problems: &mut DiagnosticList) {
     let strategies = transform.option("merge_strategies");
     let strategies = strategies.and_then(Value::as_object);
@@ -187,7 +188,7 @@ fn merge_strategies(transform: &Component<'_>, path: &FieldPath, problems: &mut 
             .is_ok_and(|target| target.path.segments.iter().all(OwnedSegment::is_field));
         if !is_field {
             let path = path.child("merge_strategies").key(name);
-            let detail = "must be the path of a field, without the number of an item";
+            let detail = "must be a field path without array indexes";
             let error = FieldError::invalid(path, name.as_str(), detail);
             problems.add(Check::Options, error);
         }
@@ -196,7 +197,11 @@ fn merge_strategies(transform: &Component<'_>, path: &FieldPath, problems: &mut 
 
 fn delay(transform: &Component<'_>, path: &FieldPath, problems: &mut DiagnosticList) {
     if let Some(time) = transform.option("delay_ms").filter(|time| **time == 0) {
-        let error = FieldError::invalid(path.child("delay_ms"), time.clone(), "must be above 0");
+        let error = FieldError::invalid(
+            path.child("delay_ms"),
+            time.clone(),
+            "must be greater than 0",
+        );
         problems.add(Check::Options, error);
     }
 }
@@ -206,7 +211,8 @@ fn throttle(transform: &Component<'_>, path: &FieldPath, problems: &mut Diagnost
         if let Some(value) = transform.option(option)
             && value.as_f64().is_some_and(|value| value < SHORTEST_SECONDS)
         {
-            let error = FieldError::invalid(path.child(option), value.clone(), "must be above 0");
+            let error =
+                FieldError::invalid(path.child(option), value.clone(), "must be greater than 0");
             problems.add(Check::Options, error);
         }
     }
@@ -225,7 +231,8 @@ mod tests {
 
     const NO_PROGRAM: &str = "(((";
 
-    /// A value with conditions wherever there may be one; none where there may not.
+    /// Returns a value with an invalid program in each option that holds a condition, or none if there is no such
+    /// option.
     fn with_conditions(node: &Value) -> Option<Value> {
         if let Some(name) = node["$ref"].as_str() {
             return name
@@ -252,7 +259,7 @@ mod tests {
         for kind in catalogue.kinds(ComponentKind::Transform) {
             let entry = catalogue
                 .entry(ComponentKind::Transform, kind)
-                .expect("it is there");
+                .expect("the catalogue has this type");
             let options = catalogue.options(entry).node();
             let Some(Value::Object(conditions)) = with_conditions(options) else {
                 continue;

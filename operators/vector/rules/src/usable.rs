@@ -1,4 +1,4 @@
-//! Names that Vector can use: of components, and of the directories in which they keep something.
+//! Rule for component names, which are also names of directories in which Vector stores data.
 
 use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
@@ -8,16 +8,16 @@ use crate::component::{Component, ComponentKind, components};
 use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
 
-/// The longest name that a file has, in bytes.
+/// Maximum length of a file name, in bytes.
 const LONGEST: usize = 255;
 
-/// Sources that keep how far they have read.
+/// Sources that store their read position.
 const READ_ON: [&str; 4] = ["file", "journald", "kubernetes_logs", "windows_event_log"];
 
 pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
     Rule {
         id: "names-usable",
-        description: "Every component has a name that Vector can use and that no other pipeline's comes to, once the pipeline's stands before it; where Vector keeps something in a directory of that name, it has 255 bytes at most and no `/`.",
+        description: "With the prefix of the pipeline, every component name is valid in Vector and cannot be the name of a component of another pipeline; if Vector stores data in a directory of this name, the name has at most 255 bytes and no `/`.",
         severity: Severity::Error,
         reference: "https://vector.dev/docs/reference/configuration/global-options/#data_dir",
         fields: &[
@@ -31,7 +31,7 @@ pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
     }
 }
 
-const DASHES: &str = "`settings.vector.namesJoinedByDashes` of the policy has names divided by nothing else than `-`, so that there must be none in their parts";
+const DASHES: &str = "with `settings.vector.namesJoinedByDashes` in the policy, the parts of a component name are joined by `-` and must not contain `-` themselves";
 
 fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     let (pipeline, judged) = (subject.object, CachedValidation::of(subject));
@@ -40,7 +40,7 @@ fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagno
     let prefix =
         (!pipeline.spec().skip_prefix).then(|| ComponentNamespace::of(pipeline.namespace(), name));
     if prefix.is_some() && name.contains('.') {
-        let detail = "the names of the components have it in them, and Vector has no dots in these; write `-` for them";
+        let detail = "component names contain the name of the pipeline, and Vector allows no dots in them; write `-` instead of `.`";
         findings.invalid("metadata.name", name, detail);
     }
     if prefix.is_some() && has_dashes(name) {
@@ -61,14 +61,14 @@ fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagno
     }
 }
 
-/// Whether a name without a prefix may be that of another pipeline's component.
+/// Returns an error if a name without a prefix could be the name of a component of another pipeline.
 fn of_another(id: &str, prefix: Option<&ComponentNamespace>) -> Option<String> {
     (prefix.is_none() && id.contains(DIVIDER)).then(|| {
-        format!("without the pipeline's before it, it could be another pipeline's, which have `{DIVIDER}` in them; leave that out")
+        format!("without the prefix of the pipeline, this could be the name of a component of another pipeline, because those names contain `{DIVIDER}`; choose a name without `{DIVIDER}`")
     })
 }
 
-/// Whether what Vector keeps of a component cannot be kept.
+/// Returns an error if Vector cannot create the directory in which it stores data of a component.
 fn persistent_state(
     component: &Component<'_>,
     prefix: Option<&ComponentNamespace>,
@@ -78,22 +78,22 @@ fn persistent_state(
     let called = prefix.map_or_else(|| id.to_owned(), |prefix| prefix.prepend_to(id));
     if called.len() > LONGEST {
         return Some(format!(
-            "with the pipeline's before it, the name has {} bytes, and the directory of that name where Vector keeps {what} at most {LONGEST}; shorten it",
+            "with the prefix of the pipeline, the name has {} bytes, but Vector stores {what} in a directory of this name, which may have at most {LONGEST} bytes; shorten the name",
             called.len()
         ));
     }
     let is_directory = !called.is_empty() && !called.contains(['/', '\0']);
     (!is_directory).then(|| {
-        format!("Vector keeps {what} in a directory of that name: it must not be empty, and have no `/` and no NUL")
+        format!("Vector stores {what} in a directory of this name: the name must not be empty and must not contain `/` or NUL")
     })
 }
 
-/// What Vector keeps of a component in a directory that has its name.
+/// Returns a description of the data that Vector stores in a directory with the name of the component.
 fn what_is_kept(component: &Component<'_>) -> Option<&'static str> {
     match component.family {
         ComponentKind::Source => {
             let reads_on = component.kind().is_some_and(|kind| READ_ON.contains(&kind));
-            reads_on.then_some("how far it has read")
+            reads_on.then_some("its read position")
         }
         ComponentKind::Transform => None,
         ComponentKind::Sink => {
@@ -121,7 +121,7 @@ mod tests {
 
     use crate::pipeline::{ClusterVectorPipeline, VectorPipeline};
 
-    /// Which names of a pipeline are refused where names are joined by dashes.
+    /// Returns the paths of the names that are invalid if names are joined by dashes.
     fn refused<K: ValidatedResource>(pipeline: &Value) -> Vec<String> {
         let ruleset = Arc::new(Ruleset::<K>::compile().expect("it compiles"));
         let file = json!({"settings": {"vector": {"namesJoinedByDashes": true}}});
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn where_names_are_joined_by_dashes_none_of_their_parts_has_one_but_the_namespace() {
+    fn if_names_are_joined_by_dashes_only_the_namespace_may_contain_dashes() {
         let of_tenants = |name, id| {
             refused::<VectorPipeline>(&pipeline("VectorPipeline", Some("a-b"), name, id))
         };

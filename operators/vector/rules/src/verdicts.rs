@@ -1,4 +1,4 @@
-//! Verdicts that were given: the same configuration is not judged twice.
+//! Cache of validation results: the same configuration is not validated twice.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -13,13 +13,13 @@ use crate::catalogue::Catalogue;
 use crate::judge::validate_config;
 use crate::problem::Diagnostic;
 
-/// How many are kept.
+/// Maximum number of cached results.
 const KEPT: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
 
-/// How much text a verdict may have that is kept, in bytes.
+/// Maximum size of a cached result, in bytes.
 const LARGEST_KEPT: usize = 16 << 10;
 
-/// A fingerprint of a text: of 128 bits, and secret, so that nobody can make two texts that share one.
+/// Fingerprint of a text, with 128 bits and random keys, so that an attacker cannot construct collisions.
 type Fingerprint = (u64, u64);
 
 struct ValidationCache {
@@ -32,7 +32,7 @@ static VERDICTS: LazyLock<ValidationCache> = LazyLock::new(|| ValidationCache {
     known: Mutex::new(LruCache::new(KEPT)),
 });
 
-/// What [`judge`] finds, found again where it was found before.
+/// Returns the result of [`judge`], from the cache if possible.
 pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnostic>> {
     let text = (config.to_string(), denied);
     let (first, second) = &VERDICTS.hashers;
@@ -46,7 +46,7 @@ pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnosti
     if let Some(found) = known().get(&fingerprint) {
         return Arc::clone(found);
     }
-    // Not under the lock: one that takes long keeps nobody waiting.
+    // Without the lock: a slow validation must not block others.
     let found = Arc::new(validate_config(Catalogue::shipped(), config, denied));
     if is_kept(&found) {
         known().put(fingerprint, Arc::clone(&found));
@@ -54,7 +54,7 @@ pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnosti
     found
 }
 
-/// Whether a verdict may be given again: it is of a bearable size, and whole.
+/// Returns true if a result may be cached: it is complete and not too large.
 fn is_kept(problems: &[Diagnostic]) -> bool {
     let errors = || problems.iter().map(|problem| &problem.error);
     let size = |text: &str| text.len() + size_of::<Diagnostic>();
@@ -71,14 +71,14 @@ mod tests {
     use crate::problem::Check;
 
     #[test]
-    fn what_could_not_be_told_is_asked_again() {
+    fn incomplete_and_large_results_are_not_cached() {
         let problem = |error| Diagnostic {
             check: Check::Programs,
             error,
         };
         let path = || FieldPath::new("transforms[a].source");
         let wrong = problem(FieldError::invalid_hidden(path(), "wrong"));
-        let internal = problem(FieldError::internal(path(), "nobody knows"));
+        let internal = problem(FieldError::internal(path(), "unknown"));
         assert!(is_kept(&[]));
         assert!(is_kept(std::slice::from_ref(&wrong)));
         assert!(!is_kept(&[wrong.clone(), internal]));

@@ -1,4 +1,4 @@
-//! What runs pipelines: what agents and aggregators have in common.
+//! Settings that agents and aggregators share.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Where their fields come from.
+/// Page that describes the fields of these types.
 pub(crate) const SPECIFICATION: &str =
     "https://github.com/kaasops/vector-operator/blob/main/docs/specification.md";
 
-/// A part of Kubernetes' own API.
+/// Object of a Kubernetes API type, not validated here.
 pub(crate) type OfKubernetes = Option<Map<String, Value>>;
 
-/// Several of them.
+/// List of objects of a Kubernetes API type, not validated here.
 pub(crate) type AllOfKubernetes = Vec<Map<String, Value>>;
 
-/// How Vector is run.
+/// Settings of the Pods that run Vector.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Workload {
-    /// Vector's image.
+    /// Container image of Vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Secrets to pull images with.
+    /// Secrets used to pull the images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub image_pull_secrets: AllOfKubernetes,
-    /// When images are pulled.
+    /// Image pull policy of the containers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
     /// Annotations of the Pods.
@@ -36,70 +36,70 @@ pub struct Workload {
     /// Labels of the Pods.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What the container gets.
+    /// Resource requests and limits of the Vector container.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub resources: OfKubernetes,
-    /// Where Pods may be.
+    /// Affinity of the Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub affinity: OfKubernetes,
-    /// Taints that Pods bear.
+    /// Tolerations of the Pods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub tolerations: AllOfKubernetes,
-    /// The security context of the Pods.
+    /// Security context of the Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub pod_security_context: OfKubernetes,
-    /// That of the container.
+    /// Security context of the Vector container.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub container_security_context: OfKubernetes,
-    /// Who assigns Pods to nodes.
+    /// Name of the scheduler that assigns the Pods to nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
-    /// What runs the containers.
+    /// Name of the RuntimeClass of the Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_class_name: Option<String>,
-    /// Names of hosts that Pods know.
+    /// Entries that are added to `/etc/hosts` of the Pods.
     #[serde(rename = "host_aliases", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub host_aliases: AllOfKubernetes,
-    /// The PodSecurityPolicy, where clusters have such.
+    /// Name of the PodSecurityPolicy, in clusters that support PodSecurityPolicies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_security_policy_name: Option<String>,
-    /// The priority of the Pods.
+    /// Name of the PriorityClass of the Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
-    /// Whether Pods are in the network of their node.
+    /// If true, the Pods use the network namespace of their node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_network: Option<bool>,
-    /// Variables of the environment.
+    /// Environment variables of the Vector container.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub env: AllOfKubernetes,
-    /// Where more of them come from.
+    /// ConfigMaps and Secrets whose entries become environment variables of the Vector container.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub env_from: AllOfKubernetes,
-    /// Where Vector keeps what must outlive it, on the node.
+    /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,
-    /// After how many seconds a metric is forgotten that nobody updates.
+    /// Seconds after which an internal metric that is no longer updated expires (Vector's `expire_metrics_secs`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expire_metrics_secs: Option<i64>,
-    /// Vector's API.
+    /// Settings of Vector's API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<Api>,
-    /// Whether Vector's own metrics are served.
+    /// If true, Vector serves its internal metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub internal_metrics: Option<bool>,
-    /// How often they are asked for, such as `30s`.
+    /// Scrape interval of the internal metrics, such as `30s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$"))]
     pub scrape_interval: Option<String>,
-    /// How long that may take.
+    /// Scrape timeout of the internal metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$"))]
     pub scrape_timeout: Option<String>,
@@ -107,125 +107,125 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub volumes: AllOfKubernetes,
-    /// Where the container has them.
+    /// Volume mounts of the Vector container.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub volume_mounts: AllOfKubernetes,
-    /// Whether Pods are sent to.
+    /// Readiness probe of the Vector container.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub readiness_probe: OfKubernetes,
-    /// Whether they live.
+    /// Liveness probe of the Vector container.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub liveness_probe: OfKubernetes,
-    /// The Pods that check configurations, where an operator has such.
+    /// Settings of the Pods that check configurations, for operators that use such Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_check: Option<ConfigCheck>,
-    /// Whether the configuration is stored compressed.
+    /// If true, the configuration is stored compressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compress_config_file: Option<bool>,
-    /// The image of what reloads the configuration.
+    /// Container image of the configuration reloader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_reloader_image: Option<String>,
-    /// What its container gets.
+    /// Resource requests and limits of the configuration reloader.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub config_reloader_resources: OfKubernetes,
 }
 
-/// When images are pulled.
+/// Image pull policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PullPolicy {
-    /// As Kubernetes has it for the image.
+    /// Kubernetes' default for the tag of the image.
     #[serde(rename = "")]
     Unset,
-    /// Each time.
+    /// Pull the image each time a container starts.
     Always,
-    /// Where the node has none.
+    /// Pull the image if it is not present on the node.
     IfNotPresent,
-    /// Not at all.
+    /// Never pull the image.
     Never,
 }
 
-/// Vector's API.
+/// Settings of Vector's API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Api {
-    /// Whether it is served.
+    /// If true, Vector serves its API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Whether there is a page to try it.
+    /// If true, the API serves a playground page for trying queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub playground: Option<bool>,
-    /// Whether Pods are probed by it.
+    /// If true, the probes of the Pods use the API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub healthcheck: Option<bool>,
 }
 
-/// The Pods that check configurations, where an operator has such.
+/// Settings of the Pods that check configurations, for operators that use such Pods.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConfigCheck {
-    /// Whether there are none.
+    /// If true, no check Pods are created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// Their image.
+    /// Container image of the check Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// What they get.
+    /// Resource requests and limits of the check Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub resources: OfKubernetes,
-    /// Where they may be.
+    /// Affinity of the check Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::crd::of_kubernetes")]
     pub affinity: OfKubernetes,
-    /// Taints that they bear.
+    /// Tolerations of the check Pods.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::crd::all_of_kubernetes")]
     pub tolerations: AllOfKubernetes,
-    /// Their annotations.
+    /// Annotations of the check Pods.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Their labels.
+    /// Labels of the check Pods.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// Which pipelines are run: those that have all of these labels.
+/// Selector of pipelines by their labels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PipelineSelector {
-    /// Labels with their values.
+    /// Labels that a pipeline must have to be selected.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
 }
 
-/// What was found.
+/// Result of the validation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadStatus {
-    /// Whether it is valid.
+    /// If true, the object is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_check_result: Option<bool>,
-    /// What is wrong with it, if anything.
+    /// Validation errors. Not set if the object is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub reason: Option<String>,
-    /// A fingerprint of what was judged, and by which rules.
+    /// Fingerprint of the validated spec and of the rules that validated it.
     #[serde(
         rename = "LastAppliedConfigHash",
         skip_serializing_if = "Option::is_none"
     )]
     pub last_applied_config_hash: Option<i64>,
-    /// A fingerprint of the options that all pipelines share.
+    /// Fingerprint of the options that all pipelines share.
     #[serde(
         rename = "LastAppliedGlobalConfigHash",
         skip_serializing_if = "Option::is_none"
     )]
     pub last_applied_global_config_hash: Option<i64>,
-    /// When a configuration was last published.
+    /// Time at which a configuration was last published.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_config_published_at: Option<String>,

@@ -1,5 +1,5 @@
-//! Conversions whose meaning is not that of the `cel` crate. Rules reach these instead, or around what
-//! the crate converts, under names that no rule can write.
+//! Conversions that differ from those of the `cel` crate. Rules are redirected to these functions, or their
+//! arguments are converted first. No rule can use the internal names.
 
 use ::cel::common::types::{
     CelDouble, CelDuration, CelInt, CelString, CelTimestamp, DYN_TYPE, Kind,
@@ -12,15 +12,15 @@ use crate::cel::library::{argument, failed};
 use crate::format::time;
 use crate::go;
 
-/// `timestamp`, read as Go reads it.
+/// `timestamp` with the parser of Go.
 pub(in crate::cel) const TIMESTAMP: &str = "@timestamp";
-/// `duration`, read as Go reads it.
+/// `duration` with the parser of Go.
 pub(in crate::cel) const DURATION: &str = "@duration";
-/// What `string` prints otherwise than Go does, printed.
+/// Argument of `string`, already formatted if Go formats its type differently from the crate.
 pub(in crate::cel) const PRINTED: &str = "@printed";
-/// What `int` counts and the crate does not, counted.
+/// Argument of `int`, already converted if its type is a duration, which the crate does not convert.
 pub(in crate::cel) const COUNTED: &str = "@counted";
-/// A moment as its parts are told where no zone is asked for.
+/// Timestamp in UTC, for getters that are called without a time zone.
 pub(in crate::cel) const IN_UTC: &str = "@in_utc";
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
@@ -36,7 +36,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     cel::add_overload!(env, fn timestamp_of_seconds: (CelInt) -> Result<CelTimestamp>, name = TIMESTAMP)
 }
 
-/// The argument, changed if it is of a kind that `change` knows.
+/// Returns the argument, converted if `change` supports its type.
 fn changed<'b, 'v, V: Val + 'v>(
     mut arguments: Vec<CowVal<'b, 'v>>,
     change: impl Fn(&dyn Val) -> Option<V>,
@@ -68,7 +68,7 @@ fn float(value: f64) -> String {
     }
 }
 
-/// In the zone in which it was written, without zeros at the end of a fraction.
+/// Formats a timestamp in its original time zone, without trailing zeros in the fraction.
 fn moment(value: &CelTimestamp) -> String {
     let moment = value.inner();
     let fraction = moment.format("%.9f").to_string();

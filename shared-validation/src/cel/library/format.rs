@@ -1,4 +1,4 @@
-//! Named formats: `format.dns1123Label().validate(text)`.
+//! Named string formats: `format.dns1123Label().validate(text)`.
 
 use ::cel::common::types::{CelList, CelOptional, CelString};
 use ::cel::common::value::{CowVal, Val};
@@ -7,7 +7,7 @@ use ::cel::{DeclarationError, Env};
 use crate::cel::opaque::opaque;
 use crate::format::{self, name};
 
-/// A format that a text may have.
+/// Named string format.
 #[derive(Clone, Copy, Debug)]
 struct Named {
     name: &'static str,

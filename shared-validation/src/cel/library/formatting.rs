@@ -1,4 +1,4 @@
-//! `format` where cel-go prints numbers otherwise than the `cel` crate: for people who read English.
+//! The `format` function for numbers, which cel-go formats in English and differently from the `cel` crate.
 
 use ::cel::common::ast::{Expr, IdedExpr, LiteralValue};
 use ::cel::common::types::{CelDouble, CelInt, CelString, DYN_TYPE, INT_TYPE, Kind};
@@ -11,7 +11,7 @@ use crate::cel::library::{argument, failed};
 
 const FIXED: &str = "@fixed";
 const SCIENTIFIC: &str = "@scientific";
-/// How many digits stand behind the point where nothing is said.
+/// Default number of decimal places.
 const DIGITS: i64 = 6;
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
@@ -22,8 +22,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(SCIENTIFIC, "scientific", two(), scientific)
 }
 
-/// Turns the clauses of a literal text that print numbers into such as print the texts of these
-/// numbers, and the arguments into these texts.
+/// Replaces the number clauses of a literal format string by `%s`, and the arguments by their formatted text.
 pub(in crate::cel) fn prepare(target: &mut IdedExpr, arguments: &mut IdedExpr) {
     let (Expr::Literal(LiteralValue::String(text)), Expr::List(list)) =
         (&mut target.expr, &mut arguments.expr)
@@ -109,12 +108,12 @@ fn scientific<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
             .chars()
             .filter_map(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit.to_digit(10)? as usize))
             .collect();
-        // What is written as a precision is taken for a width.
+        // cel-go interprets the precision as a width.
         format!("{:>width$}", format!("{mantissa}×10{sign}{raised}"))
     })
 }
 
-/// Prints the magnitude of a number; the sign, and what is no number, is the same for all.
+/// Formats a number with a function for its magnitude. Signs, infinities and NaN are the same for all.
 fn printed<'b, 'v>(
     arguments: &[CowVal<'b, 'v>],
     print: impl Fn(f64, usize) -> String,

@@ -1,4 +1,4 @@
-//! Addresses of hosts and networks.
+//! IP addresses and CIDRs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,11 +10,11 @@ use crate::cel::library::failed;
 use crate::cel::opaque::opaque;
 use crate::format::network::{self, Prefix};
 
-/// An address.
+/// IP address.
 #[derive(Clone, Debug, PartialEq)]
 struct Ip(IpAddr);
 
-/// A network.
+/// CIDR.
 #[derive(Clone, Debug, PartialEq)]
 struct Cidr(Prefix);
 
@@ -63,7 +63,7 @@ fn is_ip(text: &CelString<'_>) -> CelBool {
 }
 
 fn ip(text: &CelString<'_>) -> Result<Ip, ExecutionError> {
-    let problem = || failed("ip", format!("`{}` is no IP address", text.inner()));
+    let problem = || failed("ip", format!("`{}` is not an IP address", text.inner()));
     parse_ip(text.inner()).map(Ip).ok_or_else(problem)
 }
 
@@ -106,7 +106,7 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// As Go has it: private addresses count as global.
+/// Follows Go: private addresses count as global.
 fn is_global_unicast(ip: &Ip) -> CelBool {
     let address = ip.0;
     let special = address == IpAddr::V4(Ipv4Addr::BROADCAST)
@@ -121,7 +121,7 @@ fn is_cidr(text: &CelString<'_>) -> CelBool {
 }
 
 fn cidr(text: &CelString<'_>) -> Result<Cidr, ExecutionError> {
-    let problem = || failed("cidr", format!("`{}` is no network", text.inner()));
+    let problem = || failed("cidr", format!("`{}` is not a CIDR", text.inner()));
     parse_cidr(text.inner()).map(Cidr).ok_or_else(problem)
 }
 

@@ -1,4 +1,4 @@
-//! Kubernetes' functions on lists, beside those of CEL's list extension.
+//! List functions of Kubernetes, in addition to those of CEL's list extension.
 
 use std::cmp::Ordering;
 
@@ -40,7 +40,7 @@ fn compare(a: &dyn Val, b: &dyn Val, function: &str) -> Result<Ordering, Executi
         .compare(b)
 }
 
-/// The items of a list. The first decides which overload is called, so it has to have a value.
+/// Returns the items of a list. The first item selects the overload, so it must have a CEL value.
 fn comparable<'b, 'v>(
     list: &'b (dyn Val + 'v),
     function: &str,

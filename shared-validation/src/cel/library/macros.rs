@@ -12,13 +12,13 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::library::{argument, failed, items};
 
-/// The list of pairs that a map or list is for a comprehension with two variables.
+/// Converts a map or list to the list of pairs over which a comprehension with two variables iterates.
 const ENTRIES: &str = "@entries";
-/// The map of a list of pairs.
+/// Converts a list of pairs to a map.
 const TO_MAP: &str = "@to_map";
-/// The map of a list of maps.
+/// Merges a list of maps into one map.
 const MERGE: &str = "@merge";
-/// The variable that holds a pair. No rule can name it.
+/// Variable that holds a pair. No rule can use this name.
 const PAIR: &str = "@pair";
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
@@ -28,7 +28,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(ENTRIES, "entries", vec![DYN_TYPE], entries)?;
     env.add_overload(TO_MAP, "to_map", vec![LIST_TYPE], to_map)?;
     env.add_overload(MERGE, "merge", vec![LIST_TYPE], merge)?;
-    // What is asked of each pair, and by which macro with one variable.
+    // Name of the macro, and of the corresponding macro with one variable.
     for (name, one) in [
         ("all", "all"),
         ("exists", "exists"),
@@ -56,7 +56,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     Ok(())
 }
 
-/// `m.all(k, v, p)` as `@entries(m).all(@pair, p)` with `k` and `v` bound to the parts of the pair.
+/// Expands `m.all(k, v, p)` to `@entries(m).all(@pair, p)`, with `k` and `v` bound to the parts of the pair.
 fn fold(
     helper: &mut MacroExprHelper<'_>,
     target: &mut Option<IdedExpr>,
@@ -76,7 +76,7 @@ fn fold(
     }))
 }
 
-/// `m.transformList(k, v, [p,] e)`, and the two that make a map of it.
+/// Expands `m.transformList(k, v, [p,] e)`, `transformMap` and `transformMapEntry`.
 fn transform(
     helper: &mut MacroExprHelper<'_>,
     target: &mut Option<IdedExpr>,
@@ -182,7 +182,7 @@ fn comprehension(
     })))
 }
 
-/// The accumulator of every comprehension.
+/// Accumulator of every comprehension.
 const RESULT: &str = "@result";
 
 fn result(helper: &mut MacroExprHelper<'_>) -> IdedExpr {
@@ -202,7 +202,7 @@ fn call(helper: &mut MacroExprHelper<'_>, function: &str, args: Vec<IdedExpr>) -
 }
 
 fn entries_of(helper: &mut MacroExprHelper<'_>, target: &mut Option<IdedExpr>) -> IdedExpr {
-    let target = target.take().expect("a macro on a value");
+    let target = target.take().expect("the macro is called on a value");
     call(helper, ENTRIES, vec![target])
 }
 
@@ -213,7 +213,7 @@ fn name(helper: &MacroExprHelper<'_>, variable: &IdedExpr) -> Result<String, Par
     }
 }
 
-/// `body` with the two variables bound to the parts of the pair.
+/// Binds two variables in `body` to the parts of the pair.
 fn with_pair(
     helper: &mut MacroExprHelper<'_>,
     first: &str,
@@ -230,7 +230,7 @@ fn with_pair(
     bound
 }
 
-/// `body` with a variable bound to a value: a comprehension over nothing.
+/// Binds a variable in `body` to a value, by a comprehension over an empty list.
 fn bind(
     helper: &mut MacroExprHelper<'_>,
     variable: &str,

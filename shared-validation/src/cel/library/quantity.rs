@@ -13,20 +13,20 @@ use crate::cel::opaque::opaque;
 const FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// How many digits are computed with. The API server has no limit, and hangs on larger ones.
+/// Maximum number of digits for computations. The API server has no limit, and hangs on larger numbers.
 const MAX_DIGITS: u64 = 10_000;
-/// How many digits fit into 64 bits whatever they are.
+/// Number of digits that always fit into 64 bits.
 const SAFE_DIGITS: usize = 18;
-/// Finer than this is rounded up.
+/// Smallest power of ten. Finer values are rounded up.
 const NANO: i32 = -9;
 
-/// What the API server takes a quantity for: whether it is an integer depends on how it is written
-/// (`1Gi` is one, `1024Mi` is, `1.5Gi` is not), because only the small form is asked.
+/// Quantity as the API server represents it. Only the small form can be an integer, so the notation decides
+/// whether a quantity is one: `1Gi` and `1024Mi` are integers, `1.5Gi` is not.
 #[derive(Clone, Debug)]
 enum Quantity {
     /// `value` times ten to the power of `scale`.
     Small { value: i64, scale: i32 },
-    /// Billionths.
+    /// Number of billionths.
     Large { nanos: BigInt },
 }
 
@@ -77,7 +77,7 @@ impl Quantity {
             .then(|| Self::small(whole, fraction, &factor, negative))
             .flatten();
         small.or_else(|| {
-            // Without a figure, there is nothing that could be large.
+            // A quantity without digits cannot need the large form.
             (!figure.is_empty() || suffix.is_empty())
                 .then(|| Self::large(whole, fraction, &factor, negative))?
         })
@@ -98,7 +98,7 @@ impl Quantity {
         })
     }
 
-    /// In billionths, rounded up. Binary ones are cut down to what 64 bits hold.
+    /// Creates the large form in billionths, rounded up. Values with a binary suffix are limited to 64 bits.
     fn large(whole: &str, fraction: &str, factor: &Factor, negative: bool) -> Option<Self> {
         let digits = format!("{whole}{fraction}");
         let (multiplier, exponent) = match factor {
@@ -139,7 +139,7 @@ impl Quantity {
         }
     }
 
-    /// Its sign, its digits without the zeros at the end, and the power of ten of the last of them.
+    /// Returns the sign, the digits without trailing zeros, and the power of ten of the last digit.
     fn parts(&self) -> (Sign, String, i64) {
         let (number, power) = match self {
             Self::Small { value, scale } => (BigInt::from(*value), i64::from(*scale)),
@@ -232,7 +232,7 @@ impl PartialEq for Quantity {
     }
 }
 
-/// The value times a power of ten.
+/// Multiplies the value by a power of ten.
 fn at_scale(value: i64, scale: u32) -> Option<i64> {
     if value == 0 {
         return Some(0);
@@ -240,7 +240,7 @@ fn at_scale(value: i64, scale: u32) -> Option<i64> {
     10_i64.checked_pow(scale)?.checked_mul(value)
 }
 
-/// What a suffix multiplies by.
+/// Factor of a suffix.
 enum Factor {
     Decimal(i32),
     Binary(u32),
@@ -275,7 +275,8 @@ impl Factor {
         })
     }
 
-    /// Whether that many digits, before and behind the point, are tried in the small form.
+    /// Returns true if a number with so many digits before and after the decimal point is first parsed in the
+    /// small form.
     fn takes_small(&self, whole: usize, fraction: usize) -> bool {
         match self {
             Self::Decimal(_) => whole + fraction <= SAFE_DIGITS,
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_exact_to_the_billionth() {
+    fn quantities_are_exact_to_one_billionth() {
         for (a, b) in [
             ("1.5Gi", "1610612736"),
             ("1e3", "1k"),
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_it_is_an_integer_goes_by_how_it_is_written() {
+    fn the_notation_decides_whether_a_quantity_is_an_integer() {
         for integer in ["0", "1", "1Gi", "-3k", "1e18", "5Ti", "123456789012345678"] {
             assert!(read(integer).integer().is_some(), "{integer}");
         }

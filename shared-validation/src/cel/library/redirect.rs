@@ -1,4 +1,4 @@
-//! Which calls are answered by functions of ours.
+//! Redirection of calls to the functions of this crate.
 
 use ::cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 
@@ -9,7 +9,7 @@ use crate::cel::library::conversions::{COUNTED, DURATION, IN_UTC, PRINTED, TIMES
 use crate::cel::library::formatting;
 use crate::cel::library::strings::{BOUNDED_JOIN, BOUNDED_REPLACE, SPELLED};
 
-/// Makes a call of a function that differs here one of ours.
+/// Redirects a call if the `cel` crate implements the function differently.
 pub(in crate::cel) fn redirect(call: &mut CallExpr) {
     match (
         call.func_name.as_str(),
@@ -37,7 +37,8 @@ pub(in crate::cel) fn redirect(call: &mut CallExpr) {
     }
 }
 
-/// Whether this may come to a list that an expression made: it is compared item by item, with any other.
+/// Returns true if the result may be a list that an expression built. Such a list is compared item by item with
+/// any other list.
 fn may_be_made(expression: &IdedExpr) -> bool {
     match &expression.expr {
         Expr::Ident(name) => name != "self" && name != "oldSelf",
@@ -47,7 +48,7 @@ fn may_be_made(expression: &IdedExpr) -> bool {
     }
 }
 
-/// Whether this may come to a list of the data.
+/// Returns true if the result may be a list from the data.
 fn may_be_data(expression: &IdedExpr) -> bool {
     match &expression.expr {
         Expr::Ident(_) | Expr::Select(_) => true,

@@ -10,12 +10,12 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use crate::cel::library::failed;
 use crate::re2;
 
-/// How many expressions are kept; what a rule computes must not fill the memory.
+/// Maximum number of cached expressions. Patterns can be computed by rules, so the cache must be bounded.
 const MAX_KEPT: usize = 1024;
 
 static KEPT: LazyLock<RwLock<HashMap<String, Arc<regex::Regex>>>> = LazyLock::new(RwLock::default);
 
-/// Compiles an expression, once for as long as it is kept.
+/// Compiles an expression, or returns the cached one.
 pub(in crate::cel) fn compile(pattern: &str) -> Result<Arc<regex::Regex>, String> {
     if let Some(kept) = KEPT.read().ok().and_then(|kept| kept.get(pattern).cloned()) {
         return Ok(kept);

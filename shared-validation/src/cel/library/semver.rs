@@ -7,7 +7,7 @@ use semver::Version;
 use crate::cel::library::failed;
 use crate::cel::opaque::opaque;
 
-/// A version; build metadata does not tell versions apart.
+/// Semantic version. Build metadata does not affect equality.
 #[derive(Clone, Debug)]
 struct Semver(Version);
 
@@ -40,12 +40,12 @@ fn parse(text: &str, normalize: bool) -> Result<Version, semver::Error> {
     }
 }
 
-/// Without a leading `v`, leading zeros, or fewer than three numbers.
+/// Removes a leading `v` and leading zeros, and completes the version to three numbers.
 fn normalized(text: &str) -> String {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
     if parts.len() < 3 {
-        // What stands behind the number belongs behind the last one.
+        // A pre-release or build suffix is only allowed after the third number.
         let last = parts.pop().unwrap_or_default();
         let end = last.find(['+', '-']).unwrap_or(last.len());
         let (number, behind) = last.split_at(end);

@@ -1,4 +1,4 @@
-//! Lists taken as sets.
+//! Set operations on lists.
 
 use ::cel::common::types::{CelBool, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
@@ -34,12 +34,13 @@ fn judge<'b, 'v>(
     let a = items(argument(arguments, 0, "sets")?.as_ref(), "sets")?;
     let b = items(argument(arguments, 1, "sets")?.as_ref(), "sets")?;
     if !budget::take(a.len().saturating_mul(b.len()) / budget::COMPARISONS_PER_UNIT) {
-        return Err(failed("sets", "the budget is used up"));
+        return Err(failed("sets", "the cost budget is exhausted"));
     }
     Ok(CowVal::owned(CelBool::from(holds(&a, &b)?)))
 }
 
-/// An item that has no CEL value counts only where no other is the one.
+/// Returns true if the list contains the item. An item without a CEL value is an error only if no other item is
+/// equal.
 fn has(list: &[&dyn Val], item: &dyn Val) -> Result<bool, ExecutionError> {
     let mut failure = None;
     for other in list {
@@ -70,7 +71,7 @@ fn equivalent<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
 }
 
 fn intersects<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
-    // An item about which nothing can be said is in no list.
+    // An item that cannot be compared is in no list.
     judge(&arguments, |a, b| {
         Ok(a.iter().any(|item| has(b, *item).unwrap_or(false)))
     })

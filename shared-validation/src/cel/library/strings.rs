@@ -1,5 +1,5 @@
-//! Functions whose meaning, or whose bounds, are not those of the `cel` crate: rules reach these
-//! instead, under names that no rule can write.
+//! String functions that differ from those of the `cel` crate in their results or in their limits. Rules are
+//! redirected to these functions. No rule can use the internal names.
 
 use ::cel::common::types::{
     CelBool, CelBytes, CelDouble, CelDuration, CelInt, CelList, CelString, CelTimestamp, CelUInt,
@@ -13,11 +13,11 @@ use crate::cel::careful::refuse_broken;
 use crate::cel::library::{argument, conversions, failed, items};
 use crate::go;
 
-/// `replace`, whose result could outgrow every argument.
+/// `replace` that charges for its result, which could be larger than all arguments together.
 pub(in crate::cel) const BOUNDED_REPLACE: &str = "@replace";
-/// `join` that pays for its result.
+/// `join` that charges for its result.
 pub(in crate::cel) const BOUNDED_JOIN: &str = "@join";
-/// The arguments of `format`, with lists and maps spelled as cel-go spells them.
+/// Arguments of `format`, with lists and maps formatted as in cel-go.
 pub(in crate::cel) const SPELLED: &str = "@spelled";
 
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
@@ -56,7 +56,7 @@ fn replace_some(
     Ok(text.replacen(old, new, most).into())
 }
 
-/// The items as one text, with or without something between them.
+/// Joins the items, with an optional separator.
 fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let text = |value: &dyn Val| {
         refuse_broken(value)?;
@@ -79,7 +79,7 @@ fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
     Ok(CowVal::owned(CelString::from(items?.join(&between))))
 }
 
-/// Pays for a text before it is made.
+/// Charges for a string before it is built.
 fn afford(length: usize, function: &str) -> Result<(), ExecutionError> {
     if budget::take(length / budget::BYTES_PER_UNIT) {
         Ok(())
@@ -103,7 +103,7 @@ fn spelled<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exe
     Ok(CowVal::owned(CelList::from(out)))
 }
 
-/// A value as it stands within a list or map.
+/// Formats a value within a list or map.
 fn spell(value: &dyn Val) -> Result<String, ExecutionError> {
     let unknown = || {
         failed(

@@ -1,4 +1,4 @@
-//! Addresses of resources.
+//! URLs.
 
 use std::collections::HashMap;
 

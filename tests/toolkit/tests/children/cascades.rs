@@ -1,4 +1,4 @@
-//! What goes with an object, and what stays.
+//! Cascading deletion: which children are deleted with an object and which are orphaned.
 
 use std::time::Duration;
 
@@ -22,20 +22,20 @@ fn guarded(name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guarded_child_stays_until_its_owner_lets_it_go() {
+async fn a_finalizer_protected_child_exists_until_its_owner_releases_it() {
     let toys = Toys::start().await;
     let accounts = toys.of("ServiceAccount", Some("default"));
     let families = toys.families("default");
     toys.family("a", &[guarded("g"), plain("p")]).await;
     for (api, name) in [(&accounts, "g"), (&families, "a")] {
-        let found = api.get(name).await.expect("an object");
+        let found = api.get(name).await.expect("the object exists");
         assert_eq!(found.finalizers(), ["toys.example.com/finalizer"], "{name}");
     }
     accounts
         .delete("g", &DeleteParams::default())
         .await
-        .expect("deletion begins");
-    // A round later it is still there, and told.
+        .expect("the API server accepts the deletion");
+    // One reconciliation later the child still exists and is reported.
     let children = json!({"children": [guarded("g"), plain("other")]});
     toys.tell("Family", "a", &children).await;
     let (_, message) = toys.stands(&families, "a", "Reconciling", "True").await;
@@ -43,18 +43,24 @@ async fn a_guarded_child_stays_until_its_owner_lets_it_go() {
     toys.becomes(
         &toys.of("ConfigMap", Some("default")),
         "other",
-        "being made",
+        "to be created",
         |found| found.is_some(),
     )
     .await;
-    assert!(accounts.get_opt("g").await.expect("an answer").is_some());
-    // No longer desired, it may go.
+    assert!(
+        accounts
+            .get_opt("g")
+            .await
+            .expect("the API server answers")
+            .is_some()
+    );
+    // A child that is no longer desired may be deleted.
     toys.family("a", &[]).await;
     toys.goes(&accounts, "g").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_way_to_delete_an_object_ends_and_leaves_what_it_should() {
+async fn every_propagation_policy_completes_and_leaves_the_right_children() {
     let toys = Toys::start().await;
     let [accounts, maps] =
         ["ServiceAccount", "ConfigMap"].map(|type_| toys.of(type_, Some("default")));
@@ -73,11 +79,11 @@ async fn every_way_to_delete_an_object_ends_and_leaves_what_it_should() {
         families
             .delete(name, &params)
             .await
-            .expect("deletion begins");
+            .expect("the API server accepts the deletion");
         toys.goes(&families, name).await;
         for api in [&accounts, &maps] {
             if leaves_children {
-                let left = api.get(name).await.expect("it is left");
+                let left = api.get(name).await.expect("the child is orphaned");
                 assert_eq!(left.finalizers(), Vec::<String>::new());
                 assert_eq!(left.owner_references(), []);
             } else {
@@ -86,37 +92,37 @@ async fn every_way_to_delete_an_object_ends_and_leaves_what_it_should() {
         }
     }
 
-    // What was left behind is taken up by whoever comes under the same name.
-    let left = maps.get("orphan").await.expect("it is left");
+    // A new object with the same name adopts the orphaned children.
+    let left = maps.get("orphan").await.expect("the child is orphaned");
     let mut changed = plain("orphan");
     changed["data"] = json!({"c": "d"});
     toys.family("orphan", &[changed, guarded("orphan")]).await;
-    let taken = maps.get("orphan").await.expect("it is there");
+    let taken = maps.get("orphan").await.expect("the child exists");
     assert_eq!(taken.data["data"], json!({"c": "d"}));
-    let account = accounts.get("orphan").await.expect("it is there");
+    let account = accounts.get("orphan").await.expect("the child exists");
     assert_eq!(account.finalizers(), ["toys.example.com/finalizer"]);
     assert_eq!(taken.metadata.uid, left.metadata.uid);
-    let owner = families.get("orphan").await.expect("an object");
+    let owner = families.get("orphan").await.expect("the object exists");
     assert_eq!(Some(&taken.owner_references()[0].uid), owner.uid().as_ref());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_comes_under_the_name_of_one_that_has_just_gone_gets_children_of_its_own() {
+async fn a_new_object_with_the_name_of_a_deleted_one_gets_its_own_children() {
     let toys = Toys::start().await;
     let maps = toys.of("ConfigMap", Some("default"));
     let families = toys.families("default");
     let children = json!({"children": [plain("c")]});
     toys.tell("Family", "a", &children).await;
     let there = |found: Option<&kube::api::DynamicObject>| found.is_some();
-    let first = toys.becomes(&maps, "c", "being made", there).await;
-    let first = first.expect("it is there").uid();
-    // The child is slow to go.
+    let first = toys.becomes(&maps, "c", "to be created", there).await;
+    let first = first.expect("the child exists").uid();
+    // A finalizer delays the deletion of the child.
     let held = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
     toys.meddle(&maps, "c", &held(&["example.com/held"])).await;
     families
         .delete("a", &DeleteParams::default())
         .await
-        .expect("deletion begins");
+        .expect("the API server accepts the deletion");
     toys.goes(&families, "a").await;
     toys.tell("Family", "a", &children).await;
     let (reason, _) = toys.stands(&families, "a", "Reconciling", "True").await;
@@ -124,41 +130,45 @@ async fn who_comes_under_the_name_of_one_that_has_just_gone_gets_children_of_its
     toys.meddle(&maps, "c", &held(&[])).await;
     let is_another =
         |found: Option<&kube::api::DynamicObject>| found.is_some_and(|found| found.uid() != first);
-    toys.becomes(&maps, "c", "being made anew", is_another)
+    toys.becomes(&maps, "c", "to be created again", is_another)
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_garbage_collector_misses_goes_all_the_same() {
+async fn orphans_are_deleted_even_without_the_garbage_collector() {
     let toys = Toys::start().await;
     let maps = toys.of("ConfigMap", Some("default"));
     let families = toys.families("default");
     for name in ["gone", "again"] {
         toys.family(name, &[plain(name)]).await;
     }
-    let first = maps.get("again").await.expect("it is there").uid();
+    let first = maps.get("again").await.expect("the child exists").uid();
     let frozen = toys.cluster.freeze_controller_manager();
-    frozen.expect("there is no garbage collector any more");
+    frozen.expect("the controller manager can be frozen");
     for name in ["gone", "again"] {
         let params = DeleteParams::background();
         let deleted = families.delete(name, &params).await;
-        deleted.expect("deletion begins");
+        deleted.expect("the API server accepts the deletion");
         toys.goes(&families, name).await;
     }
     toys.tell("Family", "again", &json!({"children": [plain("again")]}))
         .await;
-    // They have to be found twice, and who waits for the name to be free looks again as after any failure.
-    let gone = eventually_within(Duration::from_mins(3), "the children going", async || {
-        let left = maps.get_opt("gone").await.ok()?;
-        let again = maps.get_opt("again").await.ok()??;
-        (left.is_none() && again.uid() != first).then_some(())
-    });
-    gone.await.expect("they go");
+    // An orphan must be found in two scans. The object that waits for the name retries with the usual back-off.
+    let gone = eventually_within(
+        Duration::from_mins(3),
+        "the orphans to be deleted",
+        async || {
+            let left = maps.get_opt("gone").await.ok()?;
+            let again = maps.get_opt("again").await.ok()??;
+            (left.is_none() && again.uid() != first).then_some(())
+        },
+    );
+    gone.await.expect("the orphans are deleted");
     toys.stands(&families, "again", "Ready", "True").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_adopted_stays_as_its_type_says() {
+async fn an_adopted_child_is_updated_according_to_the_strategy_of_its_type() {
     let toys = Toys::start().await;
     let secrets = toys.of("Secret", Some("default"));
     let families = toys.families("default");
@@ -176,20 +186,20 @@ async fn what_is_adopted_stays_as_its_type_says() {
     families
         .delete("a", &params)
         .await
-        .expect("deletion begins");
+        .expect("the API server accepts the deletion");
     toys.goes(&families, "a").await;
     toys.family("a", &[secret("another")]).await;
-    let owner = families.get("a").await.expect("an object").uid();
-    let kept = secrets.get("s").await.expect("it is there");
+    let owner = families.get("a").await.expect("the object exists").uid();
+    let kept = secrets.get("s").await.expect("the child exists");
     assert_eq!(
         kept.data["data"]["password"], "Zmlyc3Q=",
-        "nobody may lose a password"
+        "a `CreateOnly` child keeps its content when it is adopted"
     );
     assert_eq!(Some(kept.owner_references()[0].uid.clone()), owner);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_goes_with_all_that_is_in_it() {
+async fn a_namespace_is_deleted_with_all_its_objects() {
     let toys = Toys::start().await;
     let namespace = Leaving::make(toys.cluster.client(), "leaving").await;
     let families = toys.families("leaving");
@@ -207,7 +217,7 @@ async fn a_namespace_goes_with_all_that_is_in_it() {
         classes
             .get_opt("leaving")
             .await
-            .expect("an answer")
+            .expect("the API server answers")
             .is_none()
     );
 }

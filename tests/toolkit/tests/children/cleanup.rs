@@ -1,4 +1,4 @@
-//! What has to be done by a Job before an object goes.
+//! Cleanup of an object by a Job before its deletion.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use toolkit::{
     Calls, Leaving, Running, When, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
 };
 
-/// An object with something to wind up.
+/// Object that needs a cleanup.
 #[derive(Deserialize)]
 struct Estate {}
 
@@ -96,7 +96,7 @@ impl Place {
         }
     }
 
-    /// Makes an object and waits until it stands.
+    /// Creates an object and waits until it is ready.
     async fn make(&self, name: &str) {
         tell::<Estate>(&self.estates, name, &json!({})).await;
         stands(&self.estates, name, "Ready", "True").await;
@@ -104,11 +104,11 @@ impl Place {
 }
 
 async fn goes(api: &Api<DynamicObject>, name: &str) {
-    becomes(api, name, "going", |found| found.is_none()).await;
+    becomes(api, name, "to be deleted", |found| found.is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
+async fn an_object_is_deleted_once_its_cleanup_job_completes_with_any_propagation_policy() {
     let cluster = cluster_with::<Estate>().await;
     let calls = Calls::default();
     let _running = start(&cluster, &calls, DeletionTimeouts::default()).await;
@@ -132,36 +132,36 @@ async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
         estates
             .delete(name, &params)
             .await
-            .expect("deletion begins");
-        // There is no node that could run it.
+            .expect("the API server accepts the deletion");
+        // No node exists that could run the Pod.
         let waits = format!("Job '{name}' has not completed");
-        let told = eventually("the Job being told", async || {
+        let told = eventually("the condition to name the Job", async || {
             let estate = estates.get(name).await.ok()?;
             let conditions = estate.data["status"]["conditions"].to_string();
             conditions.contains(&waits).then_some(())
         });
-        told.await.expect("it is told");
-        working.push(jobs.get(name).await.expect("the Job").uid());
+        told.await.expect("the condition names the Job");
+        working.push(jobs.get(name).await.expect("the Job exists").uid());
     }
-    // The garbage collector has been there, and leaves what does the work.
+    // The garbage collector has run and has not deleted the cleanup Job.
     goes(maps, "foreground").await;
-    becomes(maps, "orphan", "being orphaned", |found| {
+    becomes(maps, "orphan", "to be orphaned", |found| {
         found.is_some_and(|found| found.owner_references().is_empty())
     })
     .await;
     for ((name, _), uid) in ways.iter().zip(working) {
-        let job = jobs.get(name).await.expect("the Job is still there");
-        assert_eq!(job.uid(), uid, "it is the one that was made");
+        let job = jobs.get(name).await.expect("the Job still exists");
+        assert_eq!(job.uid(), uid, "the Job must not be recreated");
         assert_eq!(job.metadata.deletion_timestamp, None, "{name}");
-        // Else the garbage collector would delete it at a moment of its own.
+        // With an owner reference, the garbage collector would delete it at any time.
         assert_eq!(job.owner_references(), [], "{name}");
     }
-    // Of the calls that let them go, some fail.
+    // Some of the calls that remove finalizers fail.
     calls.take_writes();
     for nth in 4..=6 {
         calls.fail("patch", "estates", nth, When::Before);
     }
-    cluster.add_node("node").await.expect("a node");
+    cluster.add_node("node").await.expect("the node is created");
     for (name, _) in ways {
         goes(estates, name).await;
         goes(jobs, name).await;
@@ -172,14 +172,14 @@ async fn an_object_goes_once_its_job_is_done_however_it_is_deleted() {
     let again = writes
         .iter()
         .find(|call| call.verb == "create" && call.resource == "jobs");
-    assert_eq!(again, None, "what is done is not done again");
+    assert_eq!(again, None, "a completed cleanup must not run again");
     maps.get("orphan")
         .await
-        .expect("it is left, as was asked for");
+        .expect("the propagation policy `Orphan` keeps the child");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
+async fn a_terminating_namespace_allows_no_cleanup_job_and_the_condition_reports_it() {
     let cluster = cluster_with::<Estate>().await;
     let calls = Calls::default();
     let running = start(&cluster, &calls, DeletionTimeouts::default()).await;
@@ -187,18 +187,18 @@ async fn in_a_namespace_that_goes_no_job_can_be_made_and_that_is_told() {
     let place = Place::of(&cluster, "leaving");
     place.make("a").await;
     namespace.delete().await;
-    let told = eventually("the condition", async || {
+    let told = eventually("the condition `NamespaceTerminating`", async || {
         let estate = place.estates.get("a").await.ok()?;
         let conditions = estate.data["status"]["conditions"].as_array()?.clone();
         let mut conditions = conditions.into_iter();
         let ready = conditions.find(|it| it["type"] == "Ready")?;
-        // Its other child goes first, and may be missed before the object itself is deleted.
+        // The other child is deleted first. The controller may notice that before the object itself is deleted.
         let is_of_job = ready["message"].to_string().contains("child Job");
         (is_of_job && ready["reason"] == "NamespaceTerminating").then_some(ready)
     });
     assert_eq!(
-        told.await.expect("it is told")["message"],
-        "the child Job 'a' (batch/v1) cannot be made: its namespace is being deleted and takes nothing new"
+        told.await.expect("the condition is reported")["message"],
+        "the child Job 'a' (batch/v1) cannot be created: its namespace is being deleted and accepts no new objects"
     );
     running.stop().await;
     let stalls = DeletionTimeouts {

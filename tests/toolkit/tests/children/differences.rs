@@ -1,4 +1,4 @@
-//! What counts as a difference, and what does not.
+//! Differences between a child and its desired state: which ones are corrected.
 
 use serde_json::{Value, json};
 use toolkit::When;
@@ -26,11 +26,11 @@ fn main_container(image: &str) -> Value {
     })
 }
 
-/// Where the containers are.
+/// JSON pointer to the containers of a Deployment.
 const CONTAINERS: &str = "/spec/template/spec/containers";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_is_said_of_a_child_is_looked_after() {
+async fn only_the_desired_fields_of_a_child_are_managed() {
     let mut toys = Toys::start().await;
     let deployments = toys.of("Deployment", Some("default"));
     toys.family("a", &[deployment(&json!([main_container("i:1")]))])
@@ -38,9 +38,12 @@ async fn only_what_is_said_of_a_child_is_looked_after() {
     let verbs = |toys: &Toys| -> Vec<_> { toys.writes().iter().map(|call| call.verb).collect() };
     assert_eq!(verbs(&toys), ["create"]);
 
-    // In other words than ours the API server has kept it; another process finds no difference.
-    let stored = deployments.get("d").await.expect("a child");
-    let container = &stored.data.pointer(CONTAINERS).expect("containers")[0];
+    // The API server stores equal values in another notation; another process finds no difference.
+    let stored = deployments.get("d").await.expect("the child exists");
+    let container = &stored
+        .data
+        .pointer(CONTAINERS)
+        .expect("the Deployment has containers")[0];
     assert_eq!(
         container["resources"]["requests"],
         json!({"cpu": "1", "memory": "1Gi"})
@@ -50,7 +53,7 @@ async fn only_what_is_said_of_a_child_is_looked_after() {
     toys.family("b", &[]).await;
     assert_eq!(verbs(&toys), Vec::<&str>::new());
 
-    // Others add to it, in lists too.
+    // Other clients add fields and list items.
     let sidecar = json!({"name": "sidecar", "image": "s"});
     let both = json!([container, sidecar]);
     let more = json!({"metadata": {"labels": {"team": "blue"}}, "spec": {
@@ -59,42 +62,53 @@ async fn only_what_is_said_of_a_child_is_looked_after() {
     toys.meddle(&deployments, "d", &more).await;
     toys.family("a", &[deployment(&json!([main_container("i:2")]))])
         .await;
-    let stored = deployments.get("d").await.expect("a child");
-    let containers = stored.data.pointer(CONTAINERS).expect("containers");
+    let stored = deployments.get("d").await.expect("the child exists");
+    let containers = stored
+        .data
+        .pointer(CONTAINERS)
+        .expect("the Deployment has containers");
     assert_eq!(
         (&containers[0]["image"], &containers[1]["image"]),
         (&json!("i:2"), &json!("s"))
     );
     assert_eq!(stored.data["spec"]["minReadySeconds"], 7);
-    // The first change after the creation makes what was created count as applied.
+    // The first change after the creation first records the created fields as applied.
     assert_eq!(verbs(&toys), ["patch", "patch"]);
 
-    // Others change what is ours, and it is taken back.
+    // Another client changes a managed field, and the controller reverts it.
     let theirs = json!({"spec": {"replicas": 3}});
     toys.meddle(&deployments, "d", &theirs).await;
     let replicas = |found: Option<&kube::api::DynamicObject>| {
         found.is_some_and(|found| found.data["spec"]["replicas"] == 0)
     };
-    toys.becomes(&deployments, "d", "being taken back", replicas)
+    toys.becomes(&deployments, "d", "to be reverted", replicas)
         .await;
     assert_eq!(verbs(&toys), ["patch"]);
 
-    // What is no longer said goes, and only that.
+    // Fields that are no longer desired are removed, and no others.
     let mut less = main_container("i:2");
     less["ports"] = json!([{"containerPort": 80}]);
-    less.as_object_mut().expect("an object").remove("args");
+    less.as_object_mut()
+        .expect("the container is a JSON object")
+        .remove("args");
     toys.family("a", &[deployment(&json!([less]))]).await;
-    let stored = deployments.get("d").await.expect("a child");
-    let containers = stored.data.pointer(CONTAINERS).expect("containers");
+    let stored = deployments.get("d").await.expect("the child exists");
+    let containers = stored
+        .data
+        .pointer(CONTAINERS)
+        .expect("the Deployment has containers");
     assert_eq!(containers[0].get("args"), None);
     assert_eq!(containers[0]["ports"].as_array().map(Vec::len), Some(1));
     assert_eq!(containers[1]["image"], "s");
-    assert_eq!(stored.metadata.labels.expect("labels")["team"], "blue");
+    assert_eq!(
+        stored.metadata.labels.expect("the Deployment has labels")["team"],
+        "blue"
+    );
     assert_eq!(verbs(&toys), ["patch"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_fails_is_done_again_and_what_was_done_is_not() {
+async fn failed_writes_are_repeated_and_completed_ones_are_not() {
     let toys = Toys::start().await;
     let child = |name: &str, value: &str| {
         json!({
@@ -120,13 +134,13 @@ async fn what_fails_is_done_again_and_what_was_done_is_not() {
             if verb == "delete" {
                 toys.goes(&maps, &name).await;
             } else {
-                let made = maps.get(&name).await.expect("a child");
+                let made = maps.get(&name).await.expect("the child exists");
                 assert_eq!(made.data["data"]["value"], value, "{name}");
             }
             assert!(toys.calls.have_failed(), "{name}");
             let verbs: Vec<_> = toys.writes().iter().map(|call| call.verb).collect();
             let (tried, done) = (verbs.len(), if verb == "patch" { 2 } else { 1 });
-            // Tried again; what was done and not heard of is seen.
+            // The write is retried; a write that was completed without a response is detected.
             assert!((done..=done + 2).contains(&tried), "{name}: {verbs:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! A kind whose objects say themselves which children they are to have.
+//! Kinds that list the desired children in their spec.
 
 use control_plane::Cluster;
 use controller::{
@@ -19,19 +19,19 @@ use toolkit::{
     Call, Calls, Running, Twice, cluster_with, install_crd, objects, operator, tell, toy_crd,
 };
 
-/// A kind that lives in a namespace.
+/// Namespaced kind.
 #[derive(Deserialize)]
 pub struct Family {
     spec: Spec,
 }
 
-/// The same that lives in none.
+/// Cluster-scoped kind.
 #[derive(Deserialize)]
 pub struct Clan {
     spec: Spec,
 }
 
-/// The same without a status.
+/// Namespaced kind without a status subresource.
 #[derive(Deserialize)]
 pub struct Crowd {
     spec: Spec,
@@ -41,7 +41,7 @@ pub struct Crowd {
 struct Spec {
     #[serde(default)]
     children: Vec<Value>,
-    /// What the handler says instead of any children.
+    /// Error that the handler returns instead of children.
     error: Option<String>,
 }
 
@@ -90,7 +90,7 @@ kind!(Family, "families", "Namespaced", {"status": {}});
 kind!(Clan, "clans", "Cluster", {"status": {}});
 kind!(Crowd, "crowds", "Namespaced", {});
 
-/// Tells of its errors in its status.
+/// Handler that reports its errors in the status.
 struct Moody;
 
 #[derive(Debug)]
@@ -157,7 +157,7 @@ fn types() -> [OwnedType; 7] {
     ]
 }
 
-/// A cluster with both kinds and their loops.
+/// Cluster with the three kinds and their controllers.
 pub struct Toys {
     pub calls: Calls,
     loops: Vec<Running>,
@@ -182,7 +182,7 @@ impl Toys {
         toys
     }
 
-    /// Starts both loops, as another process would.
+    /// Starts all controllers, as a new process would.
     pub async fn start_loops(&mut self) {
         for running in self.loops.drain(..) {
             running.stop().await;
@@ -208,20 +208,20 @@ impl Toys {
         objects::<Clan>(self.client.clone(), None)
     }
 
-    /// Children of a type, in a namespace or, without one, in none.
+    /// Returns the API of a declared child type, in one namespace or, without one, at cluster scope.
     pub fn of(&self, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
         let declared = types();
         let mut types = declared.iter().map(OwnedType::api_resource);
         let resource = types
             .find(|resource| resource.kind == kind)
-            .expect("a declared type");
+            .expect("the child type is declared");
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
         }
     }
 
-    /// Says what the children of an object in `default` are to be, and waits until that is settled.
+    /// Sets the desired children of an object in `default` and waits until the object is ready.
     pub async fn family(&self, name: &str, children: &[Value]) {
         self.tell("Family", name, &json!({"children": children}))
             .await;
@@ -229,7 +229,7 @@ impl Toys {
             .await;
     }
 
-    /// Makes or changes an object.
+    /// Creates or changes an object.
     pub async fn tell(&self, kind: &str, name: &str, spec: &Value) {
         let content = json!({"spec": spec});
         match kind {
@@ -239,7 +239,7 @@ impl Toys {
         }
     }
 
-    /// As [`toolkit::stands`].
+    /// Calls [`toolkit::stands`].
     pub async fn stands(
         &self,
         api: &Api<DynamicObject>,
@@ -250,7 +250,7 @@ impl Toys {
         toolkit::stands(api, name, type_, status).await
     }
 
-    /// As [`toolkit::becomes`].
+    /// Calls [`toolkit::becomes`].
     pub async fn becomes(
         &self,
         api: &Api<DynamicObject>,
@@ -261,23 +261,23 @@ impl Toys {
         toolkit::becomes(api, name, what, is_so).await
     }
 
-    /// Waits until it is gone.
+    /// Waits until the object no longer exists.
     pub async fn goes(&self, api: &Api<DynamicObject>, name: &str) {
-        self.becomes(api, name, "going", |found| found.is_none())
+        self.becomes(api, name, "to be deleted", |found| found.is_none())
             .await;
     }
 
-    /// Changes something as somebody else.
+    /// Changes an object as another client.
     pub async fn meddle(&self, api: &Api<DynamicObject>, name: &str, patch: &Value) {
         let params = PatchParams {
             field_manager: Some("meddler".to_owned()),
             ..PatchParams::default()
         };
         let patched = api.patch(name, &params, &Patch::Merge(patch)).await;
-        patched.expect("it is changed");
+        patched.expect("the API server stores the change");
     }
 
-    /// What the loops have written to children since it was last asked.
+    /// Returns the writes of the controllers to children since the last call of this function.
     pub fn writes(&self) -> Vec<Call> {
         let writes = self.calls.take_writes().into_iter();
         let of_ours = |call: &Call| {

@@ -1,4 +1,4 @@
-//! Children, on a real control plane: the garbage collector is the real one.
+//! Children on a real control plane, with the garbage collector of Kubernetes.
 
 mod cascades;
 mod cleanup;

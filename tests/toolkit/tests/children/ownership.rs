@@ -1,4 +1,4 @@
-//! Whose a child is, and what nobody's child can be.
+//! Ownership of children, and children that are invalid.
 
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -10,13 +10,13 @@ fn config_map(metadata: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_a_child_is_told_and_changes_nothing() {
+async fn an_invalid_child_is_reported_and_changes_nothing() {
     let toys = Toys::start().await;
     let maps = toys.of("ConfigMap", Some("default"));
     let families = toys.families("default");
     toys.family("first", &[config_map(&json!({"name": "shared"}))])
         .await;
-    let stored = maps.get("shared").await.expect("a child");
+    let stored = maps.get("shared").await.expect("the child exists");
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
     let mut with_status = config_map(&json!({"name": "s"}));
     with_status["status"] = json!({"phase": "Done"});
@@ -53,13 +53,13 @@ async fn what_cannot_be_a_child_is_told_and_changes_nothing() {
         let (found, _) = toys.stands(&families, name, "Ready", "False").await;
         assert_eq!(found, reason);
     }
-    let same = maps.get("shared").await.expect("a child");
+    let same = maps.get("shared").await.expect("the child exists");
     assert_eq!(
         same.metadata.resource_version,
         stored.metadata.resource_version
     );
 
-    // With an error, the children stay as they are.
+    // If the handler returns an error, the existing children are not changed.
     toys.writes();
     toys.tell("Family", "first", &json!({"error": "not today"}))
         .await;
@@ -69,11 +69,16 @@ async fn what_cannot_be_a_child_is_told_and_changes_nothing() {
         ("AsAsked", "not today")
     );
     assert_eq!(toys.writes(), []);
-    assert!(maps.get_opt("shared").await.expect("an answer").is_some());
+    assert!(
+        maps.get_opt("shared")
+            .await
+            .expect("the API server answers")
+            .is_some()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_owners_stay_and_are_never_written_over() {
+async fn other_owner_references_are_never_overwritten() {
     let toys = Toys::start().await;
     let maps = toys.of("ConfigMap", Some("default"));
     toys.family("first", &[config_map(&json!({"name": "c"}))])
@@ -83,13 +88,16 @@ async fn other_owners_stay_and_are_never_written_over() {
         .families("default")
         .get("second")
         .await
-        .expect("an object");
-    let stored = maps.get("c").await.expect("a child");
+        .expect("the object exists");
+    let stored = maps.get("c").await.expect("the child exists");
     let mut owners = json!(stored.metadata.owner_references);
-    owners.as_array_mut().expect("owners").push(json!({
-        "apiVersion": "toys.example.com/v1", "kind": "Family",
-        "name": "second", "uid": second.uid(),
-    }));
+    owners
+        .as_array_mut()
+        .expect("owner references are a list")
+        .push(json!({
+            "apiVersion": "toys.example.com/v1", "kind": "Family",
+            "name": "second", "uid": second.uid(),
+        }));
     toys.meddle(
         &maps,
         "c",
@@ -99,7 +107,7 @@ async fn other_owners_stay_and_are_never_written_over() {
     let mut changed = config_map(&json!({"name": "c"}));
     changed["data"]["a"] = json!("changed");
     toys.family("first", &[changed]).await;
-    let stored = maps.get("c").await.expect("a child");
+    let stored = maps.get("c").await.expect("the child exists");
     assert_eq!(stored.data["data"]["a"], "changed");
     let owners: Vec<_> = stored
         .owner_references()
@@ -110,22 +118,25 @@ async fn other_owners_stay_and_are_never_written_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn copies_are_left_alone_and_what_has_lost_its_label_is_marked_again() {
+async fn copies_of_a_child_are_not_touched_and_a_lost_label_is_restored() {
     let toys = Toys::start().await;
     let maps = toys.of("ConfigMap", Some("default"));
     let child = config_map(&json!({"name": "c"}));
     toys.family("a", std::slice::from_ref(&child)).await;
-    let made = maps.get("c").await.expect("a child");
+    let made = maps.get("c").await.expect("the child exists");
     let labels = json!({"name": "copy", "labels": made.metadata.labels});
     for namespace in ["default", "kube-public"] {
-        let copy = serde_json::from_value(config_map(&labels)).expect("an object");
+        let copy = serde_json::from_value(config_map(&labels)).expect("the JSON is an object");
         let there = toys.of("ConfigMap", Some(namespace));
         let params = kube::api::PostParams::default();
-        there.create(&params, &copy).await.expect("it is stored");
+        there
+            .create(&params, &copy)
+            .await
+            .expect("the API server stores the copy");
     }
     let unmarked = json!({"metadata": {"labels": {"lockstep.dev/owner": null}}});
     toys.meddle(&maps, "c", &unmarked).await;
-    toys.becomes(&maps, "c", "being marked again", |found| {
+    toys.becomes(&maps, "c", "to have its label again", |found| {
         found.is_some_and(|found| found.labels().contains_key("lockstep.dev/owner"))
     })
     .await;
@@ -133,20 +144,23 @@ async fn copies_are_left_alone_and_what_has_lost_its_label_is_marked_again() {
         .await;
     for namespace in ["default", "kube-public"] {
         let copy = toys.of("ConfigMap", Some(namespace)).get_opt("copy").await;
-        assert!(copy.expect("an answer").is_some(), "{namespace}");
+        assert!(
+            copy.expect("the API server answers").is_some(),
+            "{namespace}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_in_no_namespace_owns_children_in_any_and_one_in_a_namespace_tracks_those_in_none()
-{
+async fn cluster_scoped_owners_own_namespaced_children_and_namespaced_owners_track_cluster_scoped_ones()
+ {
     let toys = Toys::start().await;
     let child = config_map(&json!({"name": "c", "namespace": "kube-public"}));
     toys.tell("Clan", "clan", &json!({"children": [child]}))
         .await;
     toys.stands(&toys.clans(), "clan", "Ready", "True").await;
     let maps = toys.of("ConfigMap", Some("kube-public"));
-    let stored = maps.get("c").await.expect("a child");
+    let stored = maps.get("c").await.expect("the child exists");
     assert_eq!(stored.owner_references()[0].name, "clan");
 
     let class = json!({
@@ -155,19 +169,25 @@ async fn an_owner_in_no_namespace_owns_children_in_any_and_one_in_a_namespace_tr
     });
     toys.family("a", &[class]).await;
     let classes = toys.of("PriorityClass", None);
-    let stored = classes.get("quick").await.expect("a child");
+    let stored = classes.get("quick").await.expect("the child exists");
     assert_eq!(
         stored.owner_references(),
         [],
-        "the garbage collector would take it for an orphan"
+        "the garbage collector would delete a cluster-scoped child of a namespaced owner"
     );
     let families = toys.families("default");
-    let owner = families.get("a").await.expect("an object");
+    let owner = families.get("a").await.expect("the object exists");
     assert_eq!(owner.finalizers(), ["toys.example.com/finalizer"]);
     families
         .delete("a", &Default::default())
         .await
-        .expect("it goes");
+        .expect("the API server accepts the deletion");
     toys.goes(&families, "a").await;
-    assert!(classes.get_opt("quick").await.expect("an answer").is_none());
+    assert!(
+        classes
+            .get_opt("quick")
+            .await
+            .expect("the API server answers")
+            .is_none()
+    );
 }

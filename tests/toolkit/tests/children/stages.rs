@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use toolkit::{Running, Twice, cluster_with, objects, operator, stands, tell, toy_crd};
 
-/// An object each of whose children is made once the one before is there.
+/// Object with children that are created one after another, each once the previous one exists.
 #[derive(Deserialize)]
 struct Stair {}
 
@@ -44,14 +44,14 @@ fn sync(request: &SyncRequest<'_, Stair>) -> Result<SyncResponse, ReconcileError
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_looks_at_its_children_is_asked_again_once_they_are_made() {
+async fn a_handler_that_reads_its_children_is_called_again_after_they_are_created() {
     let cluster = cluster_with::<Stair>().await;
     let handler = SyncReconciler::new(Twice(sync)).owns([OwnedType::namespaced::<ConfigMap>()]);
     let metrics = Metrics::register(&mut Registry::default());
     let _running = Running::start(operator(cluster.client(), handler, &metrics));
     let stairs = objects::<Stair>(cluster.client(), Some("default"));
     tell::<Stair>(&stairs, "a", &json!({})).await;
-    toolkit::becomes(&stairs, "a", "at its top", |found| {
+    toolkit::becomes(&stairs, "a", "to have created all children", |found| {
         found.is_some_and(|found| found.data["status"]["steps"] == 3)
     })
     .await;

@@ -1,4 +1,4 @@
-//! What is written into a status, and by whom.
+//! Status updates and their field ownership.
 
 use control_plane::kstatus;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})
 }
 
-/// The writes to an object of ours and to its children.
+/// Returns the writes to the objects of the operator and to their children.
 fn writes(toys: &Toys) -> Vec<(&'static str, String)> {
     let writes = toys.calls.take_writes().into_iter();
     let writes = writes.filter(|call| call.resource != "events");
@@ -17,7 +17,7 @@ fn writes(toys: &Toys) -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_costs_a_call_for_each_child_and_one_for_its_status() {
+async fn an_object_costs_one_call_for_each_child_and_one_for_its_status() {
     let toys = Toys::start().await;
     let families = toys.families("default");
     toys.family("warm", &[]).await;
@@ -25,7 +25,7 @@ async fn an_object_costs_a_call_for_each_child_and_one_for_its_status() {
     toys.family("a", &[config_map("one"), config_map("two")])
         .await;
     let made = [
-        // What keeps children in no namespace, which this kind may have, from being left behind.
+        // The finalizer, without which cluster-scoped children, which this kind may have, would be left behind.
         ("patch", "families"),
         ("create", "configmaps"),
         ("create", "configmaps"),
@@ -35,16 +35,16 @@ async fn an_object_costs_a_call_for_each_child_and_one_for_its_status() {
         writes(&toys),
         made.map(|(verb, resource)| (verb, resource.to_owned()))
     );
-    // A null from the handler leaves the author's fields alone.
+    // A null from the handler does not change status fields of other clients.
     let by_hand = json!({"status": {"mood": "by hand"}});
     let params = kube::api::PatchParams::default();
     let patch = kube::api::Patch::Merge(&by_hand);
     families
         .patch_status("a", &params, &patch)
         .await
-        .expect("it is written");
+        .expect("the API server stores the status");
     toys.family("a", &[config_map("one")]).await;
-    let object = families.get("a").await.expect("an object");
+    let object = families.get("a").await.expect("the object exists");
     assert_eq!(object.data["status"]["mood"], "by hand");
     assert_eq!(
         object.data["status"]["observedGeneration"],
@@ -53,14 +53,14 @@ async fn an_object_costs_a_call_for_each_child_and_one_for_its_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_is_told_in_the_words_of_the_kind_and_changes_no_child() {
+async fn an_error_is_reported_in_the_status_fields_of_the_kind_and_changes_no_child() {
     let toys = Toys::start().await;
     let clans = toys.clans();
     let mut child = config_map("c");
     child["metadata"]["namespace"] = json!("default");
     toys.tell("Clan", "a", &json!({"children": [child]})).await;
     toys.stands(&clans, "a", "Ready", "True").await;
-    let object = clans.get("a").await.expect("an object");
+    let object = clans.get("a").await.expect("the object exists");
     assert_eq!(object.data["status"]["mood"], "fine");
     toys.writes();
 
@@ -71,27 +71,32 @@ async fn an_error_is_told_in_the_words_of_the_kind_and_changes_no_child() {
         (reason.as_str(), message.as_str()),
         ("Upset", "upset: the soup is cold")
     );
-    let object = clans.get("a").await.expect("an object");
+    let object = clans.get("a").await.expect("the object exists");
     assert_eq!(object.data["status"]["mood"], "upset: the soup is cold");
     assert_eq!(toys.writes(), []);
     let maps = toys.of("ConfigMap", Some("default"));
-    assert!(maps.get_opt("c").await.expect("an answer").is_some());
+    assert!(
+        maps.get_opt("c")
+            .await
+            .expect("the API server answers")
+            .is_some()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kind_without_a_status_of_its_own_is_never_given_one() {
+async fn no_status_is_written_for_a_kind_without_a_status_subresource() {
     let toys = Toys::start().await;
     let maps = toys.of("ConfigMap", Some("default"));
     toys.tell("Crowd", "a", &json!({"children": [config_map("c")]}))
         .await;
-    toys.becomes(&maps, "c", "being made", |found| found.is_some())
+    toys.becomes(&maps, "c", "to be created", |found| found.is_some())
         .await;
     toys.tell("Crowd", "a", &json!({"children": [config_map("d")]}))
         .await;
-    toys.becomes(&maps, "d", "being made", |found| found.is_some())
+    toys.becomes(&maps, "d", "to be created", |found| found.is_some())
         .await;
     toys.goes(&maps, "c").await;
-    let object = toys.crowds().get("a").await.expect("an object");
+    let object = toys.crowds().get("a").await.expect("the object exists");
     assert_eq!(object.data.get("status"), None);
     let to_it: Vec<_> = writes(&toys)
         .into_iter()
@@ -100,22 +105,23 @@ async fn a_kind_without_a_status_of_its_own_is_never_given_one() {
     assert_eq!(
         to_it,
         [("patch", "crowds".to_owned())],
-        "but for its finalizer"
+        "only the finalizer may be written"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_stands_in_the_eyes_of_kstatus_as_it_does_in_ours() {
+async fn kstatus_computes_the_same_health_as_the_controller() {
     let toys = Toys::start().await;
     let families = toys.families("default");
     let read = async || {
-        let object = families.get("a").await.expect("an object");
-        kstatus(&serde_json::to_value(object).expect("JSON")).expect("it is read")
+        let object = families.get("a").await.expect("the object exists");
+        kstatus(&serde_json::to_value(object).expect("the object is valid JSON"))
+            .expect("kstatus computes a status")
     };
     toys.family("a", &[config_map("c")]).await;
     assert_eq!(read().await, "Current");
 
-    // No node runs it.
+    // No node runs its Pods.
     let labels = json!({"app": "a"});
     let pod = json!({"containers": [{"name": "main", "image": "i"}]});
     let template = json!({"metadata": {"labels": labels}, "spec": pod});
@@ -142,6 +148,6 @@ async fn an_object_stands_in_the_eyes_of_kstatus_as_it_does_in_ours() {
     families
         .delete("a", &kube::api::DeleteParams::default())
         .await
-        .expect("deletion begins");
+        .expect("the API server accepts the deletion");
     assert_eq!(read().await, "Terminating");
 }

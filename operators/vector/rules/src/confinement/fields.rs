@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-/// The sink whose paths have rules of their own.
+/// Sink whose paths have separate rules.
 pub(super) const FILE: &str = "file";
 
-/// The sink that makes its endpoint of several options.
+/// Sink that builds its endpoint from several options.
 pub(super) const AXIOM: &str = "axiom";
 
 /// A type of sink with confined options.
@@ -25,10 +25,10 @@ pub(super) struct Sink {
 /// A confined option.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Confined {
-    /// Its name, with `.` between those of nested options.
+    /// Name of the option, with `.` between the names of nested options.
     pub(super) option: &'static str,
     pub(super) holds: Holds,
-    /// The value of `mode` that it is read in, if not in each.
+    /// Value of `mode` for which Vector reads the option, if it does not read it in every mode.
     mode: Option<Mode>,
     /// An example of a literal prefix.
     pub(super) prefix: &'static str,
@@ -178,7 +178,7 @@ const SINKS: &[Sink] = &[
                 .with_prefix("team_"),
         ],
     ),
-    // Its path has rules of its own.
+    // Its path has separate rules.
     sink(FILE, &[]),
     sink(
         "gcp_cloud_storage",
@@ -189,7 +189,7 @@ const SINKS: &[Sink] = &[
         &[
             template("log_id"),
             holds("labels", Holds::Values { but: None }),
-            // The type of the resource is no template; its labels are beside it.
+            // The type of the resource is not a template; its labels are in the same mapping.
             holds("resource", Holds::Values { but: Some("type") }),
         ],
     ),

@@ -1,4 +1,4 @@
-//! Comparison with the answers of the real Vector.
+//! Comparison with the recorded behavior of the real Vector.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind};
 use crate::problem::{Check, DiagnosticList};
 
-/// The recorded answers.
+/// Recorded answers.
 const MEASURED: &str = include_str!("measured.txt");
 
-/// One question to Vector, and its answer.
+/// Template in an option, and the answer of Vector.
 struct Asked<'a> {
     option: &'a str,
     template: &'a str,
@@ -46,7 +46,7 @@ fn asked() -> Vec<Asked<'static>> {
     all
 }
 
-/// A sink with a template in one of its options.
+/// Returns a sink with a template in one of its options.
 fn sink(asked: &Asked<'_>) -> Value {
     let (kind, option) = asked.option.split_once('.').expect("a sink and an option");
     let mut sink = json!({"type": kind, "inputs": ["in"]});
@@ -97,7 +97,7 @@ fn is_refused(sink: &Value) -> bool {
 }
 
 #[test]
-fn each_template_is_refused_where_vector_refuses_it() {
+fn exactly_the_templates_that_vector_rejects_are_invalid() {
     let mut compared = 0;
     let mut different = Vec::new();
     for asked in asked().iter().filter(|asked| asked.answer != '-') {

@@ -34,7 +34,7 @@ fn unconfined(path: &str, base: Option<&str>) -> Option<Unconfined> {
     })
 }
 
-/// A path without fields must be within the base directory, or Vector would drop every event.
+/// Returns an error for a path without fields outside the base directory, with which Vector would drop every event.
 fn literal_outside(path: &str, base: &str) -> Option<Unconfined> {
     let is_known = !is_replaced(path) && !is_replaced(base);
     if !is_known || crate::forms::fields_of_template(path).is_none() {
@@ -49,7 +49,7 @@ fn literal_outside(path: &str, base: &str) -> Option<Unconfined> {
     (!is_within).then_some(Unconfined::OutsideBase)
 }
 
-/// The names in an absolute path, without those that `..` takes back.
+/// Returns the names in an absolute path, with `..` resolved.
 fn normalized(path: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for name in path.split('/') {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_directory_is_absolute_and_holds_a_literal_path() {
+    fn a_base_directory_is_absolute_and_contains_a_literal_path() {
         let check = |path: &str, base: &str, is_confined: bool| {
             let options = json!({"path": path, "base_dir": base});
             let found = validate(&options, is_confined).into_iter().next();

@@ -46,14 +46,14 @@ impl<'a> Template<'a> {
         Some(Self { text, field })
     }
 
-    /// The first field that the template refers to.
+    /// Returns the first field that the template refers to.
     pub(super) fn field(&self) -> String {
         self.field.to_owned()
     }
 
-    /// The text before the first field and the first time format.
+    /// Returns the text before the first field and the first time format.
     ///
-    /// A `{{` ends it even where no field follows, and a `%` even where it is written as `%%`.
+    /// It ends at `{{` even if no field follows, and at `%` even if it is escaped as `%%`.
     pub(super) fn literal_prefix(&self) -> &'a str {
         let ends = [self.text.find("{{"), self.text.find('%')];
         let end = ends.into_iter().flatten().min();
@@ -75,13 +75,14 @@ impl<'a> Template<'a> {
     }
 }
 
-/// Variables as Vector replaces them in the text of a configuration; `$$` is a `$`.
+/// Pattern of variables that Vector replaces in the text of a configuration; `$$` is a literal `$`.
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\$\$|\$[[:word:].]+|\$\{[[:word:].]+(?::?[-?][^}]*)?\}").expect("a pattern")
+    Regex::new(r"\$\$|\$[[:word:].]+|\$\{[[:word:].]+(?::?[-?][^}]*)?\}")
+        .expect("the pattern is valid")
 });
 
-/// Returns true if Vector replaces a part of a text by a variable or a secret before it reads it, so that the text
-/// is not known here.
+/// Returns true if Vector replaces a part of a text with a variable or a secret before it reads the text, so that the
+/// final text is unknown.
 pub(super) fn is_replaced(text: &str) -> bool {
     let mut variables = VARIABLE.find_iter(text);
     variables.any(|found| found.as_str() != "$$") || text.contains(SECRET)
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn static_texts_and_texts_that_are_no_templates_have_none() {
+    fn static_texts_and_invalid_templates_have_no_prefix() {
         for text in [
             "",
             "logs",

@@ -25,7 +25,7 @@ pub(super) fn unconfined(text: &str, prefix: &str) -> Option<Unconfined> {
     if is_replaced(prefix) {
         return None;
     }
-    // Vector's parser of URIs takes ASCII only, the one here more.
+    // Vector's URI parser accepts only ASCII; the parser here accepts more.
     let uri = prefix.parse::<Uri>().ok().filter(|_| prefix.is_ascii());
     let Some(uri) = uri.filter(|uri| uri.authority().is_some()) else {
         return Some(Unconfined::NoHost);
@@ -35,7 +35,7 @@ pub(super) fn unconfined(text: &str, prefix: &str) -> Option<Unconfined> {
     is_encoded.then_some(Unconfined::EncodedSeparator)
 }
 
-/// The template that the `axiom` sink sends to, and the option that it comes from.
+/// Returns the template of the endpoint of the `axiom` sink, and the option that it comes from.
 ///
 /// The dataset is a part of it only if the URL has no path of its own.
 pub(super) fn axiom_endpoint(options: &Value) -> Option<(&'static str, String)> {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_a_variable_is_not_known_here() {
+    fn a_host_that_is_a_variable_is_not_checked() {
         for text in [
             "http://${HOST}/{{ x }}",
             "http://$HOST/{{ x }}",

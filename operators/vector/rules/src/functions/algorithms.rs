@@ -1,8 +1,8 @@
-//! Names of algorithms, as Vector 0.57 has them.
+//! Names of algorithms in Vector 0.57.
 //!
 //! <https://vector.dev/docs/reference/vrl/functions/>
 
-/// What `encrypt` and `decrypt` know.
+/// Algorithms of `encrypt` and `decrypt`.
 pub(super) const CIPHERS: &[&str] = &[
     "AES-256-CFB",
     "AES-192-CFB",
@@ -38,7 +38,7 @@ pub(super) const CIPHERS: &[&str] = &[
     "XSALSA20-POLY1305",
 ];
 
-/// What `crc` knows.
+/// Algorithms of `crc`.
 pub(super) const CHECKSUMS: &[&str] = &[
     "CRC_3_GSM",
     "CRC_3_ROHC",

@@ -1,4 +1,5 @@
-//! A function that may be forbidden, and that never reads a file of the machine that judges.
+//! Wrapper for functions: calls of denied functions do not compile, and no function reads a file of the validating
+//! machine.
 
 use vrl::compiler::function::{Parameter, closure};
 use vrl::compiler::state::TypeState;
@@ -6,10 +7,10 @@ use vrl::prelude::{ArgumentList, Compiled, Example, Function, FunctionCompileCon
 
 use super::wrong;
 
-/// Arguments that name files which are read when the program is compiled.
+/// Arguments that refer to files which the compiler would read.
 const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources")];
 
-/// A function as a program may call it.
+/// Function that can be denied.
 #[derive(Debug)]
 pub(super) struct RestrictedFunction {
     pub(super) function: &'static dyn Function,
@@ -58,16 +59,23 @@ impl Function for RestrictedFunction {
         let name = self.identifier();
         let span = context.span();
         if self.is_denied {
-            let message = format!("`{name}` is not for tenants: it reaches what is not theirs");
-            let label = "the policy's `settings.vector.tenants` tells what is";
+            let message = format!(
+                "`{name}` is denied for tenants, because it can access resources of others"
+            );
+            let label = "see `settings.vector.tenants` of the policy";
             return Err(wrong(message, label, span));
         }
         let mut reading = READ_BY_THE_COMPILER.iter();
         let read = reading
             .find(|(function, keyword)| *function == name && arguments.optional(keyword).is_some());
         if let Some((_, keyword)) = read {
-            let message = format!("`{keyword}` names files, which are not read here");
-            return Err(wrong(message, "write out what they say", span));
+            let message =
+                format!("`{keyword}` refers to files, which are not read during validation");
+            return Err(wrong(
+                message,
+                "write their contents into the program",
+                span,
+            ));
         }
         self.function.compile(state, context, arguments)
     }

@@ -1,4 +1,4 @@
-//! Results that are objects of which the fields are known.
+//! Result types of functions that return objects with known fields.
 //!
 //! <https://vector.dev/docs/reference/vrl/functions/>
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use vrl::prelude::{Collection, Field, Kind, TypeDef};
 
-/// Of `parse_etld`.
+/// Returns the result type of `parse_etld`.
 pub(super) fn etld() -> TypeDef {
     let known = object(&[
         ("etld", Kind::bytes()),
@@ -16,7 +16,7 @@ pub(super) fn etld() -> TypeDef {
     TypeDef::from(known).fallible()
 }
 
-/// Of `dns_lookup`: a message of the protocol.
+/// Returns the result type of `dns_lookup`: a DNS message.
 pub(super) fn dns() -> TypeDef {
     let (flag, number, text) = (Kind::boolean, Kind::integer, Kind::bytes);
     let header = object(&[
@@ -57,12 +57,12 @@ pub(super) fn dns() -> TypeDef {
     TypeDef::from(message).fallible()
 }
 
-/// Of `parse_dnstap`: what a message may have.
+/// Returns the result type of `parse_dnstap`: the possible fields of a message.
 pub(super) fn dnstap() -> TypeDef {
     let (flag, number, text) = (Kind::boolean, Kind::integer, Kind::bytes);
     let (may_be_number, may_be_text) = (number().or_undefined(), text().or_undefined());
     let many = |of: &Kind| Kind::array(Collection::from_unknown(of.clone())).or_undefined();
-    // Of a query and of an update, which have some in common.
+    // The fields of a query and of an update, some of which are the same.
     let header = object(&[
         ("aa", flag()),
         ("ad", flag()),
@@ -129,7 +129,7 @@ pub(super) fn dnstap() -> TypeDef {
     TypeDef::from(message).fallible()
 }
 
-/// A question of the protocol of `dns_lookup` and `parse_dnstap`.
+/// Returns the type of a DNS question in `dns_lookup` and `parse_dnstap`.
 fn question() -> Kind {
     object(&[
         ("class", Kind::bytes()),
@@ -139,12 +139,13 @@ fn question() -> Kind {
     ])
 }
 
-/// Of `get_vector_metric`.
+/// Returns the result type of `get_vector_metric`.
 pub(super) fn metric() -> TypeDef {
     TypeDef::from(one_metric()).or_null()
 }
 
-/// Of `find_vector_metrics`. That it gives a list is not what its type says: it says an object of them.
+/// Returns the result type of `find_vector_metrics`. The function returns a list, but Vector declares its type as an
+/// object.
 pub(super) fn metrics() -> TypeDef {
     TypeDef::object(Collection::from_unknown(one_metric()))
 }

@@ -1,4 +1,4 @@
-//! A function as the compiler sees it: what it takes, what it gives, and when a call of it is wrong.
+//! Signature of a function for the compiler: its parameters, its result type, and the validation of its calls.
 
 use std::collections::BTreeMap;
 
@@ -12,45 +12,45 @@ use vrl::prelude::{
 
 use super::wrong;
 
-/// A function that is compiled and never run.
+/// Function that is compiled and never run.
 #[derive(Debug)]
 pub(crate) struct Signature {
     pub(crate) name: &'static str,
     pub(crate) parameters: &'static [Parameter],
-    /// What it gives, and whether it may fail.
+    /// Result type, including whether the function is fallible.
     pub(crate) gives: fn() -> TypeDef,
-    /// As a set of kinds.
+    /// Result type as a set of kinds.
     pub(crate) kind: u16,
     pub(crate) demand: Demand,
 }
 
-/// What a call must keep beyond the types of its arguments.
+/// Requirement for a call, beyond the types of its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Demand {
     Nothing,
-    /// It cannot fail where this argument is absent or one of these, in any case of letters.
+    /// The call cannot fail if this argument is absent or one of these values (case-insensitive).
     SafeWith(&'static str, &'static [&'static str]),
-    /// This argument, where it is known, is one of these, in any case of letters.
+    /// This argument, if it is a constant, is one of these values (case-insensitive).
     Known(&'static str, &'static [&'static str]),
-    /// This argument is written out, and one of these.
+    /// This argument is a literal and one of these values.
     OneOf(&'static str, &'static [&'static str]),
-    /// This argument is written out.
+    /// This argument is a literal.
     Literal(&'static str),
-    /// This argument names an enrichment table.
+    /// This argument is the name of an enrichment table.
     Table(&'static str),
-    /// This argument, where it is given, names a file: it is read when the program is compiled.
+    /// This argument, if present, is the name of a file that the compiler reads.
     File(&'static str),
-    /// The first is a field that there is, the second a name for it.
+    /// The first argument is an existing field, the second is the meaning that is assigned to it.
     Meaning,
-    /// These arguments, where all of them that are given are known, are addresses of proxies.
+    /// These arguments are URLs of proxies. They are checked if all that are present are constants.
     Proxies(&'static [&'static str]),
 }
 
-/// The enrichment tables that a configuration has.
+/// Names of the enrichment tables of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables(pub(crate) Vec<String>);
 
-/// The fields that a program has given a meaning.
+/// Fields to which a program assigned a meaning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meanings(pub(crate) BTreeMap<String, OwnedTargetPath>);
 
@@ -123,7 +123,8 @@ impl Function for &'static Signature {
             }
             Demand::File(keyword) => {
                 if let Some(value) = arguments.optional_literal(keyword, state)? {
-                    let error = "a file that is read when the program is compiled cannot be vouched for here";
+                    let error =
+                        "a file that is read when the program is compiled cannot be validated";
                     return Err(invalid(keyword, value, error));
                 }
                 result
@@ -150,7 +151,7 @@ fn invalid(keyword: &'static str, value: Value, error: &'static str) -> Box<dyn 
     .into()
 }
 
-/// Those of a metric are written out, and texts.
+/// Validates the tags of a metric: the argument is an object literal whose values are strings.
 fn tags(state: &TypeState, arguments: &ArgumentList) -> Result<(), Box<dyn DiagnosticMessage>> {
     let tags = arguments.optional_object("tags")?.unwrap_or_default();
     let mut values = tags.values();
@@ -158,7 +159,7 @@ fn tags(state: &TypeState, arguments: &ArgumentList) -> Result<(), Box<dyn Diagn
         None => Ok(()),
         Some(value) => {
             let value = value.resolve_constant(state).unwrap_or(Value::Null);
-            Err(invalid("tags", value, "must be texts"))
+            Err(invalid("tags", value, "must be strings"))
         }
     }
 }
@@ -230,7 +231,7 @@ fn meaning(
     Ok(())
 }
 
-/// A call of a function that is never run.
+/// Function call that is never run.
 #[derive(Clone, Debug)]
 struct Call {
     gives: TypeDef,
@@ -238,7 +239,7 @@ struct Call {
 
 impl FunctionExpression for Call {
     fn resolve(&self, _: &mut Context<'_>) -> Resolved {
-        Err("programs are compiled here, not run".into())
+        Err("programs are compiled and not run".into())
     }
 
     fn type_def(&self, _: &TypeState) -> TypeDef {

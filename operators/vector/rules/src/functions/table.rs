@@ -1,4 +1,4 @@
-//! The signatures: names, arguments and results as Vector 0.57 has them.
+//! Signatures of functions in Vector 0.57: names, parameters and result types.
 //!
 //! <https://vector.dev/docs/reference/vrl/functions/>
 
@@ -162,7 +162,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
         kind::BYTES,
     )
     .with(Demand::Proxies(&["http_proxy", "https_proxy"])),
-    // What reads files while it is compiled.
+    // Functions for which the compiler reads files.
     of(
         "parse_etld",
         &[
@@ -208,7 +208,7 @@ pub(super) const SIGNATURES: &[Signature] = &[
         kind::BOOLEAN,
     )
     .with(Demand::Literal("schema_definition")),
-    // Vector's own.
+    // Functions of Vector that are not in the VRL library.
     of(
         "get_secret",
         &[needs("key", kind::BYTES)],

@@ -1,4 +1,4 @@
-//! What others are told of a pipeline: no more than decides who listens where.
+//! Address claims of a pipeline: only the facts that decide which pipeline gets an address.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::runner::Runner;
 use super::stored::{self, ValidationState, is_paused, name, role, text, validation_state};
 use crate::role::RunnerKind;
 
-/// Of how many who run a pipeline account is taken.
+/// Maximum number of runners of a pipeline that are considered.
 pub(super) const MOST_RUNNERS: usize = 64;
 
-/// Where a pipeline is to listen.
+/// Addresses that a pipeline claims.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortClaims {
     pub(super) pipeline: String,
@@ -23,30 +23,30 @@ pub struct PortClaims {
     pub(super) uid: String,
     created: String,
     pub(super) labels: Labels,
-    /// Those who run it, and so have it listen already.
+    /// Runners that run the pipeline, so that it already listens there.
     run_by: Vec<String>,
-    /// Whether it is left alone, and cannot give way.
+    /// If true, the pipeline is paused and cannot release its addresses.
     is_paused: bool,
-    /// Whether it was judged, and waits for all that it claims.
+    /// If true, the pipeline was validated and waits for all addresses that it claims.
     pub(super) waits: bool,
     pub(super) all: Vec<Claim>,
 }
 
-/// One address that a pipeline is to listen on.
+/// Address that a pipeline claims.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claim {
-    /// As what.
+    /// Role in which the pipeline listens.
     pub(super) role: RunnerKind,
     pub(super) place: ListenEndpoint,
     pub(super) is_exporter: bool,
-    /// Which component it is, if that is known.
+    /// Component that listens, if it is known.
     listener: Option<String>,
-    /// Whether it listens there, with those who run it already.
+    /// If true, the pipeline already listens on the address in its present runners.
     pub(super) is_held: bool,
 }
 
 impl PortClaims {
-    /// What a pipeline asks for.
+    /// Returns the claims of a pipeline according to its spec.
     pub(super) fn requested(
         pipeline: &Value,
         role: RunnerKind,
@@ -57,11 +57,11 @@ impl PortClaims {
         Self::of(pipeline, held.run_by.clone(), all.collect())
     }
 
-    /// What others are told that a pipeline has or waits for.
+    /// Returns the claims of a pipeline that others must respect: the addresses that it holds or waits for.
     ///
-    /// What is changed goes on as it was until that is judged. What was judged and cannot run is told as far as it
-    /// waits for others, so that the eldest of all that wait is next. One that is left alone, or that nobody can judge,
-    /// may never run, and waits for nothing.
+    /// A changed pipeline keeps its previous addresses until the change is validated. A pipeline that was validated and
+    /// cannot run claims only the addresses that it waits for, so that the oldest waiting pipeline is next. A paused
+    /// pipeline, and one that cannot be validated, may never run and waits for nothing.
     pub(super) fn from_status(pipeline: &Value) -> Self {
         let standing = validation_state(pipeline);
         let is_alone = is_paused(pipeline) || matches!(standing, ValidationState::Unclear);
@@ -111,30 +111,30 @@ impl PortClaims {
         }
     }
 
-    /// Who comes first: whoever cannot give way, and then the eldest.
+    /// Returns the order of precedence: paused pipelines, which cannot release addresses, and then the oldest ones.
     pub(super) fn rank(&self) -> impl Ord {
         (!self.is_paused, &self.created, &self.uid)
     }
 
-    /// Whether one of those who run it did before.
+    /// Returns true if a runner already runs the pipeline.
     pub(super) fn is_run_by(&self, runner: &Runner) -> bool {
         self.run_by.len() >= MOST_RUNNERS || self.run_by.contains(&runner.name)
     }
 
-    /// What the author of another pipeline is told of this one: an administrator all, a tenant what is in his
-    /// namespace.
+    /// Describes this pipeline for the author of another one. Administrators see all pipelines, tenants only those of
+    /// their own namespace.
     pub(super) fn conflict_message(&self, other: &Self, claim: &Claim) -> String {
         if !other.namespace.is_empty() && other.namespace != self.namespace {
-            return "a pipeline that is not of this namespace".to_owned();
+            return "a pipeline outside this namespace".to_owned();
         }
         match &claim.listener {
             Some(listener) => format!("{listener} of {}", self.pipeline),
-            None => format!("{} as it was", self.pipeline),
+            None => format!("{} (previous version)", self.pipeline),
         }
     }
 }
 
-/// What a status tells of where a pipeline listens.
+/// Listen addresses in the status of a pipeline.
 struct Held {
     role: Option<RunnerKind>,
     told: BTreeSet<String>,
@@ -150,7 +150,7 @@ impl Held {
         }
     }
 
-    /// Whether a pipeline listens where it is to.
+    /// Returns true if the pipeline already listens on the address of a listener.
     fn has(&self, role: RunnerKind, listener: &Listener<'_>) -> bool {
         let is_run = !self.run_by.is_empty() && self.role == Some(role);
         is_run && self.told.contains(&listener.address.to_string())
@@ -166,7 +166,7 @@ impl Held {
         }
     }
 
-    /// Where it listens beside what it has of what is asked for.
+    /// Returns claims for the addresses that the pipeline listens on and no longer asks for.
     fn kept_beside<'a>(&'a self, asked: &'a BTreeSet<String>) -> impl Iterator<Item = Claim> {
         let role = self.role.filter(|_| !self.run_by.is_empty());
         let kept = self.told.difference(asked);
@@ -174,7 +174,7 @@ impl Held {
             let (protocol, place) = address.split_once(' ')?;
             Some(Claim {
                 role: role?,
-                // Most of what listens are sources.
+                // Most listeners are sources.
                 place: ListenEndpoint::new(protocol, place, true),
                 is_exporter: false,
                 listener: None,
@@ -184,7 +184,7 @@ impl Held {
     }
 }
 
-/// Where a pipeline is to listen, as far as it is compared with others.
+/// Returns the listeners of a pipeline that are compared with those of others.
 pub(super) fn listeners(pipeline: &Value) -> Vec<Listener<'_>> {
     Listener::of(pipeline).take(MOST_ADDRESSES).collect()
 }

@@ -1,4 +1,4 @@
-//! Who gets which address, of those that ask for the same ports.
+//! Arbitration: decides which of the pipelines that claim the same ports gets each address.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,31 +8,32 @@ use super::given::PortAssignments;
 use super::runner::Runner;
 use crate::role::RunnerKind;
 
-/// A pipeline and the others that ask for its ports.
+/// Pipeline and the other pipelines that claim its ports.
 pub(super) struct Arbitration<'a> {
     role: RunnerKind,
     me: &'a PortClaims,
-    /// All of them, in the order in which they come.
+    /// All pipelines, in order of precedence.
     contenders: Vec<Claimant<'a>>,
 }
 
-/// One that asks for any of the ports.
+/// Pipeline that claims any of the ports.
 struct Claimant<'a> {
     claims: &'a PortClaims,
-    /// What it asks for of these ports.
+    /// Its claims on these ports.
     here: Vec<&'a Claim>,
     runs: Vec<Assignment<'a>>,
 }
 
-/// Who runs a pipeline.
+/// Runner of a pipeline.
 #[derive(Clone, Copy)]
 struct Assignment<'a> {
     runner: &'a Runner,
-    /// Whether it does already.
+    /// If true, the runner already runs the pipeline.
     is_old: bool,
 }
 
-/// Who comes before whom: whoever listens where he is run, whoever does where another runs him, and then in order.
+/// Precedence of a claim: first pipelines that already listen in the same runner, then those that already listen in
+/// another runner, then all others in their order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Precedence {
     Here,
@@ -40,15 +41,15 @@ enum Precedence {
     Nowhere,
 }
 
-/// Who has what, by the name of who runs it and the port.
+/// Assigned endpoints, by the name of the runner and the port.
 type Ports<'a> = HashMap<(&'a str, &'a str), PortAssignments<'a, (&'a PortClaims, &'a Claim)>>;
 
-/// What a pipeline cannot have, by its place among what it claims: the first of those who run it with whom it cannot,
-/// and who has it there.
+/// Claims that a pipeline lost, by their index: the first runner in which the address is not available, and a
+/// description of its holder.
 pub(super) type Conflicts<'a> = BTreeMap<usize, (&'a Runner, String)>;
 
 impl<'a> Arbitration<'a> {
-    /// `runners` are in order.
+    /// `runners` must be sorted.
     pub(super) fn new(
         me: &'a PortClaims,
         others: &'a [Arc<PortClaims>],
@@ -73,7 +74,7 @@ impl<'a> Arbitration<'a> {
         }
     }
 
-    /// Those who run the pipeline.
+    /// Returns the runners of the pipeline.
     pub(super) fn run_by(&self) -> impl Iterator<Item = &'a Runner> {
         let me = self.contenders.iter().find(|it| self.is_me(it));
         let runs = me.into_iter().flat_map(|me| &me.runs);
@@ -88,7 +89,7 @@ impl<'a> Arbitration<'a> {
                 if self.is_me(contender) {
                     contender.lose(precedence, &ports, &mut lost);
                 }
-                // Who waits has nothing, and comes after all who have.
+                // A waiting pipeline holds nothing, and comes after all that hold an address.
                 let is_next = || precedence == Precedence::Nowhere && contender.could_run(&ports);
                 if !contender.claims.waits || is_next() {
                     contender.take(precedence, self.role, &mut ports);
@@ -104,11 +105,11 @@ impl<'a> Arbitration<'a> {
 }
 
 impl<'a> Claimant<'a> {
-    /// Takes what nobody has.
+    /// Assigns the free endpoints to this pipeline.
     fn take(&self, precedence: Precedence, role: RunnerKind, ports: &mut Ports<'a>) {
         for &claim in &self.here {
             for run in self.runs(claim, precedence) {
-                // Who listens does, whatever the runner needs.
+                // A pipeline that already listens keeps its address, even if the runner needs it.
                 let is_free = if precedence == Precedence::Nowhere {
                     self.is_free(claim, run, ports)
                 } else {
@@ -125,7 +126,7 @@ impl<'a> Claimant<'a> {
         }
     }
 
-    /// Notes what others have.
+    /// Records the claims that this pipeline loses to others.
     fn lose(&self, precedence: Precedence, ports: &Ports<'a>, lost: &mut Conflicts<'a>) {
         for (at, &claim) in self.here.iter().enumerate() {
             for run in self.runs(claim, precedence) {
@@ -145,8 +146,8 @@ impl<'a> Claimant<'a> {
         }
     }
 
-    /// Whether one that was judged, and waits, could have all that it waits for by now, with all who run it. What it
-    /// waits for elsewhere is taken to be held still: its own round will tell.
+    /// Returns true if a waiting pipeline could now get all addresses that it waits for, in all its runners.
+    /// Addresses on other ports count as still in use: the reconciliation of that pipeline checks them.
     fn could_run(&self, ports: &Ports<'a>) -> bool {
         let is_free = |claim: &&Claim| {
             let mut runs = self.runs.iter();
@@ -171,7 +172,7 @@ impl<'a> Claimant<'a> {
             .conflict_with(&self.claims.uid, claim.place.spot)
     }
 
-    /// With whom a claim has this precedence.
+    /// Returns the runners for which a claim has this precedence.
     fn runs(&self, claim: &Claim, precedence: Precedence) -> impl Iterator<Item = Assignment<'a>> {
         let is_held = claim.is_held;
         let runs = self.runs.iter().copied();
@@ -187,7 +188,7 @@ impl<'a> Claimant<'a> {
 }
 
 impl<'a> Assignment<'a> {
-    /// All that count of those who run a pipeline.
+    /// Returns the runners of a pipeline, up to the maximum number.
     fn all(claims: &PortClaims, runners: &[&'a Runner]) -> Vec<Self> {
         let runners = runners.iter().filter(|it| it.runs(&claims.labels));
         let runs = runners.map(|&runner| Self {

@@ -1,15 +1,15 @@
-//! Who has what of a port.
+//! Assignment of endpoints on a port.
 
 use std::collections::HashMap;
 
 use super::place::{Part, PortSlot};
 use crate::role::RunnerKind;
 
-/// What is given of a port, in the order in which it was. Whoever has one place may have others.
+/// Endpoints that are assigned on a port, in the order of assignment. An owner may have several.
 pub(super) struct PortAssignments<'a, W> {
     role: RunnerKind,
     count: usize,
-    /// For each part, who got of it first, and who else did.
+    /// For each part, the first owner and one other owner.
     parts: HashMap<Part, Vec<Holder<'a, W>>>,
 }
 
@@ -29,7 +29,7 @@ impl<'a, W: Copy> PortAssignments<'a, W> {
         }
     }
 
-    /// What is in an owner's way at a spot: the first that was given there to somebody else.
+    /// Returns the first assignment to another owner that conflicts with an endpoint.
     pub(super) fn conflict_with(&self, owner: &str, spot: PortSlot) -> Option<W> {
         let needs = spot.needs(self.role).into_iter();
         let others = needs.filter_map(|part| {
@@ -45,7 +45,7 @@ impl<'a, W: Copy> PortAssignments<'a, W> {
         self.count += 1;
         for part in spot.takes(self.role) {
             let holders = self.parts.entry(part).or_default();
-            // Two of different owners are enough: one of them is in anybody's way.
+            // Two holders with different owners are enough: for any owner, one of them is another owner.
             if holders.len() < 2 && holders.iter().all(|holder| holder.owner != owner) {
                 holders.push(Holder { rank, owner, what });
             }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_first_is_in_the_way_of_all_but_himself() {
+    fn the_first_holder_conflicts_with_all_other_owners() {
         let mut given = PortAssignments::none(RunnerKind::Agent);
         for (owner, address) in [
             ("a", "127.0.0.1:1"),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_first_is_named_whatever_he_has() {
+    fn the_first_holder_is_reported_whatever_part_conflicts() {
         let (host, port) = (spot("127.0.0.1:1", false), spot("127.0.0.2:1", true));
         for order in [[("a", host), ("b", port)], [("b", port), ("a", host)]] {
             let mut given = PortAssignments::none(RunnerKind::Aggregator);

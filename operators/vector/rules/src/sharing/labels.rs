@@ -1,8 +1,8 @@
-//! Labels, in the form in which few bytes hold many.
+//! Labels in a compact form.
 
 use serde_json::Value;
 
-/// Each as `name=value`, in order.
+/// Labels as `name=value`, sorted.
 pub(super) type Labels = Box<[Box<str>]>;
 
 pub(super) fn of(map: Option<&Value>) -> Labels {
@@ -13,7 +13,7 @@ pub(super) fn of(map: Option<&Value>) -> Labels {
     labels.into()
 }
 
-/// Whether there is a label of a name, which is written with its `=`.
+/// Returns true if a label with this name exists. `name` ends with `=`.
 pub(super) fn has_name(labels: &Labels, name: &str) -> bool {
     labels.iter().any(|label| label.starts_with(name))
 }

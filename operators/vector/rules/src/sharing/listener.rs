@@ -1,4 +1,4 @@
-//! Where components listen.
+//! Components that listen on an address.
 
 use serde_json::{Map, Value};
 use shared_validation::FieldPath;
@@ -7,7 +7,7 @@ use super::place::ListenEndpoint;
 use crate::addresses::{self, ListenAddress};
 use crate::component::{Component, ComponentKind, components};
 
-/// A component that listens, and where.
+/// Component that listens, with its address.
 pub(super) struct Listener<'a> {
     component: Component<'a>,
     pub(super) address: ListenAddress,
@@ -15,7 +15,7 @@ pub(super) struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    /// Those of a configuration.
+    /// Returns the listeners of a configuration.
     pub(super) fn all(config: &'a Map<String, Value>) -> impl Iterator<Item = Self> {
         components(config).flat_map(|component| {
             let addresses = addresses::of(&component).into_iter();
@@ -30,13 +30,13 @@ impl<'a> Listener<'a> {
         })
     }
 
-    /// Those of a pipeline as stored.
+    /// Returns the listeners of a stored pipeline.
     pub(super) fn of(pipeline: &'a Value) -> impl Iterator<Item = Self> {
         let spec = pipeline["spec"].as_object().into_iter();
         spec.flat_map(Self::all)
     }
 
-    /// The field that names the address.
+    /// Returns the path of the field that contains the address.
     pub(super) fn path(&self) -> FieldPath {
         let path = self.address.path(&self.component);
         FieldPath::new(format!("spec.{}", path.as_str()))
@@ -47,7 +47,8 @@ impl<'a> Listener<'a> {
         format!("the {} `{id}`", family.noun())
     }
 
-    /// Whether it serves metrics, as Vector's own are where no pipeline has one that does.
+    /// Returns true if the component is a metrics exporter. Vector's own metrics are served separately only if no
+    /// pipeline has one.
     pub(super) fn is_exporter(&self) -> bool {
         self.component.family == ComponentKind::Sink
             && self.component.kind() == Some("prometheus_exporter")

@@ -1,5 +1,5 @@
-//! Components that the operator of kaasops would call alike, though they are of several pipelines: one takes the place
-//! of the other in the Vector that it runs.
+//! Name conflicts: components of different pipelines to which the kaasops operator would give the same name, so that
+//! one replaces the other in the Vector configuration.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use crate::called::ComponentNamespace;
 use crate::component::{Component, components};
 use crate::role::RunnerKind;
 
-/// Whose a name is, for each that the components of pipelines come to.
+/// Owner of each component name.
 #[derive(Default)]
 pub(super) struct Names(HashMap<String, Owner>);
 
-/// The eldest pipeline that comes to a name.
+/// Oldest pipeline with a component of this name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Owner {
     created: String,
@@ -23,19 +23,19 @@ struct Owner {
     pipeline: String,
 }
 
-/// A component that comes to the name of one of another pipeline, as the rule is told of it.
+/// Component with the same name as a component of another pipeline, as input of the rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct NameCollision {
-    /// The field that holds it.
+    /// Field that contains the component.
     pub(super) at: String,
     pub(super) id: String,
     pub(super) called: String,
-    /// Whose name it is.
+    /// Pipeline that owns the name.
     pub(super) by: String,
 }
 
 impl Names {
-    /// Takes note of what the components of a pipeline are called.
+    /// Adds the component names of a pipeline.
     pub(super) fn see(&mut self, pipeline: &Value) {
         if is_being_deleted(pipeline) {
             return;
@@ -49,7 +49,7 @@ impl Names {
         }
     }
 
-    /// The components of a pipeline that come to the names of an elder one.
+    /// Returns the components of a pipeline whose names an older pipeline owns.
     pub(super) fn collisions(&self, pipeline: &Value) -> Vec<NameCollision> {
         let me = Owner::of(pipeline);
         let alike = called(pipeline).filter_map(|(key, called, component)| {
@@ -76,14 +76,14 @@ impl Owner {
     }
 }
 
-/// Every component of a pipeline: the key under which it is found, and what it is called.
+/// Returns every component of a pipeline, with its index key and the name that the kaasops operator gives it.
 fn called(pipeline: &Value) -> impl Iterator<Item = (String, String, Component<'_>)> {
     let metadata = &pipeline["metadata"];
     let has_prefix = pipeline["spec"]["skipPrefix"] != true;
     let prefix =
         || ComponentNamespace::of_kaasops(metadata["namespace"].as_str(), &text(&metadata["name"]));
     let prefix = has_prefix.then(prefix);
-    // That operator has what is neither the one nor the other run by aggregators.
+    // In the kaasops operator, aggregators run the pipelines that have neither role.
     let role = role(pipeline).unwrap_or(RunnerKind::Aggregator);
     let together = together(pipeline, role);
     let spec = pipeline["spec"].as_object().into_iter();
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// An agents' pipeline of two components, of which the second is called after the first.
+    /// Returns a pipeline of agents with two components; the name of the second is derived from that of the first.
     fn named(namespace: Option<&str>, pipeline: &str, component: &str, created: u8) -> Value {
         let kind = if namespace.is_some() {
             "VectorPipeline"
@@ -122,7 +122,7 @@ mod tests {
         })
     }
 
-    /// Who has the name of a component of the first, if another has.
+    /// Returns the pipeline that owns the name of a component of the first pipeline, if it is another one.
     fn blamed(pipelines: [&Value; 2]) -> Option<String> {
         let mut names = Names::default();
         for pipeline in pipelines {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_put_together_otherwise_are_found() {
+    fn equal_names_from_different_parts_are_found() {
         let old = named(Some("a-b"), "c", "in", 1);
         let is_blamed = |new: &Value| {
             let by = blamed([new, &old]);
@@ -164,7 +164,7 @@ mod tests {
         assert!(!is_blamed(&bare));
         bare["spec"]["skipPrefix"] = true.into();
         assert!(is_blamed(&bare));
-        // Agents and aggregators run nothing together; of both kinds of sources, aggregators do.
+        // Agents and aggregators share no process; a pipeline with both kinds of sources belongs to aggregators.
         let mut elsewhere = named(Some("a"), "b-c", "in", 2);
         elsewhere["spec"]["sources"]["in"]["type"] = "kafka".into();
         assert!(!is_blamed(&elsewhere));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_component_is_it_has_the_name() {
+    fn components_of_all_kinds_share_one_set_of_names() {
         let mut old = named(Some("a-b"), "c", "first", 1);
         old["spec"]["transforms"] = json!({"in": {}, "in-out": {}});
         let new = named(Some("a"), "b-c", "in", 2);

@@ -1,4 +1,4 @@
-//! All pipelines that there are and those who may run them, for who sees them all at once.
+//! Snapshot of all pipelines and runners, for callers that have all objects at the same time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::runner::Runner;
 use super::taken::SharedAddresses;
 use super::{PIPELINES, RUNNERS, keys, runners, shared, told_of_pipeline, told_of_runner};
 
-/// Pipelines and those who may run them, as far as pipelines are compared.
+/// Index of pipelines and runners, with the facts that are needed to compare pipelines.
 #[derive(Default)]
 pub struct ClusterSnapshot {
     pipelines: IndexedValues<PortClaims>,
@@ -20,20 +20,20 @@ pub struct ClusterSnapshot {
     names: Names,
 }
 
-/// What is told of objects, by the keys under which they are found.
+/// Index entries by index key.
 struct IndexedValues<T> {
     told: Vec<Arc<T>>,
     places: HashMap<String, Vec<usize>>,
 }
 
 impl ClusterSnapshot {
-    /// Whether objects of a kind matter here.
+    /// Returns true if objects of this kind belong in the snapshot.
     #[must_use]
     pub fn has(kind: &str) -> bool {
         PIPELINES.contains(&kind) || RUNNERS.contains(&kind)
     }
 
-    /// Takes note of an object; one of another kind does not matter.
+    /// Adds an object; objects of other kinds are ignored.
     pub fn add(&mut self, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default();
         if PIPELINES.contains(&kind) {
@@ -44,7 +44,7 @@ impl ClusterSnapshot {
         }
     }
 
-    /// What a pipeline shares with others; null of what is none.
+    /// Returns what a pipeline shares with others, or null for an object of another kind.
     #[must_use]
     pub fn shared(&self, pipeline: &Value) -> Value {
         let kind = pipeline["kind"].as_str().unwrap_or_default();
@@ -56,7 +56,7 @@ impl ClusterSnapshot {
         let shared = SharedAddresses::deserialize(shared(pipeline, &others, &runners));
         json!(SharedAddresses {
             namesakes: self.names.collisions(pipeline),
-            // Where nobody runs it, it shares nothing else.
+            // A pipeline without a runner shares nothing else.
             ..shared.unwrap_or_default()
         })
     }

@@ -1,4 +1,4 @@
-//! What components of one pipeline have between them, before anybody runs it.
+//! Address conflicts within one pipeline, which do not depend on a runner.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
 use crate::role::RunnerKind;
 
-/// On how many addresses one pipeline listens at most: each is compared with those of others.
+/// Maximum number of addresses that one pipeline may listen on: each is compared with those of others.
 pub(super) const MOST_ADDRESSES: usize = 100;
 
 pub(super) fn addresses_apart<K: Pipeline>(
@@ -24,7 +24,7 @@ pub(super) fn addresses_apart<K: Pipeline>(
     let all: Vec<_> = Listener::all(config).collect();
     if all.len() > MOST_ADDRESSES {
         let detail = format!(
-            "listens on {} addresses; at most {MOST_ADDRESSES} are compared with those of others",
+            "listens on {} addresses; at most {MOST_ADDRESSES} can be compared with those of other pipelines",
             all.len()
         );
         return findings.push(FieldError::invalid_hidden(FieldPath::new("spec"), detail));
@@ -35,10 +35,10 @@ pub(super) fn addresses_apart<K: Pipeline>(
         let mut in_the_way = before
             .iter()
             .filter(|it| it.place.spot.conflicts_with(listener.place.spot, role));
-        // Equal ones are Vector's own to refuse.
+        // Vector itself rejects equal addresses, which another rule reports.
         if let Some(other) = in_the_way.find(|it| it.address.place != listener.address.place) {
             let detail = format!(
-                "{} is not free where {} listens on {}; choose another port",
+                "{} conflicts with {}, which listens on {}; choose another port",
                 listener.address,
                 other.name(),
                 other.address.place

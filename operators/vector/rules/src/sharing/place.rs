@@ -1,18 +1,18 @@
-//! Where one can listen, and what is in whose way there.
+//! Listen endpoints and their conflicts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::role::RunnerKind;
 
-/// Where one listens.
+/// Endpoint that a component listens on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ListenEndpoint {
-    /// What any two have in common of which one can be in the way of the other: protocol and port.
+    /// Protocol and port. Two endpoints can conflict only if these are equal.
     pub(super) port: String,
     pub(super) spot: PortSlot,
 }
 
-/// Where one listens on a port.
+/// Part of an endpoint besides protocol and port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PortSlot {
     host: Host,
@@ -22,25 +22,25 @@ pub(super) struct PortSlot {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Host {
     At(IpAddr),
-    /// With port 0, for which the host chooses another: nobody is in the way there, but Vector refuses what is written
-    /// twice.
+    /// Address with port 0, for which the host chooses a free port. No conflict occurs on the host, but Vector rejects
+    /// the same address twice.
     Written(IpAddr),
-    /// There is no choice.
+    /// The endpoint has no IP address.
     Any,
 }
 
-/// A part of a port that spots have in common.
+/// Part of a port that endpoints can share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Part {
     Host(IpAddr),
     Written(IpAddr),
-    /// Whatever is on hosts of IPv4.
+    /// Any IPv4 address.
     Ipv4,
-    /// Whatever there is.
+    /// Any endpoint on the port.
     All,
-    /// What needs all there is.
+    /// Endpoint that needs the whole port.
     Whole,
-    /// What a Service leads to.
+    /// Endpoint behind a Service.
     Served,
 }
 
@@ -48,12 +48,12 @@ const ALL_IPV4: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const ALL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 impl ListenEndpoint {
-    /// Of an address as a configuration has it.
+    /// Returns the endpoint of an address in a configuration.
     pub(super) fn new(protocol: &str, place: &str, is_source: bool) -> Self {
         let socket: Option<SocketAddr> = place.parse().ok();
         let (port, host) = match socket {
             Some(socket) if socket.port() == 0 => ("0".to_owned(), Host::Written(socket.ip())),
-            // An address of IPv4 in the clothes of IPv6 is that address.
+            // An IPv4-mapped IPv6 address is the same as the IPv4 address.
             Some(socket) => (
                 socket.port().to_string(),
                 Host::At(socket.ip().to_canonical()),
@@ -68,13 +68,13 @@ impl ListenEndpoint {
 }
 
 impl PortSlot {
-    /// Whether only one of two on a port can listen, whoever comes first.
+    /// Returns true if only one of two endpoints on a port can listen, whichever is first.
     pub(super) fn conflicts_with(self, other: Self, role: RunnerKind) -> bool {
         let needs = other.needs(role);
         self.takes(role).any(|part| needs.contains(&part))
     }
 
-    /// What it takes. One that needs any of this cannot listen, too.
+    /// Returns the parts that this endpoint occupies. An endpoint that needs any of them conflicts with it.
     pub(super) fn takes(self, role: RunnerKind) -> impl Iterator<Item = Part> {
         let parts = match self.host {
             Host::At(host) => [
@@ -88,8 +88,8 @@ impl PortSlot {
         parts.into_iter().flatten().chain(self.served(role))
     }
 
-    /// What nobody else may have taken: Vector compares what is written, a host also knows addresses that stand for
-    /// all. That of IPv6 stands for those of IPv4, too.
+    /// Returns the parts that no other endpoint may occupy. Vector compares the addresses as written; on a host, the
+    /// wildcard addresses also conflict with all others. The IPv6 wildcard address includes all IPv4 addresses.
     pub(super) fn needs(self, role: RunnerKind) -> Vec<Part> {
         let parts = match self.host {
             Host::At(ALL) | Host::Any => vec![Part::All],
@@ -107,7 +107,7 @@ impl PortSlot {
         parts.into_iter().chain(self.served(role)).collect()
     }
 
-    /// An aggregator is sent to by its ports, of which it has each once.
+    /// Returns the part that a Service needs: clients reach an aggregator by port, and each port exists only once.
     fn served(self, role: RunnerKind) -> Option<Part> {
         let is_served = role == RunnerKind::Aggregator
             && self.is_source

@@ -1,4 +1,4 @@
-//! What pipelines are told of who may run them.
+//! Runners: facts about the workloads that may run pipelines.
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use super::claims::Claim;
 use super::labels::{self, Labels};
 use super::stored::name;
 
-/// Where Vector's own API listens in the Pods that run it, at all of their addresses.
+/// Endpoint of Vector's own API in the Pods, on all of their addresses.
 const API_PORT: &str = "tcp 8686";
 
-/// Where Vector's own metrics are served.
+/// Endpoint of Vector's own metrics.
 const METRICS_PORT: &str = "tcp 9598";
 
-/// Who may run pipelines.
+/// Workload that may run pipelines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Runner {
     pub(super) name: String,
-    /// The labels that it selects by.
+    /// Labels that a pipeline must have.
     selector: Labels,
     has_api: bool,
     has_metrics: bool,
@@ -38,8 +38,8 @@ impl Runner {
         }
     }
 
-    /// Whether a pipeline has every label that is selected by. One that it has not is empty, as the operator of
-    /// kaasops compares them.
+    /// Returns true if a pipeline has every label of the selector. As in the kaasops operator, a missing label
+    /// equals an empty value.
     pub(super) fn runs(&self, labels: &Labels) -> bool {
         let mut selected = self.selector.iter();
         selected.all(|label| {
@@ -48,7 +48,7 @@ impl Runner {
         })
     }
 
-    /// What of its own is where a pipeline is to listen.
+    /// Returns the endpoint of the runner itself that conflicts with a claim, if there is one.
     pub(super) fn needs(&self, claim: &Claim) -> Option<&'static str> {
         let port = claim.place.port.as_str();
         if self.has_api && port == API_PORT {

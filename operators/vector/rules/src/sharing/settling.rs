@@ -1,5 +1,5 @@
-//! Many pipelines that come, change and go, judged as the loop does: in any order, several at once, and only those whose
-//! neighbours changed.
+//! Simulation of pipelines that are created, changed and deleted, and validated as by the controller: in any order,
+//! several concurrently, and only those of which related objects changed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::stored::is_paused;
 use super::{addresses, keys, run_by, runners, shared, told_of_pipeline, told_of_runner};
 
-/// What happens.
+/// Event of the simulation.
 #[derive(Clone, Debug)]
 enum Event {
     Pipeline {
         name: usize,
         says: Option<Says>,
     },
-    /// It is left alone, as it is.
+    /// The pipeline is paused unchanged.
     Pause {
         name: usize,
     },
@@ -28,14 +28,14 @@ enum Event {
     },
 }
 
-/// What a pipeline says.
+/// Content of a pipeline.
 #[derive(Clone, Debug)]
 struct Says {
     ports: BTreeSet<u16>,
     labels: BTreeSet<&'static str>,
 }
 
-/// What each of those who run pipelines selects by.
+/// Labels that each runner selects.
 const SELECTED: [&[&str]; 3] = [&["a"], &["b"], &[]];
 
 const PIPELINES: usize = 5;
@@ -45,7 +45,7 @@ struct World {
     age: usize,
     pipelines: [Option<Value>; PIPELINES],
     runners: [Option<Value>; SELECTED.len()],
-    /// Who is to be judged.
+    /// Pipelines that are to be validated.
     queue: BTreeSet<usize>,
 }
 
@@ -112,7 +112,7 @@ impl World {
             let generation = pipeline["metadata"]["generation"].as_u64();
             pipeline["metadata"]["generation"] = generation.map(|it| it + 1).into();
         }
-        // Of what it says of itself, that it has labels wakes nobody.
+        // A change of the labels alone does not enqueue the pipeline itself.
         if is_other || is_paused(&pipeline) {
             self.queue.insert(name);
         }
@@ -121,7 +121,7 @@ impl World {
         pipeline
     }
 
-    /// Wakes whoever shares a key under which something differs.
+    /// Enqueues every pipeline with an index key under which something changed.
     fn wake(&mut self, name: usize, before: (Vec<String>, super::PortClaims)) {
         let now = self.pipelines[name].as_ref().map(told_of_pipeline);
         let now = now.unwrap_or_default();
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// The status of a pipeline as it is to be.
+    /// Returns the desired status of a pipeline.
     fn judged(&self, name: usize) -> Option<Value> {
         let pipeline = self.pipelines[name].as_ref();
         let pipeline = pipeline.filter(|pipeline| !is_paused(pipeline))?;
@@ -167,7 +167,7 @@ impl World {
         }))
     }
 
-    /// Judges some of those that are to be: each sees what the others were before.
+    /// Validates some of the enqueued pipelines concurrently: each reads the previous state of the others.
     fn round(&mut self, some: &[usize]) {
         let judged: Vec<_> = some.iter().map(|&name| (name, self.judged(name))).collect();
         self.queue.retain(|name| !some.contains(name));
@@ -186,7 +186,7 @@ impl World {
         pipeline.is_some_and(|it| it["status"]["configCheckResult"] == true)
     }
 
-    /// Those that are valid and run.
+    /// Returns the pipelines that are valid and have a runner.
     fn running(&self) -> BTreeSet<usize> {
         let all = (0..PIPELINES).filter(|&name| self.is_valid(name));
         let all = all.filter(|&name| !self.run_by(name).is_empty());
@@ -205,7 +205,7 @@ impl World {
         (0..SELECTED.len()).filter(|&it| runs(it)).collect()
     }
 
-    /// Whether one Vector would run both on one port.
+    /// Returns true if one Vector would run both pipelines on one port.
     fn clash(&self, one: usize, another: usize) -> bool {
         let ports = |name: usize| {
             let pipeline = self.pipelines[name].as_ref();
@@ -224,13 +224,15 @@ impl World {
         all.any(|&name| self.is_held_back(name, false))
     }
 
-    /// Whether any that runs, or is left alone and may, is where a pipeline is to listen.
+    /// Returns true if a running pipeline listens where this one would, including pipelines that were paused before any
+    /// runner ran them if `by_what_is_left` is true.
     fn is_held_back(&self, name: usize, by_what_is_left: bool) -> bool {
         let mut others = self.running().into_iter();
         others.any(|other| self.clash(name, other) && (by_what_is_left || !self.is_left(other)))
     }
 
-    /// Whether a pipeline was left alone before anybody ran it. Nobody gives way to it who listens.
+    /// Returns true if a pipeline was paused before any runner ran it. A pipeline that listens does not release its
+    /// address to it.
     fn is_left(&self, name: usize) -> bool {
         let pipeline = self.pipelines[name].as_ref();
         pipeline.is_some_and(|it| is_paused(it) && it["status"]["runBy"] == json!([]))
@@ -257,7 +259,8 @@ fn event(ports: std::ops::Range<u16>) -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The same events each time, so that a test fails for what was changed; `LOCKSTEP_SEED=N` makes others.
+/// Returns the configuration with a fixed seed, so that a test fails only because of a change; `LOCKSTEP_SEED=N` sets
+/// another seed.
 fn config() -> ProptestConfig {
     let seed = std::env::var("LOCKSTEP_SEED");
     let seed = seed.map_or(1, |seed| seed.parse().expect("LOCKSTEP_SEED is a number"));
@@ -272,7 +275,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn all_come_to_rest_and_nobody_waits_for_nobody(
+    fn all_pipelines_converge_and_none_waits_for_a_free_address(
         events in prop::collection::vec(event(9000..9003), 1..20),
         picks in prop::collection::vec((0..PIPELINES, 1..4_usize), 64),
     ) {
@@ -288,8 +291,8 @@ proptest! {
             let mut rounds = 0;
             while !world.queue.is_empty() {
                 rounds += 1;
-                prop_assert!(rounds < 200, "they never rest: {:?}", world.pipelines);
-                let (first, count) = *picks.next().expect("there are more");
+                prop_assert!(rounds < 200, "they do not converge: {:?}", world.pipelines);
+                let (first, count) = *picks.next().expect("the iterator is cyclic");
                 let mut some: Vec<_> = world.queue.iter().copied().collect();
                 let first = first % some.len();
                 some.rotate_left(first);
@@ -297,7 +300,7 @@ proptest! {
                 world.round(&some);
                 if let Some(changed) = ousts {
                     let lost = running.iter().find(|&&it| it != changed && !world.is_valid(it));
-                    prop_assert!(lost.is_none(), "{lost:?} gave way to {changed}");
+                    prop_assert!(lost.is_none(), "{lost:?} lost its address to {changed}");
                 }
             }
             prop_assert!(!world.clashes(), "two run on one port: {:?}", world.pipelines);
@@ -305,16 +308,16 @@ proptest! {
                 let (Some(pipeline), Some(judged)) = (&world.pipelines[name], world.judged(name)) else {
                     continue;
                 };
-                prop_assert_eq!(&judged, &pipeline["status"], "{} was forgotten", name);
+                prop_assert_eq!(&judged, &pipeline["status"], "{} was not validated again", name);
                 let waits = !world.is_valid(name);
-                prop_assert_eq!(waits, world.is_held_back(name, waits), "{} waits for nobody", name);
+                prop_assert_eq!(waits, world.is_held_back(name, waits), "{} waits for a free address", name);
             }
         }
     }
 
-    /// Of all that wait for one port, one gets it, though all are judged at once.
+    /// Of all pipelines that wait for one port, one gets it, even if all are validated concurrently.
     #[test]
-    fn on_one_port_no_two_ever_run(events in prop::collection::vec(event(9000..9001), 1..20)) {
+    fn two_pipelines_never_run_on_one_port(events in prop::collection::vec(event(9000..9001), 1..20)) {
         let mut world = World::default();
         for event in events {
             let is_runners = matches!(event, Event::Runner { .. });
@@ -322,10 +325,10 @@ proptest! {
             let mut rounds = 0;
             while !world.queue.is_empty() {
                 rounds += 1;
-                prop_assert!(rounds < 200, "they never rest: {:?}", world.pipelines);
+                prop_assert!(rounds < 200, "they do not converge: {:?}", world.pipelines);
                 let all: Vec<_> = world.queue.iter().copied().collect();
                 world.round(&all);
-                // Two that run apart may come under one who runs both.
+                // Two pipelines of different runners may get a common runner.
                 prop_assert!(is_runners || !world.clashes(), "{:?}", world.pipelines);
             }
         }

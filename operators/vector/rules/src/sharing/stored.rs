@@ -1,4 +1,4 @@
-//! What is read of pipelines, and of who runs them, as they are stored.
+//! Accessors for stored pipelines and runners.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,26 @@ use serde_json::Value;
 
 use crate::role::RunnerKind;
 
-/// The annotation of objects that the loop leaves alone.
+/// Annotation that pauses the reconciliation of an object.
 const PAUSED: &str = "lockstep.dev/paused";
 
-/// What is known of a pipeline as it is.
+/// Validation state of a pipeline.
 #[derive(Clone, Copy)]
 pub(super) enum ValidationState {
-    /// It was judged, and can run; what could not be judged of it was only warned of.
+    /// The pipeline was validated and can run. If a part could not be validated, this was only a warning.
     Valid,
-    /// It was judged, and cannot run.
+    /// The pipeline was validated and cannot run.
     Invalid,
-    /// It was changed since.
+    /// The pipeline was changed after its last validation.
     Changed,
-    /// It could not be judged.
+    /// The pipeline could not be validated.
     Unclear,
 }
 
 pub(super) fn validation_state(pipeline: &Value) -> ValidationState {
     let status = &pipeline["status"];
     let (observed, is_valid) = (&status["observedGeneration"], &status["configCheckResult"]);
-    // The operator of kaasops does not say what it has judged.
+    // The kaasops operator does not report the generation that it has validated.
     let is_anothers = observed.is_null() && !is_valid.is_null();
     if !is_anothers && *observed != pipeline["metadata"]["generation"] {
         ValidationState::Changed
@@ -46,13 +46,13 @@ pub(super) fn role(pipeline: &Value) -> Option<RunnerKind> {
     RunnerKind::of(pipeline.pointer("/spec/sources")?.as_object()?)
 }
 
-/// The role that it had when it was judged.
+/// Returns the role of a pipeline at its last validation.
 pub(super) fn former_role(pipeline: &Value) -> Option<RunnerKind> {
     RunnerKind::named(pipeline["status"]["role"].as_str()?)
 }
 
-/// What may be run with what, by where it is: all agents' pipelines, and the aggregators' of each namespace and of
-/// none.
+/// Returns the group of objects that can share a process: all pipelines of agents form one group; those of aggregators
+/// form one group for each namespace, and one for cluster-scoped objects.
 pub(super) fn together(object: &Value, role: RunnerKind) -> String {
     match role {
         RunnerKind::Agent => "agent".to_owned(),
@@ -60,12 +60,12 @@ pub(super) fn together(object: &Value, role: RunnerKind) -> String {
     }
 }
 
-/// Where a pipeline listens or waits to, as its status tells.
+/// Returns the addresses that a pipeline listens on or waits for, from its status.
 pub(super) fn addresses(pipeline: &Value) -> BTreeSet<String> {
     from_status(pipeline, "addresses").collect()
 }
 
-/// Who runs a pipeline, as its status tells.
+/// Returns the runners of a pipeline from its status.
 pub(super) fn run_by(pipeline: &Value) -> Vec<String> {
     from_status(pipeline, "runBy").collect()
 }
@@ -80,7 +80,7 @@ pub(super) fn is_being_deleted(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// What an object is called among those of all kinds and namespaces.
+/// Returns the kind, namespace and name of an object.
 pub(super) fn name(object: &Value) -> String {
     let (kind, metadata) = (text(&object["kind"]), &object["metadata"]);
     match metadata["namespace"].as_str() {

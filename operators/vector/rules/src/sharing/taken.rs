@@ -1,4 +1,4 @@
-//! What others have of what a pipeline asks for.
+//! Address conflicts: addresses of a pipeline that others already use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use super::namesakes::NameCollision;
 use super::runner::Runner;
 use super::stored::role;
 
-/// What a pipeline shares with others.
+/// Facts that a pipeline shares with others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SharedAddresses {
-    /// Those who run it.
+    /// Runners of the pipeline.
     pub(super) run_by: Vec<String>,
-    /// What others have.
+    /// Addresses that others use.
     pub(super) taken: Vec<AddressConflict>,
-    /// What others are called, where that is asked for.
+    /// Name conflicts, if they were computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) namesakes: Vec<NameCollision>,
 }
 
-/// An address of a pipeline that it cannot have, as the rule is told of it.
+/// Address of a pipeline that is not available, as input of the rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct AddressConflict {
-    /// The field that names it.
+    /// Field that contains the address.
     pub(super) at: String,
-    /// The address, as a configuration has it.
+    /// Address as in the configuration.
     pub(super) place: String,
-    /// With its protocol.
+    /// Address with its protocol.
     pub(super) address: String,
-    /// Who has it.
+    /// Description of the holder.
     pub(super) by: String,
-    /// Who runs both.
+    /// Runner in which the conflict occurs.
     pub(super) runner: String,
 }
 
-/// What a pipeline shares: who runs it, and which of its addresses others have there, in the form that the rule
-/// reads. Null where nobody runs it.
+/// Returns what a pipeline shares with others, as input of the rule: its runners, and its addresses that others use in
+/// them. Returns null if no runner runs the pipeline.
 ///
-/// `others` is what is told of those under its ports, itself among them or not; `runners` of all who run any that are
-/// run beside each other.
+/// `others` are the claims of the pipelines with the same index keys, with or without this pipeline. `runners` are all
+/// runners of the group to which the pipeline belongs.
 #[must_use]
 pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runner>]) -> Value {
     let Some(role) = role(pipeline) else {

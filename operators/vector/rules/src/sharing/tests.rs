@@ -1,4 +1,4 @@
-//! Pipelines beside each other, as the loop knows them.
+//! Pipelines that share a runner, as the controller knows them.
 
 mod order;
 mod places;
@@ -62,14 +62,14 @@ fn told(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: &[&str]
     pipeline
 }
 
-/// What the first shares with the others.
+/// Returns what the first pipeline shares with the others.
 fn shared_by(pipelines: &[Value], runners: &[Value]) -> Value {
     let mut all = ClusterSnapshot::default();
     pipelines.iter().chain(runners).for_each(|it| all.add(it));
     all.shared(&pipelines[0])
 }
 
-/// Who has the address of the first.
+/// Returns the holder of the address of the first pipeline.
 fn blamed(pipelines: &[Value], runners: &[Value]) -> Option<String> {
     let shared = shared_by(pipelines, runners);
     let by = shared.pointer("/taken/0/by")?.as_str()?;
@@ -79,7 +79,7 @@ fn blamed(pipelines: &[Value], runners: &[Value]) -> Option<String> {
 const PORT: &str = "0.0.0.0:9000";
 const TCP: &str = "tcp 0.0.0.0:9000";
 
-/// As its author has changed it since.
+/// Returns a pipeline after a change by its author.
 fn edited(mut pipeline: Value, address: &str) -> Value {
     pipeline["metadata"]["generation"] = 2.into();
     pipeline["spec"]["sources"]["in"]["address"] = address.into();

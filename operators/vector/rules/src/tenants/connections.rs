@@ -1,5 +1,5 @@
-//! Where a tenant's components connect to: by addresses that are parsed by the clients of what they name, some of
-//! which would read files and open sockets of the agent's.
+//! Connection addresses in the components of a tenant. Client libraries parse these addresses, and some of them would
+//! read files or open sockets of the agent.
 
 use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
@@ -10,17 +10,18 @@ use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind};
 use crate::pipeline::Pipeline;
 
-/// An option that is such an address.
+/// Option that contains a connection address.
 struct Connection {
     family: ComponentKind,
     kind: &'static str,
-    /// Its name, and those of what is within.
+    /// Path of the option: its name and the names of nested fields.
     option: &'static [&'static str],
     schemes: &'static [&'static str],
-    /// What may stand behind the `?`: of what else the clients read there, some name files.
+    /// Allowed query parameters. Some of the other parameters that the clients read are file names.
     parameters: &'static [&'static str],
     has_host: bool,
-    /// Whether a part of it may be secret. Where parameters count, what a Secret says could be more of them.
+    /// If true, a part of the address may be a secret. It is false if parameters are restricted, because the value of a
+    /// Secret could contain more parameters.
     may_have_secrets: bool,
 }
 
@@ -91,7 +92,7 @@ pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
         for connection in own {
             for (path, text) in connection.texts(component, path) {
                 if let Err(detail) = connection.takes(text) {
-                    // It may have a password in it.
+                    // The address may contain a password.
                     findings.push(FieldError::invalid_hidden(path, detail));
                 }
             }
@@ -100,7 +101,7 @@ pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
 }
 
 impl Connection {
-    /// What a component says there, under whatever name.
+    /// Returns the values of the option in a component, under its name and its aliases.
     fn texts<'a>(&self, component: &Component<'a>, path: &FieldPath) -> Vec<(FieldPath, &'a str)> {
         let [first, within @ ..] = self.option else {
             return Vec::new();
@@ -132,7 +133,7 @@ impl Connection {
     fn takes(&self, text: &str) -> Result<(), String> {
         if !self.may_have_secrets && text.contains(SECRET) {
             return Err(
-                "what a Secret says here could name files of the agent's; write it out, with what is secret in an option of its own"
+                "the content of a Secret could refer to files of the agent here; write the URL itself, and use Secrets in other options"
                     .to_owned(),
             );
         }
@@ -142,11 +143,12 @@ impl Connection {
         let Some(url) = url else {
             return Err(format!("must be a URL with one of the schemes `{schemes}`"));
         };
-        // An encoded `/` begins the name of a socket.
+        // A percent-encoded `/` starts the path of a socket.
         let host = url.host_str().unwrap_or_default();
         if self.has_host && (host.is_empty() || host.contains('%')) {
             return Err(
-                "must name a host: a tenant's pipeline opens no socket of the agent's".to_owned(),
+                "must contain a host: a tenant's pipeline may not open sockets of the agent"
+                    .to_owned(),
             );
         }
         let mut parameters = url.query_pairs();
@@ -154,7 +156,7 @@ impl Connection {
         if let Some((name, _)) = other {
             let known = self.parameters.join("`, `");
             return Err(format!(
-                "`{name}` is not among what a tenant's may have behind its `?`: `{known}`"
+                "the query parameter `{name}` is denied for tenants; allowed parameters: `{known}`"
             ));
         }
         Ok(())
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_to_the_agents_own_is_refused() {
+    fn addresses_of_files_and_sockets_of_the_agent_are_denied() {
         let [databend, postgres, redis, _, pulsar, _] = &CONNECTIONS;
         for (connection, text, is_taken) in [
             (databend, "databend://u:p@db:8000/d?sslmode=disable", true),

@@ -1,4 +1,4 @@
-//! What Vector puts in the place of a part of a text: variables of the agent's environment, and secrets.
+//! Interpolation: Vector replaces parts of a text with environment variables of the agent and with secrets.
 
 use std::sync::LazyLock;
 
@@ -11,16 +11,16 @@ use crate::option_errors::below;
 use crate::pipeline::Pipeline;
 use crate::tenant_policy::TenantPolicy;
 
-/// How many findings are made: what is found in one text is made for each part of it.
+/// Maximum number of findings. One text can cause many of them.
 const MOST_FOUND: usize = 200;
 
-/// As Vector reads them in the text of a configuration, wherever they stand.
+/// Pattern of variables and secrets that Vector recognizes anywhere in the text of a configuration.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\$\$|\$(?P<plain>[[:word:].]+)|\$\{(?P<braced>[[:word:].]+)(?P<end>\}?)|SECRET\[(?P<secret>[[:word:]]+)\.")
-        .expect("a pattern")
+        .expect("the pattern is valid")
 });
 
-/// What a text is.
+/// Position of a text.
 #[derive(Clone, Copy, PartialEq)]
 enum Text {
     Name,
@@ -31,7 +31,7 @@ pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
     let secrets = &subject.object.spec().secret;
     let mut found = 0;
     each(subject, |component, path, policy| {
-        // Its selectors are read by the operator itself, which replaces no names of secrets in them.
+        // The operator itself reads its selectors and does not replace references to secrets in them.
         let has_secrets = component.kind() != Some("kubernetes_logs");
         let mut judge = |text: &str, what: Text, path: &FieldPath| {
             let problems =
@@ -48,7 +48,7 @@ pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
     });
 }
 
-/// What is wrong with the variables in a text.
+/// Returns the errors of the variables in a text.
 fn environment<'a>(
     text: &'a str,
     what: Text,
@@ -60,18 +60,19 @@ fn environment<'a>(
         let is_alone = group("end").is_none_or(|end| end == "}");
         if !policy.environment.contains(name) {
             Some(format!(
-                "Vector replaces `${name}` by a variable of the agent's environment, which is not the tenant's; write `$$` for a `$`"
+                "Vector replaces `${name}` with an environment variable of the agent, which a tenant may not read; write `$$` for a literal `$`"
             ))
         } else if !is_alone {
-            // Which of the two is read is not known here, and each would have to be judged with all around it.
-            Some(format!("a variable has its name alone, without a default: `${{{name}}}`"))
+            // It is unknown whether Vector uses the variable or the default, and both would have to be validated in
+            // their context.
+            Some(format!("a variable must be written as its name alone, without a default: `${{{name}}}`"))
         } else {
-            (what == Text::Name).then(|| "a variable has its place in a value, not in a name".to_owned())
+            (what == Text::Name).then(|| "a variable is allowed in a value, not in a name".to_owned())
         }
     })
 }
 
-/// What is wrong with the secrets in a text.
+/// Returns the errors of the secrets in a text.
 fn secret<'a>(
     text: &'a str,
     what: Text,
@@ -80,19 +81,20 @@ fn secret<'a>(
 ) -> impl Iterator<Item = String> {
     let is_misplaced = (what == Text::Name || !has_secrets) && text.contains(SECRET);
     let misplaced = is_misplaced.then(|| match what {
-        Text::Name => "a secret has its place in a value, not in a name".to_owned(),
-        Text::Value => "no option of this component is secret; write it out".to_owned(),
+        Text::Name => "a secret is allowed in a value, not in a name".to_owned(),
+        Text::Value => "this component does not support secrets; write the value itself".to_owned(),
     });
     let named = NAMED.captures_iter(text);
     let others = named.filter_map(move |named| {
         let name = named.name("secret")?.as_str();
-        (!is_own(name))
-            .then(|| format!("`spec.secret` has no `{name}`; name one of its own secrets"))
+        (!is_own(name)).then(|| {
+            format!("`spec.secret` has no `{name}`; use one of the names in `spec.secret`")
+        })
     });
     misplaced.into_iter().chain(others)
 }
 
-/// Calls with every text in a value, names of fields included.
+/// Calls a function for every text in a value, including the names of fields.
 fn texts(value: &Value, path: &FieldPath, judge: &mut impl FnMut(&str, Text, &FieldPath)) {
     match value {
         Value::String(text) => judge(text, Text::Value, path),

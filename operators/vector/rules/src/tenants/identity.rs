@@ -1,7 +1,7 @@
-//! As whom a tenant's components present themselves.
+//! Identity that the components of a tenant use.
 //!
-//! A component without credentials of its own uses those of the agent. With a cloud, that is the administrator's to
-//! allow; but nobody else may be sent them.
+//! A component without its own credentials uses those of the agent. Whether this gives access to a cloud provider is
+//! the decision of the administrator. But the credentials must not be sent to any other server.
 
 use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, RuleContext};
@@ -9,7 +9,7 @@ use shared_validation::{Diagnostics, FieldError, RuleContext};
 use super::each;
 use crate::pipeline::Pipeline;
 
-/// Credentials that an author of a pipeline has; all other kinds are the agent's.
+/// Credentials that the author of a pipeline can provide; all other kinds are identities of the agent.
 const OWN_OF_AZURE: [&str; 2] = ["client_certificate_credential", "client_secret_credential"];
 
 pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
@@ -19,7 +19,7 @@ pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
         let is_anonymous = component.option("skip_authentication") == Some(&Value::Bool(true));
         let has_own = has("api_key") || has("credentials_path") || is_anonymous;
         if kind.starts_with("gcp_") && has("endpoint") && !has_own {
-            let detail = "Vector would send the agent's own credentials there; name an `api_key`, or leave it out";
+            let detail = "Vector would send the agent's own credentials to this endpoint; set `api_key`, or remove `endpoint`";
             let error = FieldError::invalid_hidden(path.child("endpoint"), detail);
             findings.push(error);
         }
@@ -29,7 +29,7 @@ pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
             .and_then(|auth| auth[option].as_str());
         if let Some(kind) = credentials.filter(|kind| !OWN_OF_AZURE.contains(kind)) {
             let own = OWN_OF_AZURE.join("`, `");
-            let detail = format!("is an identity of the agent's; a tenant has `{own}`");
+            let detail = format!("is an identity of the agent; a tenant may use only `{own}`");
             let path = path.child("auth").child(option);
             findings.push(FieldError::invalid(path, kind, detail));
         }

@@ -1,4 +1,4 @@
-// Prints how kstatus reads the object that it gets on standard input, as JSON.
+// Prints, as JSON, the status that kstatus computes for the object on standard input.
 package main
 
 import (

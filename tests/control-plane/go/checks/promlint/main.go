@@ -1,4 +1,4 @@
-// Package main holds metrics on standard input against Prometheus' own reader and its naming rules, as
+// Package main checks metrics on standard input with the parser of Prometheus and its naming rules, as
 // `promtool check metrics` does.
 package main
 

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// row is one error of the table. Path elements are names; an element in brackets is a key, a number
-// an index.
+// row is one error of the table. Path elements are names; a number is an index, and an element in brackets is a key.
 type row struct {
 	Type      string   `json:"type"`
 	Path      []any    `json:"path"`
@@ -33,7 +32,7 @@ type answers struct {
 
 func fieldErrors(input []byte) (any, error) {
 	var rows []row
-	// As the API server decodes: whole numbers are int64, others float64.
+	// Decode as the API server does: integers are int64, other numbers float64.
 	if err := utiljson.Unmarshal(input, &rows); err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func fieldErrors(input []byte) (any, error) {
 		}
 		list = append(list, e)
 		out.Errors = append(out.Errors, printed{Error: e.Error(), Body: e.ErrorBody()})
-		// Aggregates of every length, and one that says something twice.
+		// Aggregates of every length, and one with a repeated error.
 		out.Aggregates = append(out.Aggregates, list.ToAggregate().Error())
 		out.Aggregates = append(out.Aggregates, append(field.ErrorList{e}, e).ToAggregate().Error())
 	}

@@ -1,9 +1,9 @@
-// Command oracle lets the tests ask Kubernetes' own libraries what they would say.
+// Command oracle makes the libraries of Kubernetes available to the tests as a reference implementation.
 //
 //	oracle field-errors  reads a table of errors and prints each as field.Error prints it
-//	oracle read-yaml     reads a list of YAML texts and prints the JSON that kubectl makes of each
-//	oracle read-reviews  reads a list of answers to reviews and prints what is wrong with each
-//	oracle rule-costs    reads a CRD and prints what each CEL rule is estimated to cost
+//	oracle read-yaml     reads a list of YAML texts and prints the JSON that kubectl sends for each
+//	oracle read-reviews  reads a list of responses to reviews and prints the errors of each
+//	oracle rule-costs    reads a CRD and prints the estimated cost of each CEL rule
 package main
 
 import (

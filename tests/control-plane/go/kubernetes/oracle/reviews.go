@@ -10,7 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// readReviews says of each text, an answer to a review, what a strict reader finds wrong with it.
+// readReviews parses each text, a response to a review, strictly and returns the errors.
 func readReviews(input []byte) ([]string, error) {
 	var texts []string
 	if err := json.Unmarshal(input, &texts); err != nil {

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// read is what kubectl would send for a YAML text, or why it would not.
+// read is the JSON that kubectl sends for a YAML text, or the error that it reports.
 type read struct {
 	JSON  string `json:"json,omitempty"`
 	Error string `json:"error,omitempty"`

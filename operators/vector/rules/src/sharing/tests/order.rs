@@ -1,35 +1,36 @@
-//! Who comes before whom.
+//! Precedence of pipelines.
 
 use super::*;
 
 #[test]
-fn the_elder_keeps_an_address_and_who_holds_it_before() {
+fn the_holder_keeps_an_address_and_otherwise_the_oldest_gets_it() {
     let old = || pipeline("old", "1", PORT);
     let new = || pipeline("new", "2", PORT);
     let runners = anybody();
     let is = |name: &str| Some(name.to_owned());
     assert_eq!(blamed(&[new(), old()], &runners), is("old"));
     assert_eq!(blamed(&[old(), new()], &runners), None);
-    // The elder is to listen where the younger one does.
+    // The younger one already listens where the older one would.
     let all = &["VectorAggregator team/all"];
     let address = &[TCP];
     let runs = told(new(), true, address, all);
     assert_eq!(blamed(&[old(), runs.clone()], &runners), is("new"));
     assert_eq!(blamed(&[runs.clone(), old()], &runners), None);
-    // Others have run it until now, or nobody has.
+    // Until now, another runner or no runner ran it.
     for run_by in [&["VectorAggregator team/other"][..], &[]] {
         let elsewhere = told(old(), true, address, run_by);
         assert_eq!(blamed(&[runs.clone(), elsewhere.clone()], &runners), None);
         assert_eq!(blamed(&[elsewhere, runs.clone()], &runners), is("new"));
     }
-    // Another runs the younger, and nobody the elder.
+    // Another runner runs the younger one, and none runs the older one.
     let elsewhere = told(new(), true, address, &["VectorAggregator team/other"]);
     assert_eq!(blamed(&[old(), elsewhere.clone()], &runners), is("new"));
     assert_eq!(blamed(&[elsewhere, old()], &runners), None);
-    // Both have been run by it, before it selected otherwise.
+    // The runner ran both before its selector changed.
     let both = [runs, told(old(), true, address, all)];
     assert_eq!(blamed(&both, &runners), is("old"));
-    // It waits for this address; for another; it is wrong by itself; it was, and has been changed since; it goes.
+    // It waits for this address; for another one; it is invalid for another reason; it was, and was changed after that;
+    // it is being deleted.
     let waits = told(old(), false, address, &[]);
     assert_eq!(blamed(&[new(), waits], &runners), is("old"));
     let waits = told(old(), false, &["tcp 0.0.0.0:9001"], &[]);
@@ -43,11 +44,11 @@ fn the_elder_keeps_an_address_and_who_holds_it_before() {
 }
 
 #[test]
-fn what_is_changed_goes_on_as_it_was_until_that_is_judged() {
+fn a_changed_pipeline_keeps_its_addresses_until_the_change_is_validated() {
     let runners = anybody();
     let is = |name: &str| Some(name.to_owned());
-    // Its component is not known any more.
-    let was = || is("young as it was");
+    // Its component is no longer known.
+    let was = || is("young (previous version)");
     let runs = || {
         told(
             pipeline("young", "2", PORT),
@@ -59,11 +60,11 @@ fn what_is_changed_goes_on_as_it_was_until_that_is_judged() {
     let moved = || edited(runs(), "0.0.0.0:9001");
     let elder = |address: &str| pipeline("old", "1", address);
     let younger = || pipeline("younger", "3", "0.0.0.0:9001");
-    // Where it listens it goes on; where it will, it waits as others do.
+    // It keeps its present address, and waits for the new one like the others.
     assert_eq!(blamed(&[elder(PORT), moved()], &runners), was());
     assert_eq!(blamed(&[elder("0.0.0.0:9001"), moved()], &runners), None);
     assert_eq!(blamed(&[younger(), moved()], &runners), is("young"));
-    // It could not be judged.
+    // It could not be validated.
     let mut unclear = moved();
     unclear["status"]["configCheckResult"] = false.into();
     unclear["status"]["observedGeneration"] = 2.into();
@@ -76,7 +77,7 @@ fn what_is_changed_goes_on_as_it_was_until_that_is_judged() {
         blamed(&[pipeline("new", "3", PORT), unclear], &runners),
         None
     );
-    // Nobody will.
+    // It is paused and will not be validated.
     let left = paused(moved());
     assert_eq!(blamed(&[elder(PORT), left.clone()], &runners), was());
     assert_eq!(blamed(&[younger(), left], &runners), None);
@@ -93,7 +94,7 @@ fn what_is_changed_goes_on_as_it_was_until_that_is_judged() {
 }
 
 #[test]
-fn who_waits_with_one_is_in_nobodys_way_with_another() {
+fn a_pipeline_that_waits_in_one_runner_holds_nothing_in_another() {
     let runners = ["a", "b"].map(|run| {
         let selector = json!({"matchLabels": {run: "yes"}});
         runner(run, &json!({"selector": selector}))
@@ -120,13 +121,14 @@ fn who_waits_with_one_is_in_nobodys_way_with_another() {
     let old = || waits("old", "1");
     assert_eq!(next(&[new("b"), old(), holds("a")]), None);
     assert_eq!(next(&[new("a"), old(), holds("a")]), is("holds"));
-    // As soon as nobody holds it back it is next, with all who run it.
+    // As soon as nothing blocks it, it is next in all its runners.
     assert_eq!(next(&[new("a"), old()]), is("old"));
     assert_eq!(next(&[new("b"), old()]), is("old"));
     let other = || waits("other", "2");
     assert_eq!(next(&[other(), old()]), is("old"));
     assert_eq!(next(&[old(), other()]), None);
-    // Of those that wait it is only who could run: the elder with what the eldest leaves.
+    // Of the waiting pipelines, only those that could run count: the older one, with the addresses that the oldest
+    // leaves.
     assert_eq!(next(&[both(new("a")), other(), holds("a")]), is("holds"));
     let third = run_by(waits("third", "1"), &["b"]);
     assert_eq!(
@@ -134,14 +136,14 @@ fn who_waits_with_one_is_in_nobodys_way_with_another() {
         is("third")
     );
     assert_eq!(next(&[third, old(), holds("a")]), None);
-    // What is waited for beside it is held still, as far as is known here.
+    // The other addresses that it waits for count as still in use.
     let mut more = told(old(), false, &[TCP, "tcp 0.0.0.0:9001"], &[]);
     more["spec"]["sources"]["more"] = json!({"type": "vector", "address": "0.0.0.0:9001"});
     assert_eq!(next(&[new("a"), more]), None);
 }
 
 #[test]
-fn who_waits_for_what_the_runner_needs_is_in_nobodys_way() {
+fn a_pipeline_that_waits_for_an_address_of_the_runner_blocks_no_other() {
     let agents = [json!({
         "kind": "Vector", "metadata": {"name": "a", "namespace": "n"},
         "spec": {"agent": {"internalMetrics": true}},
@@ -162,7 +164,7 @@ fn who_waits_for_what_the_runner_needs_is_in_nobodys_way() {
         blamed(&[new.clone(), on_nodes("old", "1", address)], &agents),
         None
     );
-    // Who listens does, before that is judged again.
+    // A pipeline that already listens counts until it is validated again.
     let listens = told(
         on_nodes("old", "1", address),
         true,
@@ -173,7 +175,7 @@ fn who_waits_for_what_the_runner_needs_is_in_nobodys_way() {
 }
 
 #[test]
-fn who_waits_for_what_one_runner_needs_is_not_next_with_another() {
+fn a_pipeline_that_waits_for_an_address_of_one_runner_is_not_next_in_another() {
     let selector = json!({"matchLabels": {"run": "a"}});
     let runners = [
         runner(
@@ -192,7 +194,7 @@ fn who_waits_for_what_one_runner_needs_is_not_next_with_another() {
 }
 
 #[test]
-fn what_is_run_otherwise_goes_on_as_it_was_until_that_is_judged() {
+fn a_pipeline_with_a_new_role_keeps_its_addresses_until_the_change_is_validated() {
     let all = &["VectorAggregator team/all"];
     let runs = told(pipeline("young", "2", PORT), true, &[TCP], all);
     let mut moved = edited(runs, PORT);
@@ -201,7 +203,7 @@ fn what_is_run_otherwise_goes_on_as_it_was_until_that_is_judged() {
     let old = pipeline("old", "1", PORT);
     for moved in [moved.clone(), paused(moved.clone())] {
         let by = blamed(&[old.clone(), moved], &anybody());
-        assert_eq!(by, Some("young as it was".to_owned()));
+        assert_eq!(by, Some("young (previous version)".to_owned()));
     }
     // It does not listen there yet.
     let elder = on_nodes("old", "1", PORT);
@@ -212,14 +214,14 @@ fn what_is_run_otherwise_goes_on_as_it_was_until_that_is_judged() {
         Some("young".to_owned())
     );
     assert_eq!(blamed(&[younger, paused(moved.clone())], &agents), None);
-    // Nobody can run both of these.
+    // No role can run both sources.
     moved["spec"]["sources"]["other"] = json!({"type": "vector", "address": PORT});
     let by = blamed(&[old, moved], &anybody());
-    assert_eq!(by, Some("young as it was".to_owned()));
+    assert_eq!(by, Some("young (previous version)".to_owned()));
 }
 
 #[test]
-fn who_was_only_warned_that_it_could_not_be_judged_is_to_listen() {
+fn a_pipeline_with_only_a_warning_about_an_incomplete_validation_listens() {
     let mut old = told(pipeline("old", "1", PORT), true, &[], &[]);
     old["status"]["LastAppliedPipelineHash"] = Value::Null;
     let new = pipeline("new", "2", PORT);
@@ -227,7 +229,7 @@ fn who_was_only_warned_that_it_could_not_be_judged_is_to_listen() {
 }
 
 #[test]
-fn who_cannot_give_way_is_first_of_those_who_do_not_listen() {
+fn a_paused_pipeline_is_first_of_those_that_do_not_listen() {
     let old = || pipeline("old", "1", PORT);
     let left = paused(told(pipeline("young", "2", PORT), true, &[], &[]));
     assert_eq!(
@@ -239,7 +241,7 @@ fn who_cannot_give_way_is_first_of_those_who_do_not_listen() {
 }
 
 #[test]
-fn who_is_run_by_more_than_a_status_tells_of_keeps_his_address() {
+fn a_pipeline_with_more_runners_than_its_status_lists_keeps_its_address() {
     let names: Vec<_> = (0..=64).map(|at| format!("r{at:03}")).collect();
     let runners: Vec<_> = names.iter().map(|name| runner(name, &json!({}))).collect();
     let names: Vec<_> = names
@@ -259,7 +261,7 @@ fn who_is_run_by_more_than_a_status_tells_of_keeps_his_address() {
 }
 
 #[test]
-fn only_who_is_run_by_the_same_vector_is_in_the_way() {
+fn only_pipelines_of_the_same_runner_conflict() {
     let runners = ["a", "b"].map(|run| {
         let selector = json!({"matchLabels": {"run": run}});
         runner(run, &json!({"selector": selector}))
@@ -280,7 +282,7 @@ fn only_who_is_run_by_the_same_vector_is_in_the_way() {
     let mut going = anybody();
     going[0]["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
     assert_eq!(by(new(), &going), None);
-    // Who loses what it claims is in nobody's way.
+    // A pipeline that lost its claim blocks no other.
     let third = labelled(pipeline("third", "3", PORT), "b");
     let both = json!({"matchLabels": {}});
     let second = labelled(pipeline("second", "2", PORT), "a");
@@ -295,7 +297,7 @@ fn only_who_is_run_by_the_same_vector_is_in_the_way() {
 }
 
 #[test]
-fn who_another_operator_found_invalid_is_in_nobodys_way() {
+fn a_pipeline_that_another_operator_found_invalid_blocks_no_other() {
     let by = |is_valid| {
         let mut old = pipeline("old", "1", PORT);
         old["status"] = json!({"configCheckResult": is_valid, "LastAppliedPipelineHash": 1});

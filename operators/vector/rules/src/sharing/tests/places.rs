@@ -1,10 +1,10 @@
-//! What is in whose way.
+//! Conflicts between endpoints.
 
 use super::*;
 
 #[test]
 fn aggregators_have_each_port_once() {
-    // The host would have both, but not what leads to the Pods.
+    // The host could serve both, but the Service of the Pods cannot.
     let pipelines = [
         pipeline("new", "2", "127.0.0.2:9000"),
         pipeline("old", "1", "127.0.0.1:9000"),
@@ -13,7 +13,7 @@ fn aggregators_have_each_port_once() {
 }
 
 #[test]
-fn one_pipeline_is_in_its_own_way_before_anybody_runs_it() {
+fn conflicts_within_one_pipeline_are_found_without_a_runner() {
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let mut pipeline = pipeline("a", "1", "0.0.0.0:9000");
     let mut said = |address: &str| {
@@ -24,10 +24,10 @@ fn one_pipeline_is_in_its_own_way_before_anybody_runs_it() {
     };
     assert_eq!(
         said("127.0.0.1:9000"),
-        "spec.sources[other].address: Invalid value: \"127.0.0.1:9000\": tcp 127.0.0.1:9000 is not free where the source `in` listens on 0.0.0.0:9000; choose another port [addresses-apart]"
+        "spec.sources[other].address: Invalid value: \"127.0.0.1:9000\": tcp 127.0.0.1:9000 conflicts with the source `in`, which listens on 0.0.0.0:9000; choose another port [addresses-apart]"
     );
     assert_eq!(said("127.0.0.1:9001"), "");
-    // Once.
+    // It is reported only once.
     let equal = said("0.0.0.0:9000");
     assert!(
         equal.contains("[events-flow]") && !equal.contains("[addresses-apart]"),
@@ -36,7 +36,7 @@ fn one_pipeline_is_in_its_own_way_before_anybody_runs_it() {
 }
 
 #[test]
-fn who_listens_everywhere_is_refused_and_compared_in_part() {
+fn a_pipeline_with_too_many_addresses_is_invalid_and_compared_in_part() {
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let with = |count: u16| {
         let mut pipeline = pipeline("a", "1", PORT);
@@ -49,16 +49,16 @@ fn who_listens_everywhere_is_refused_and_compared_in_part() {
         pipeline
     };
     let (most, more) = (with(99), with(100));
-    // Beside the key of itself.
+    // The ports, and the key of the pipeline itself.
     assert_eq!((keys(&most).len(), keys(&more).len()), (101, 101));
     let said = |pipeline| rules.validate(&ValidationRequest::create(pipeline)).message();
     assert_eq!(said(&most), "");
-    let expected = "spec: Invalid value: listens on 101 addresses; at most 100 are compared with those of others [addresses-apart]";
+    let expected = "spec: Invalid value: listens on 101 addresses; at most 100 can be compared with those of other pipelines [addresses-apart]";
     assert_eq!(said(&more), expected);
 }
 
 #[test]
-fn addresses_that_stand_for_all_take_every_other_with_the_port() {
+fn a_wildcard_address_conflicts_with_every_other_address_on_its_port() {
     let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}})];
     for (one, another, is_taken) in [
         ("0.0.0.0:9000", "0.0.0.0:9000", true),
@@ -71,7 +71,7 @@ fn addresses_that_stand_for_all_take_every_other_with_the_port() {
         ("0.0.0.0:9000", "0.0.0.0:9001", false),
         ("[::1]:9000", "[::]:9000", true),
         ("[::1]:9000", "127.0.0.1:9000", false),
-        // Vector compares what is written, whatever the host makes of it.
+        // Vector compares the addresses as written, whatever the host does with them.
         ("0.0.0.0:0", "0.0.0.0:0", true),
         ("0.0.0.0:0", "127.0.0.1:0", false),
         ("127.0.0.1:0", "[::ffff:127.0.0.1]:0", false),
@@ -94,7 +94,7 @@ fn addresses_that_stand_for_all_take_every_other_with_the_port() {
 }
 
 #[test]
-fn the_api_of_who_runs_it_has_its_port() {
+fn the_api_of_the_runner_occupies_its_port() {
     let runners = [runner("r", &json!({"api": {"enabled": true}}))];
     let shared = shared_by(&[pipeline("new", "2", "0.0.0.0:8686")], &runners);
     assert_eq!(shared["taken"][0]["by"], "Vector's own API");
@@ -104,7 +104,7 @@ fn the_api_of_who_runs_it_has_its_port() {
 }
 
 #[test]
-fn the_metrics_of_who_runs_it_have_theirs_unless_it_serves_them() {
+fn the_metrics_of_the_runner_occupy_their_port_unless_the_pipeline_exports_metrics() {
     let spec = json!({"agent": {"internalMetrics": true}});
     let agents =
         [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}, "spec": spec})];
@@ -117,7 +117,7 @@ fn the_metrics_of_who_runs_it_have_theirs_unless_it_serves_them() {
 }
 
 #[test]
-fn events_of_kubernetes_are_sent_to_the_address_that_is_told() {
+fn a_source_of_kubernetes_events_listens_on_its_address() {
     let events = |name: &str, created: &str, mode: &str| {
         let mut pipeline = pipeline(name, created, PORT);
         pipeline["spec"]["sources"]["in"] =

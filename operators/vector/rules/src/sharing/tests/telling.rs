@@ -1,9 +1,9 @@
-//! What authors are told, and others of them.
+//! Messages for authors, and index entries for other pipelines.
 
 use super::*;
 
 #[test]
-fn who_runs_a_pipeline_is_asked_again_when_its_labels_change() {
+fn a_change_of_labels_changes_the_index_entry_of_only_this_pipeline() {
     let faulty = told(pipeline("a", "1", PORT), false, &[], &[]);
     let (before, claims) = told_of_pipeline(&faulty);
     let (after, others) = told_of_pipeline(&labelled(faulty.clone(), "it"));
@@ -25,7 +25,7 @@ fn who_runs_a_pipeline_is_asked_again_when_its_labels_change() {
 }
 
 #[test]
-fn what_a_policy_only_warned_of_is_not_held() {
+fn a_pipeline_does_not_hold_addresses_of_others_if_the_policy_only_warns() {
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
     let shared = shared_by(&pipelines, &anybody());
     assert_eq!(addresses(&pipelines[0], &shared, true), [TCP]);
@@ -35,16 +35,13 @@ fn what_a_policy_only_warned_of_is_not_held() {
 }
 
 #[test]
-fn a_tenant_is_told_of_no_pipeline_that_is_not_in_his_namespace() {
+fn a_message_for_a_tenant_names_no_pipeline_outside_the_namespace() {
     let mut old = on_nodes("old", "1", PORT);
     old["metadata"]["namespace"] = "other".into();
     let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}})];
     let mut new = on_nodes("new", "2", PORT);
     let taken = |new: &Value| shared_by(&[new.clone(), old.clone()], &agents)["taken"].clone();
-    assert_eq!(
-        taken(&new)[0]["by"],
-        "a pipeline that is not of this namespace"
-    );
+    assert_eq!(taken(&new)[0]["by"], "a pipeline outside this namespace");
     assert_eq!(taken(&new)[0]["runner"], "Vector n/a");
     new["metadata"]["namespace"] = Value::Null;
     assert_eq!(
@@ -55,9 +52,9 @@ fn a_tenant_is_told_of_no_pipeline_that_is_not_in_his_namespace() {
 }
 
 #[test]
-fn the_rule_names_the_field_and_who_has_the_address() {
+fn the_rule_names_the_field_and_the_holder_of_the_address() {
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
-    // Of those who run both, the first.
+    // The message names the first of the common runners.
     let both = [
         anybody(),
         vec![runner("another", &json!({})), runner("less", &json!({}))],
@@ -66,18 +63,18 @@ fn the_rule_names_the_field_and_who_has_the_address() {
     let shared = shared_by(&pipelines, &both);
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let candidate = ValidationRequest::create(&pipelines[0]);
-    assert!(rules.validate(&candidate).is_valid(), "by itself");
+    assert!(rules.validate(&candidate).is_valid(), "without others");
     let verdict = rules.validate(&candidate.with_related(&shared));
-    let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is taken by the source `in` of VectorPipeline team/old, and VectorAggregator team/all runs both; listen on another port, or have another run it by the labels that it selects [address-free]";
+    let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is already used by the source `in` of VectorPipeline team/old in the Pods of VectorAggregator team/all; use another port, or change the labels of the pipeline so that another Vector runs it [address-free]";
     assert_eq!(verdict.message(), expected);
     assert!(verdict.ratcheted.is_empty());
-    // What stands is not inherited: others have come.
+    // A conflict of an unchanged pipeline is not ratcheted: other pipelines caused it.
     let candidate = ValidationRequest::update(&pipelines[0], &pipelines[0]);
     assert!(!rules.validate(&candidate.with_related(&shared)).is_valid());
 }
 
 #[test]
-fn what_a_policy_only_warned_of_is_not_inherited() {
+fn a_conflict_that_was_only_a_warning_is_not_ratcheted() {
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let known = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let known = ValidatorRegistry::default().register(Arc::new(known));
