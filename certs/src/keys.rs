@@ -115,8 +115,9 @@ mod tests {
         let (life, now) = (Duration::from_hours(1), OffsetDateTime::now_utc());
         let ca = || CertificateAuthority::generate(life, now).expect("a CA");
         let (signing, other) = (ca(), ca());
-        let sign =
-            |ca: &CertificateAuthority| ca.sign(&["webhook".to_owned()], life, now).expect("a pair");
+        let sign = |ca: &CertificateAuthority| {
+            ca.sign(&["webhook".to_owned()], life, now).expect("a pair")
+        };
         let keys = CertificateBundle {
             serving: sign(&signing),
             current_ca: signing.clone(),

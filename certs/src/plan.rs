@@ -182,7 +182,10 @@ mod tests {
     #[test]
     fn overwriting_a_configuration_restarts_the_propagation_delay() {
         let keys = introducing();
-        assert!(keys.with_restarted_delay().is_none(), "the delay has not started");
+        assert!(
+            keys.with_restarted_delay().is_none(),
+            "the delay has not started"
+        );
         let keys = step(&keys, false, Duration::ZERO).expect("the delay starts");
         let half = HOUR / 2;
         assert!(step(&keys, false, half).is_none());

@@ -133,8 +133,9 @@ fn replacing_fields(fields: Option<Map<String, Value>>, before: &Value) -> Map<S
 }
 
 fn json(what: &str, value: &impl Serialize) -> Result<Value, ReconcileError> {
-    serde_json::to_value(value)
-        .map_err(|error| serialization_error(format!("{what} cannot be serialized to JSON: {error}")))
+    serde_json::to_value(value).map_err(|error| {
+        serialization_error(format!("{what} cannot be serialized to JSON: {error}"))
+    })
 }
 
 fn serialization_error(message: String) -> ReconcileError {

@@ -75,9 +75,7 @@ impl Handler {
         }
         let object = self
             .parse(request.object.take(), "object")?
-            .ok_or_else(|| {
-                RequestError::bad_request("`request.object` is missing but required")
-            })?;
+            .ok_or_else(|| RequestError::bad_request("`request.object` is missing but required"))?;
         let old = self.parse(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
             return Err(RequestError::bad_request(

@@ -231,7 +231,10 @@ mod tests {
         let (first_at_work, third_at_work) = (first.start_request(), third.start_request());
         first_at_work.mark_request_received();
         third_at_work.mark_request_received();
-        assert!(connections.try_admit().is_none(), "both have active requests");
+        assert!(
+            connections.try_admit().is_none(),
+            "both have active requests"
+        );
         drop(third_at_work);
         assert!(connections.try_admit().is_some());
         third.evicted().await;

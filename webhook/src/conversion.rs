@@ -57,7 +57,9 @@ pub(crate) fn convert(
         )));
     }
     let request = asked.request.ok_or_else(|| {
-        RequestError::bad_request("the ConversionReview has no `request`; there is nothing to convert")
+        RequestError::bad_request(
+            "the ConversionReview has no `request`; there is nothing to convert",
+        )
     })?;
     let to = request.desired_api_version.as_str();
     let converted = request.objects.iter().enumerate().map(|(index, object)| {

@@ -130,7 +130,9 @@ pub(crate) fn parse(body: &[u8]) -> Result<AdmissionRequest<LazyObject<'_>>, Req
         )));
     }
     let request = review.request.ok_or_else(|| {
-        RequestError::bad_request("the AdmissionReview has no `request`; there is nothing to validate")
+        RequestError::bad_request(
+            "the AdmissionReview has no `request`; there is nothing to validate",
+        )
     })?;
     if request.uid.is_empty() {
         return Err(RequestError::bad_request(

@@ -64,8 +64,8 @@ const TEXTS: &[&str] = &[
 /// All field names and enumerated values of the CRDs.
 static WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut words = Vec::new();
-    for judge in judges::all() {
-        collect(judge.crd(), &mut words);
+    for validator in judges::all() {
+        collect(validator.crd(), &mut words);
     }
     for own in [
         "metadata",

@@ -5,7 +5,7 @@
 use fuzz::{input, judges, mutate};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use serde_json::Value;
-use shared_validation::{Candidate, Judge};
+use shared_validation::{ValidationRequest, Validator};
 
 fuzz_target!(|data: &[u8]| {
     let Some((object, old)) = input::texts(data) else {
@@ -14,39 +14,39 @@ fuzz_target!(|data: &[u8]| {
     let read = |text: &str| serde_json::from_str(text).ok().filter(Value::is_object);
     let Some(object) = read(object) else { return };
     let old = old.and_then(read);
-    for judge in judges::all() {
-        keeps_its_promise(judge.as_ref(), &object, None);
+    for validator in judges::all() {
+        keeps_its_promise(validator.as_ref(), &object, None);
         if let Some(old) = &old {
-            keeps_its_promise(judge.as_ref(), &object, Some(old));
+            keeps_its_promise(validator.as_ref(), &object, Some(old));
         }
     }
 });
 
-fn keeps_its_promise(judge: &dyn Judge, object: &Value, old: Option<&Value>) {
-    let check = |object: &Value| match old {
-        Some(old) => judge.check(&Candidate::update(object, old)),
-        None => judge.check(&Candidate::create(object)),
+fn keeps_its_promise(validator: &dyn Validator, object: &Value, old: Option<&Value>) {
+    let validate = |object: &Value| match old {
+        Some(old) => validator.validate(&ValidationRequest::update(object, old)),
+        None => validator.validate(&ValidationRequest::create(object)),
     };
-    let verdict = check(object);
+    let result = validate(object);
     let mut patched = object.clone();
-    json_patch::patch(&mut patched, &verdict.additions)
+    json_patch::patch(&mut patched, &result.defaults)
         .expect("the patch with the defaults applies");
     assert_eq!(
-        patched, verdict.object,
+        patched, result.object,
         "the patch must produce the defaulted object"
     );
-    let again = check(&verdict.object);
+    let again = validate(&result.object);
     assert!(
-        again.additions.0.is_empty(),
+        again.defaults.0.is_empty(),
         "defaulting is not idempotent: {}",
-        again.additions
+        again.defaults
     );
     assert_eq!(
-        again.object, verdict.object,
+        again.object, result.object,
         "validating again must not change the object"
     );
-    if let Some(place) = lost(object, &verdict.object) {
-        panic!("defaulting changed or removed {place}: {}", verdict.object);
+    if let Some(place) = lost(object, &result.object) {
+        panic!("defaulting changed or removed {place}: {}", result.object);
     }
 }
 

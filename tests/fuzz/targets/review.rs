@@ -14,10 +14,10 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shared_validation::{Accepted, Candidate, ClusterCrd, Layer, Written};
+use shared_validation::{LastValidated, ValidationRequest, CrdMatch, Layer, RawObject};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
-use webhook::{Gate, Limits, Metrics};
+use webhook::{Webhook, Limits, Metrics};
 
 thread_local! {
     static GATE: LazyCell<(Runtime, Router)> = const { LazyCell::new(|| {
@@ -26,7 +26,7 @@ thread_local! {
             .build()
             .expect("a runtime without I/O can be built");
         let metrics = Metrics::register(&mut Registry::default());
-        (runtime, Gate::new(judges::rulesets(), metrics, Limits::default()).router())
+        (runtime, Webhook::new(judges::registry(), metrics, Limits::default()).into_router())
     }) };
 }
 
@@ -55,25 +55,25 @@ fn what_passes_has_nothing_said_of_it(request: &str) {
     let written = |name: &str| {
         let text = fields.get(name).filter(|text| text.get() != "null");
         // Fields that no code has to read may be nested deeper, or contain numbers outside the range of all types.
-        text.map(|text| Written::read(text)).transpose()
+        text.map(|text| RawObject::parse(text)).transpose()
     };
     let (Ok(Some(object)), Ok(old)) = (written("object"), written("oldObject")) else {
         return;
     };
-    for judge in judges::all() {
-        for crd in [ClusterCrd::Same, ClusterCrd::Unknown] {
-            if !judge.passes(&object, old.as_ref(), crd) {
+    for validator in judges::all() {
+        for crd in [CrdMatch::Same, CrdMatch::Unknown] {
+            if !validator.is_trivially_valid(&object, old.as_ref(), crd) {
                 continue;
             }
-            let (object, old) = (object.to_value(), old.as_ref().map(Written::to_value));
-            let accepted = old.as_ref().and_then(Accepted::read);
-            let candidate = Candidate::replacing(&object, old.as_ref(), accepted.as_ref());
-            let verdict = judge.check(&candidate);
-            let said = [&verdict.errors, &verdict.warnings, &verdict.audited];
+            let (object, old) = (object.to_value(), old.as_ref().map(RawObject::to_value));
+            let last_validated = old.as_ref().and_then(LastValidated::from_status_of);
+            let request = ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
+            let result = validator.validate(&request);
+            let said = [&result.errors, &result.warnings, &result.audit_violations];
             let mut said = said.into_iter().flatten();
-            let wrong = said.find(|found| crd != ClusterCrd::Same || found.layer == Layer::Rust);
+            let wrong = said.find(|found| crd != CrdMatch::Same || found.layer == Layer::Rust);
             assert!(wrong.is_none(), "{wrong:?}");
-            assert!(crd == ClusterCrd::Same || verdict.additions.0.is_empty());
+            assert!(crd == CrdMatch::Same || result.defaults.0.is_empty());
         }
     }
 }

@@ -4,33 +4,33 @@
 
 use fuzz::{input, judges, mutate};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use shared_validation::{Accepted, Candidate, Judge, ReadJson, Verdict};
+use shared_validation::{LastValidated, ValidationRequest, Validator, ParsedJson, ValidationResult};
 
 fuzz_target!(|data: &[u8]| {
     let Some((object, old)) = input::texts(data) else {
         return;
     };
-    let Ok(object) = ReadJson::new(object) else {
+    let Ok(object) = ParsedJson::parse(object) else {
         return;
     };
-    let old = old.and_then(|old| ReadJson::new(old).ok());
-    for judge in judges::all() {
-        let new = Candidate::create(&object.value);
-        judged(judge.as_ref(), &new);
-        judged(judge.as_ref(), &new.strict().repeating(&object.duplicates));
+    let old = old.and_then(|old| ParsedJson::parse(old).ok());
+    for validator in judges::all() {
+        let new = ValidationRequest::create(&object.value);
+        validated(validator.as_ref(), &new);
+        validated(validator.as_ref(), &new.deny_unknown_fields().repeating(&object.duplicates));
         let Some(old) = &old else { continue };
-        let accepted = Accepted::read(&old.value);
-        let change = Candidate::update(&object.value, &old.value);
-        judged(judge.as_ref(), &change.strict());
-        judged(judge.as_ref(), &change.since(accepted.as_ref()));
+        let last_validated = LastValidated::from_status_of(&old.value);
+        let change = ValidationRequest::update(&object.value, &old.value);
+        validated(validator.as_ref(), &change.deny_unknown_fields());
+        validated(validator.as_ref(), &change.with_last_validated(last_validated.as_ref()));
     }
 });
 
 /// Validates a request and formats the message of the result.
-fn judged(judge: &dyn Judge, candidate: &Candidate<'_>) -> Verdict {
-    let verdict = judge.check(candidate);
-    assert_eq!(verdict.is_valid(), verdict.message().is_empty());
-    verdict
+fn validated(validator: &dyn Validator, request: &ValidationRequest<'_>) -> ValidationResult {
+    let result = validator.validate(request);
+    assert_eq!(result.is_valid(), result.message().is_empty());
+    result
 }
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {

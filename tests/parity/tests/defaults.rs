@@ -23,7 +23,7 @@ fn check(judge: &dyn Validator, schema: &Value, object: &Value) {
     let context = || {
         format!(
             "{object}\nwas changed to\n{filled}\nby the patch\n{:?}",
-            verdict.additions
+            verdict.defaults
         )
     };
     assert!(

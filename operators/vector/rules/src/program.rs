@@ -81,8 +81,8 @@ impl Program<'_> {
     fn search(&self) -> Vec<VrlDiagnostic> {
         let read = self.source.parse::<QueryNode>();
         let error = read.err().into_iter();
-        let told =
-            error.map(|error| VrlDiagnostic::error(format!("is not a valid search query: {error}")));
+        let told = error
+            .map(|error| VrlDiagnostic::error(format!("is not a valid search query: {error}")));
         told.collect()
     }
 

@@ -20,7 +20,9 @@ fn conflicts_within_one_pipeline_are_found_without_a_runner() {
         let another = json!({"type": "vector", "address": address});
         pipeline["spec"]["sources"]["other"] = another;
         pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in", "other"]);
-        rules.validate(&ValidationRequest::create(&pipeline)).message()
+        rules
+            .validate(&ValidationRequest::create(&pipeline))
+            .message()
     };
     assert_eq!(
         said("127.0.0.1:9000"),
@@ -51,7 +53,11 @@ fn a_pipeline_with_too_many_addresses_is_invalid_and_compared_in_part() {
     let (most, more) = (with(99), with(100));
     // The ports, and the key of the pipeline itself.
     assert_eq!((keys(&most).len(), keys(&more).len()), (101, 101));
-    let said = |pipeline| rules.validate(&ValidationRequest::create(pipeline)).message();
+    let said = |pipeline| {
+        rules
+            .validate(&ValidationRequest::create(pipeline))
+            .message()
+    };
     assert_eq!(said(&most), "");
     let expected = "spec: Invalid value: listens on 101 addresses; at most 100 can be compared with those of other pipelines [addresses-apart]";
     assert_eq!(said(&more), expected);
