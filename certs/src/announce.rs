@@ -17,7 +17,7 @@ pub(crate) struct EventRecorder {
 impl EventRecorder {
     pub(crate) fn new(client: &Client, namespace: &str, secret: &str) -> Self {
         let reporter = Reporter {
-            controller: "lockstep-certs".to_owned(),
+            controller: "lockstep-ca-injector".to_owned(),
             instance: std::env::var("POD_NAME").ok(),
         };
         Self {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 /// Field manager of `caBundle`.
-const FIELD_MANAGER: &str = "lockstep-certs";
+const FIELD_MANAGER: &str = "lockstep-ca-injector";
 
 /// Configuration that refers to the webhook and must trust its serving certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -51,7 +51,7 @@ pub(crate) trait ClusterApi: Sync {
     fn write_files(&self, pair: &CertKeyPair) -> Result<(), CertError>;
 }
 
-/// [`Cluster`] of the Kubernetes API.
+/// [`ClusterApi`] of the Kubernetes API.
 pub(crate) struct KubeApi<'a> {
     pub(crate) client: &'a Client,
     pub(crate) secrets: Api<Secret>,

@@ -132,7 +132,7 @@ impl CertificateManager {
                     | CertError::UnmanagedSecret(_) = error
                     {
                         announcer
-                            .warning("BadServingPair", &error.to_string())
+                            .warning("InvalidServingCertificate", &error.to_string())
                             .await;
                     }
                     RETRY_AFTER.min(self.sync_interval)

@@ -6,8 +6,8 @@ use crate::authority::{CertKeyPair, CertificateAuthority};
 
 /// CAs and TLS key pair of an installation.
 ///
-/// A CA starts as [`incoming`](Self::incoming), then becomes [`signing`](Self::signing), and ends as
-/// [`outgoing`](Self::outgoing). Each step is one write.
+/// A CA starts as [`next_ca`](Self::next_ca), then becomes [`current_ca`](Self::current_ca), and ends as
+/// [`previous_cas`](Self::previous_cas). Each step is one write.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct CertificateBundle {
     /// Current CA, which signs the serving certificate.

@@ -1,7 +1,7 @@
 //! Certificates of the webhook: a CA, a serving certificate, their rotation, and CA injection into every
 //! configuration that refers to the webhook.
 //!
-//! [`Keeper`] runs next to the webhook, in the process that has cluster credentials. It is independent of the
+//! [`CertificateManager`] runs next to the webhook, in the process that has cluster credentials. It is independent of the
 //! kinds that are validated: it gets only names.
 
 mod announce;

@@ -37,17 +37,17 @@ impl Metrics {
             errors: Counter::default(),
         };
         registry.register(
-            "lockstep_certs_phase",
+            "lockstep_ca_rotation_phase",
             "Phase of the CA rotation: 1 for the current phase, 0 for the others",
             metrics.phase.clone(),
         );
         registry.register(
-            "lockstep_certs_expiry_timestamp_seconds",
+            "lockstep_certificate_expiration_timestamp_seconds",
             "Expiration time of a certificate, in seconds since the Unix epoch",
             metrics.expiry.clone(),
         );
         registry.register(
-            "lockstep_certs_errors",
+            "lockstep_certificate_sync_errors",
             "Failed synchronizations of certificates and CA bundles",
             metrics.errors.clone(),
         );

@@ -56,7 +56,7 @@ pub(crate) async fn sync(
             continue;
         };
         // The stored pair may be served at any time, even before its CA is injected where it is missing: it is
-        // stored only when it may be served (see `Plan::next`).
+        // stored only when it may be served (see `RotationPolicy::next`).
         cluster.write_files(&keys.serving)?;
         let trusted = keys.ca_bundle();
         let lacks = |target: &InjectTarget, found| {

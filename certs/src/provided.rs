@@ -257,7 +257,7 @@ mod tests {
             let written = jiff::Timestamp::from_second(written.unix_timestamp());
             let found = json!({
                 "metadata": {"managedFields": [
-                    {"manager": "lockstep-certs", "time": written.expect("a time").to_string()},
+                    {"manager": "lockstep-ca-injector", "time": written.expect("a time").to_string()},
                 ]},
                 "webhooks": [{"clientConfig": {"caBundle": ByteString(trusted.into_bytes())}}],
             });

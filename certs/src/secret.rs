@@ -14,7 +14,7 @@ use crate::authority::{CertKeyPair, CertificateAuthority};
 use crate::keys::{CertificateBundle, NextCa};
 
 /// Annotation with the time since which every configuration has contained the incoming CA.
-const CARRIED_SINCE: &str = "certs.lockstep.dev/carried-since";
+const CARRIED_SINCE: &str = "certs.lockstep.dev/injected-at";
 
 /// Annotation with which a user requests a new CA. It is removed when the rotation starts.
 const ROTATE: &str = "certs.lockstep.dev/rotate-ca";

@@ -23,7 +23,7 @@ use shared_validation::{ValidatorRegistry, canary};
 use tokio::sync::watch;
 
 /// Field manager of `failurePolicy`, for the moment of a write.
-const FIELD_MANAGER: &str = "lockstep-arming";
+const FIELD_MANAGER: &str = "lockstep-failure-policy";
 
 /// Time within which several changes of the configuration count as one.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -83,12 +83,12 @@ impl FailurePolicyMetrics {
             canaries: Family::default(),
         };
         registry.register(
-            "lockstep_gate_armed",
+            "lockstep_webhook_fail_closed",
             "1 if the webhook configuration has failurePolicy=Fail, 0 otherwise",
             metrics.armed.clone(),
         );
         registry.register(
-            "lockstep_gate_canaries",
+            "lockstep_webhook_probes",
             "Total number of admission probes by outcome; each should be denied by the webhook",
             metrics.canaries.clone(),
         );

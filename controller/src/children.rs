@@ -28,7 +28,7 @@ pub(crate) const FIELD_MANAGER: &str = "lockstep";
 pub(crate) const CONTROLLER_LABEL: &str = "lockstep.dev/controller";
 
 /// Label with the UID of the owner.
-pub(crate) const OWNER_LABEL: &str = "lockstep.dev/owner";
+pub(crate) const OWNER_LABEL: &str = "lockstep.dev/owner-uid";
 
 /// Annotation with a fingerprint of what was last applied.
-const APPLIED_ANNOTATION: &str = "lockstep.dev/applied";
+const APPLIED_ANNOTATION: &str = "lockstep.dev/last-applied-hash";

@@ -11,7 +11,7 @@ use crate::request::SyncRequest;
 ///
 /// # Expected flow
 ///
-/// [`Failable`] turns it into a [`Handler`]. If there is an error, no child is changed, but the status that the
+/// [`Failable`] turns it into a [`SyncHandler`]. If there is an error, no child is changed, but the status that the
 /// author computes from the error is written.
 pub trait FailableHandler<K>: Send + Sync + 'static {
     /// Error type of the operator.
@@ -25,13 +25,13 @@ pub trait FailableHandler<K>: Send + Sync + 'static {
     /// Returns the status, computed from the children and from the error, if there is one.
     fn status(&self, request: &SyncRequest<'_, K>, error: Option<&Self::Error>) -> Self::Status;
 
-    /// Does the same as [`Handler::finalize`].
+    /// Does the same as [`SyncHandler::finalize`].
     fn finalize(&self, _deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         Ok(FinalizeOutcome::Done)
     }
 }
 
-/// A [`FailableHandler`] as a [`Handler`].
+/// A [`FailableHandler`] as a [`SyncHandler`].
 pub struct Failable<H>(pub H);
 
 impl<K: 'static, H: FailableHandler<K>> SyncHandler<K> for Failable<H> {

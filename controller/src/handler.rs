@@ -33,7 +33,7 @@ pub trait SyncHandler<K>: Send + Sync + 'static {
     fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError>;
 
     /// Does what is needed before an object is removed, in addition to the deletion of its children. Called for
-    /// objects that have the finalizer, until it returns [`Finalized::Gone`] or [`Finalized::Kept`].
+    /// objects that have the finalizer, until it returns [`FinalizeOutcome::Done`] or [`FinalizeOutcome::Retained`].
     fn finalize(&self, _deleted: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         Ok(FinalizeOutcome::Done)
     }
@@ -140,12 +140,12 @@ fn json(what: &str, value: &impl Serialize) -> Result<Value, ReconcileError> {
 
 fn serialization_error(message: String) -> ReconcileError {
     ReconcileError::Permanent {
-        reason: "ResponseUnusable",
+        reason: "InvalidSyncResponse",
         message,
     }
 }
 
-/// A [`Handler`] as a [`Reconcile`].
+/// A [`SyncHandler`] as a [`Reconciler`].
 pub struct SyncReconciler<K, H> {
     handler: H,
     children: Vec<OwnedType>,

@@ -1,11 +1,11 @@
 //! Controller runtime for custom resources: reconciles the objects of any registered kind.
 //!
-//! An operator author implements [`Reconcile`], or a [`Handler`] that only returns the desired state. Everything
+//! An operator author implements [`Reconciler`], or a [`SyncHandler`] that only returns the desired state. Everything
 //! else is the same for every kind and is provided here. The concepts, in reading order:
 //!
 //! # Controller
 //!
-//! A [`Loop`] is the controller of one kind. It reconciles an object after each change of the object itself, of its
+//! A [`Controller`] is the controller of one kind. It reconciles an object after each change of the object itself, of its
 //! owned objects and of its related objects. Every reconciliation has the same steps:
 //!
 //! ```text
@@ -17,26 +17,26 @@
 //! are missing, `initialize` persists them in one patch and ends the reconciliation; the watch event of that patch
 //! triggers the next one.
 //!
-//! [`Run`] is the interface of a controller whatever its kind, and [`Loop::step`] runs a single reconciliation in
+//! [`Runnable`] is the interface of a controller whatever its kind, and [`Controller::reconcile_once`] runs a single reconciliation in
 //! tests.
 //!
 //! # Reconciler
 //!
-//! [`Reconcile`] is what an operator author writes. [`reconcile`](Reconcile::reconcile) brings the current state to
-//! the desired state, and [`finalize`](Reconcile::finalize) removes external resources before the object is
+//! [`Reconciler`] is what an operator author writes. [`reconcile`](Reconciler::reconcile) brings the current state to
+//! the desired state, and [`finalize`](Reconciler::finalize) removes external resources before the object is
 //! removed. Both are level-based: they compare the desired with the current state and do not depend on the event
-//! that triggered them. They return a [`Progress`], a [`Finalized`] or a [`ReconcileError`].
+//! that triggered them. They return a [`ReconcileOutput`], a [`FinalizeOutcome`] or a [`ReconcileError`].
 //!
-//! A [`Handler`] is the simpler form, for an operator whose objects consist of other Kubernetes objects: a function
+//! A [`SyncHandler`] is the simpler form, for an operator whose objects consist of other Kubernetes objects: a function
 //! from a [`SyncRequest`] (the parent, its children and its related objects) to a [`SyncResponse`] (the desired
-//! children and the status), as the `sync` hook of Metacontroller. [`Handled`] turns it into a [`Reconcile`].
+//! children and the status), as the `sync` hook of Metacontroller. [`SyncReconciler`] turns it into a [`Reconciler`].
 //!
 //! # Owned objects
 //!
-//! A reconciliation returns the desired owned objects (children). [`ChildType`] declares each of their types, and
-//! [`Strategy`] how an existing child is updated. The runtime creates missing children, updates those that differ
+//! A reconciliation returns the desired owned objects (children). [`OwnedType`] declares each of their types, and
+//! [`UpdateStrategy`] how an existing child is updated. The runtime creates missing children, updates those that differ
 //! and deletes those that are no longer desired. It sends nothing for a child that is up to date, and never changes
-//! or deletes an object that another client has created. An [`Observation`] is the cached state of the children.
+//! or deletes an object that another client has created. [`Children`] is the cached state of the children.
 //!
 //! # Watches
 //!
@@ -47,19 +47,19 @@
 //!
 //! Related objects are objects that others depend on, such as a Secret that a field names. A [`Watch`] computes the
 //! [`Reference`]s of an object: by name, by label or by index key. A change of a related object triggers a
-//! reconciliation of each object that refers to it. [`Related`] reads related objects from the cache, and
-//! [`Watch::protected`] protects them from deletion while they are in use.
+//! reconciliation of each object that refers to it. [`RelatedObjects`] reads related objects from the cache, and
+//! [`Watch::with_in_use_protection`] protects them from deletion while they are in use.
 //!
 //! # Queue
 //!
 //! Triggered objects wait in a priority queue: changes first, then requeued objects, then the objects that existed
 //! when the controller started. An object is in the queue at most once and is never reconciled concurrently with
-//! itself. [`Pace`] sets the number of concurrent reconciliations and the debounce time. [`Next`] is the result of
+//! itself. [`Config`] sets the number of concurrent reconciliations and the debounce time. [`Action`] is the result of
 //! a reconciliation: when the object is reconciled again. After a failure that is an exponential back-off per
 //! object.
 //!
-//! A [`Directory`] is the registry of the running controllers. It shows their queues and enqueues an object on
-//! request, for example for a [`Knock`] that another system sends.
+//! A [`ControllerRegistry`] is the registry of the running controllers. It shows their queues and enqueues an object on
+//! request, for example for a [`ReconcileTrigger`] that another system sends.
 //!
 //! # Status
 //!
@@ -70,29 +70,29 @@
 //! # Finalizers
 //!
 //! If an operator declares a finalizer, or if its children need one, it is added before the first call of
-//! [`reconcile`](Reconcile::reconcile) and removed once all cleanup is done. [`Stalls`] sets when a deletion that
+//! [`reconcile`](Reconciler::reconcile) and removed once all cleanup is done. [`DeletionTimeouts`] sets when a deletion that
 //! takes long is reported, and whether the finalizer is finally removed although the cleanup has not ended.
 //!
 //! # Leader election
 //!
-//! A [`Candidate`] takes part in leader election by a Lease, so that one replica reconciles. [`Tenure`] is the time
+//! A [`LeaderElector`] takes part in leader election by a Lease, so that one replica reconciles. [`Leadership`] is the time
 //! until which the replica is certain to be the only leader; an operator checks it before it writes to another
 //! system.
 //!
 //! # Failure policy
 //!
-//! [`Arming`] manages the `failurePolicy` of the validating webhook: `Ignore` until an admission probe was denied
+//! [`FailurePolicyController`] manages the `failurePolicy` of the validating webhook: `Ignore` until an admission probe was denied
 //! through the API server, then `Fail`, and `Ignore` again once the webhook has no replica.
 //!
 //! # CRD status
 //!
-//! A [`Lookout`] compares the CRDs in the cluster with the compiled ones and reports the result to the webhook in a
+//! A [`CrdStatusReporter`] compares the CRDs in the cluster with the compiled ones and reports the result to the webhook in a
 //! file. The webhook has no access to the API server.
 //!
 //! # Metrics and rate limits
 //!
-//! [`Metrics`], [`CallMetrics`], [`LeaderMetrics`], [`ArmingMetrics`] and [`LookoutMetrics`] are the Prometheus
-//! metrics. A [`TokenBucket`] limits the rate of calls to the API server or to another system.
+//! [`Metrics`], [`ClientMetrics`], [`LeaderElectionMetrics`], [`FailurePolicyMetrics`] and [`CrdStatusMetrics`] are the Prometheus
+//! metrics. A [`RateLimiter`] limits the rate of calls to the API server or to another system.
 
 mod announce;
 mod arming;

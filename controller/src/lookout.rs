@@ -84,7 +84,7 @@ impl CrdStatusReporter {
     ///
     /// # Guarantees
     ///
-    /// The content of the file was read from an API server less than [`Sightings::LIFE`] before it expires. A CRD
+    /// The content of the file was read from an API server less than [`CrdStatusReport::LIFE`] before it expires. A CRD
     /// that cannot be read is not reported.
     pub async fn run(self) {
         let crds = self.crds();

@@ -135,7 +135,7 @@ impl Metrics {
         let standing = ViolatingObjects::default();
         registered(
             registry,
-            "lockstep_rule_broken_objects",
+            "lockstep_rule_violating_objects",
             "Number of stored objects that violate a rule, whatever its policy does about it",
             standing.broken.clone(),
         );
@@ -180,7 +180,7 @@ impl Metrics {
             ),
             judgements: registered(
                 registry,
-                "lockstep_controller_judgements",
+                "lockstep_controller_validations",
                 "Total number of validations; an object whose status is current need not be validated again",
                 Family::default(),
             ),

@@ -276,5 +276,5 @@ impl<'a, R> InUseProtection<'a, R> {
 /// Returns the finalizer that protects objects that objects of this kind refer to.
 fn finalizer(ruleset: &dyn Validator) -> String {
     let kind = ruleset.kind().to_lowercase();
-    format!("{kind}.{}/in-use", ruleset.group())
+    format!("{kind}.{}/in-use-protection", ruleset.group())
 }

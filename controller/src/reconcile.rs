@@ -17,7 +17,7 @@ use crate::watch::Watch;
 ///
 /// # Guarantees
 ///
-/// At most one step runs for an object at a time. [`reconcile`](Reconcile::reconcile) is called only for a valid
+/// At most one step runs for an object at a time. [`reconcile`](Reconciler::reconcile) is called only for a valid
 /// object, and only once the object has the finalizer.
 ///
 /// # Assumptions
@@ -55,7 +55,7 @@ pub trait Reconciler: Send + Sync + 'static {
     }
 
     /// Returns status fields that identify what the object manages outside the cluster: names, and the account or
-    /// region in which these are to be found. They are written before [`reconcile`](Reconcile::reconcile) is first
+    /// region in which these are to be found. They are written before [`reconcile`](Reconciler::reconcile) is first
     /// called, so that what it creates can be found again even if this process does not survive the call.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ pub trait Reconciler: Send + Sync + 'static {
         Ok(Map::new())
     }
 
-    /// Returns what the rules of the kind receive as [others](shared_validation::Subject::others): information
+    /// Returns what the rules of the kind receive as [others](shared_validation::RuleContext::related): information
     /// about other objects, which only the controller has. If it has changed, the object is validated again. Null
     /// passes nothing.
     ///
@@ -108,7 +108,7 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> Result<ReconcileOutput, ReconcileError>;
 
     /// Removes the external resources of the object; the runtime removes its children. Called until it returns
-    /// [`Finalized::Gone`] or [`Finalized::Kept`].
+    /// [`FinalizeOutcome::Done`] or [`FinalizeOutcome::Retained`].
     async fn finalize(
         &self,
         deleted: &FinalizeRequest<'_>,
@@ -138,7 +138,7 @@ pub struct ReconcileOutput {
     /// Time after which the object is reconciled again if nothing changes in the cluster.
     pub requeue_after: Duration,
     /// Desired children; a child that is not listed is deleted. While the object is being deleted, only children
-    /// of types that are [for cleanup](ChildType::for_cleanup) may be listed.
+    /// of types that are [for cleanup](OwnedType::cleanup_job) may be listed.
     pub children: Vec<Value>,
 }
 
@@ -183,7 +183,7 @@ pub enum ReconcileError {
     /// An error that the operator's own status fields report as well.
     #[error("{error}")]
     Told {
-        /// Status fields, as in [`Progress`].
+        /// Status fields, as in [`ReconcileOutput`].
         status: Map<String, Value>,
         /// The error itself.
         error: Box<ReconcileError>,

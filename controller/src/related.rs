@@ -144,7 +144,7 @@ impl RelatedObjects<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Related::named`].
+    /// As [`RelatedObjects::get`].
     pub fn list_by_label<T>(&self, name: &str, value: &str) -> Result<Lookup<T>, ReconcileError>
     where
         T: Resource<DynamicType = ()> + DeserializeOwned,
@@ -169,7 +169,7 @@ impl RelatedObjects<'_> {
         }
     }
 
-    /// Returns the values of the objects of a type [under any of these index keys](Watch::keyed), in all
+    /// Returns the values of the objects of a type [under any of these index keys](Watch::index_by), in all
     /// namespaces, ordered by namespace and name. Each object occurs once.
     ///
     /// # Errors
@@ -187,12 +187,12 @@ impl RelatedObjects<'_> {
         let told = found.into_values().map(|told| told.into_any().downcast());
         told.collect::<Result<_, _>>().map_err(|_| {
             let message = format!(
-                "the value that the `Watch` on {} stores is not a {}; request the type that `Watch::keyed` returns",
+                "the value that the `Watch` on {} stores is not a {}; request the type that `Watch::index_by` returns",
                 resource.kind,
                 std::any::type_name::<T>()
             );
             ReconcileError::Permanent {
-                reason: "ToldOtherwise",
+                reason: "RelatedTypeMismatch",
                 message,
             }
         })

@@ -71,7 +71,7 @@ impl<'a> Children<'a> {
     }
 
     /// Returns the child of a type and name whose owner is in a namespace. For other owners see
-    /// [`Observation::get_in`].
+    /// [`Children::get_namespaced`].
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl<'a> Children<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Observation::get`].
+    /// As [`Children::get`].
     pub fn get_namespaced<T>(
         &self,
         namespace: &str,

@@ -221,7 +221,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Err(kube::Error::Api(answer)) if answer.is_invalid() => {
                 // Retried without the operator's own fields.
                 let error = ReconcileError::Permanent {
-                    reason: "StatusRefused",
+                    reason: "StatusRejected",
                     message: format!("the status cannot be written: {}", answer.message),
                 };
                 return self.failed(self.status(), error).await;

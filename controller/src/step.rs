@@ -24,7 +24,7 @@ impl<R: Reconciler> Controller<R> {
     /// # Errors
     ///
     /// The current state cannot be read from the API server. A failure of the reconciliation itself is
-    /// [`Next::Failed`].
+    /// [`Action::Backoff`].
     pub async fn reconcile_once(
         &self,
         namespace: Option<&str>,

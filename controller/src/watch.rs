@@ -18,7 +18,7 @@ pub enum Reference {
     Name(String),
     /// The objects with this label: zero, one or more.
     Label(String, String),
-    /// The objects that their watch [lists under this index key](Watch::keyed), in any namespace.
+    /// The objects that their watch [lists under this index key](Watch::index_by), in any namespace.
     IndexKey(String),
 }
 
@@ -96,7 +96,7 @@ impl Watch {
         self
     }
 
-    /// Protects the watched objects from deletion while they are in use, with the finalizer `KIND.GROUP/in-use`,
+    /// Protects the watched objects from deletion while they are in use, with the finalizer `KIND.GROUP/in-use-protection`,
     /// named after the kind that refers to them. An object that a user deletes is kept until no object refers to
     /// it; an object that is itself being deleted counts until the controller has nothing left to do for it.
     /// Objects that the selectors exclude are not protected, and lose the finalizer when that changes: select by

@@ -141,7 +141,7 @@ pub(crate) async fn run(
     run_with_store(events, store, |object| store.compress(object), tell).await;
 }
 
-/// Does the same as [`follow`], where another store may already contain an object.
+/// Does the same as [`run`], where another store may already contain an object.
 pub(crate) async fn run_with_store(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,

@@ -81,7 +81,7 @@ fn check(args: &Args) -> Result<ExitCode, String> {
         return check_batch(&kinds, &policy, &args.files);
     }
     if args.show_defaulted && !args.output.shows_defaulted() {
-        return Err("--show-stored requires --output text, short or json".to_owned());
+        return Err("--show-defaulted requires --output text, short or json".to_owned());
     }
     let old = match &args.old_object {
         Some(path) => OldObject::File(read_one(path)?),
@@ -194,7 +194,10 @@ fn check_all(
 fn read_one(path: &Path) -> Result<Value, String> {
     let sources = sources::find(&[path.to_owned()]);
     let [source] = sources.as_slice() else {
-        return Err(format!("{}: --old takes exactly one file", path.display()));
+        return Err(format!(
+            "{}: --old-object takes exactly one file",
+            path.display()
+        ));
     };
     let name = &source.name;
     let text = source.read().map_err(|error| format!("{name}: {error}"))?;
@@ -202,7 +205,7 @@ fn read_one(path: &Path) -> Result<Value, String> {
     match documents.as_slice() {
         [one] => Ok(one.to_value()),
         many => Err(format!(
-            "{name}: --old takes exactly one document, but the file has {}",
+            "{name}: --old-object takes exactly one document, but the file has {}",
             many.len()
         )),
     }
@@ -218,7 +221,7 @@ fn check_batch(kinds: &CrdLookup, policy: &Policy, files: &[PathBuf]) -> Result<
             jsonl::run(kinds, policy, io::BufReader::new(opened), out)
         }
         [] | [_] => jsonl::run(kinds, policy, io::stdin().lock(), out),
-        _ => return Err("--jsonl takes one file or standard input".to_owned()),
+        _ => return Err("--input-format=jsonl takes one file or standard input".to_owned()),
     };
     match count.and_then(|count| out.flush().map(|()| count)) {
         Ok(jsonl::Count {

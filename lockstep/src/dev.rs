@@ -96,7 +96,7 @@ async fn install(cluster: &Cluster, moto: &Moto, kinds: &KindArgs) -> anyhow::Re
         program: std::env::current_exe().context("cannot find the path of this program")?,
         aws_endpoint: moto.endpoint(),
         // moto creates an instance immediately.
-        controller_args: vec!["--rds-poll=500ms".to_owned()],
+        controller_args: vec!["--rds-poll-interval=500ms".to_owned()],
         controller_server: None,
     };
     Ok(Installation::apply(cluster, &directory, options).await?)

@@ -57,7 +57,7 @@ pub(crate) struct CertArgs {
     /// Validity of a CA certificate. It is rotated after two thirds of this time.
     #[arg(long, default_value = "8760h", value_parser = serving::duration)]
     ca_duration: Duration,
-    /// Validity of a serving certificate, at most a third of `--ca-lifetime`. It is renewed after two thirds of
+    /// Validity of a serving certificate, at most a third of `--ca-duration`. It is renewed after two thirds of
     /// this time.
     #[arg(long, default_value = "720h", value_parser = serving::duration)]
     cert_duration: Duration,
@@ -143,12 +143,12 @@ impl CertArgs {
         let (ca, leaf) = (self.ca_duration, self.cert_duration);
         if leaf.is_zero() || leaf > ca / 3 {
             bail!(
-                "`--leaf-lifetime` is {leaf:?}: it must be greater than zero and at most a third of `--ca-lifetime` ({ca:?})"
+                "`--cert-duration` is {leaf:?}: it must be greater than zero and at most a third of `--ca-duration` ({ca:?})"
             );
         }
         if self.ca_propagation_delay > ca / 6 {
             bail!(
-                "`--ca-settle` is {:?}: it must be at most a sixth of `--ca-lifetime` ({ca:?})",
+                "`--ca-propagation-delay` is {:?}: it must be at most a sixth of `--ca-duration` ({ca:?})",
                 self.ca_propagation_delay
             );
         }
@@ -185,10 +185,10 @@ mod tests {
     #[test]
     fn inconsistent_certificate_options_are_rejected() {
         assert!(source(&[]).is_ok());
-        let long = source(&["--ca-lifetime=2h", "--leaf-lifetime=1h"]).expect_err("too long");
-        assert!(long.contains("`--leaf-lifetime` is 3600s"), "{long}");
-        let late = source(&["--ca-lifetime=30m", "--leaf-lifetime=1m"]).expect_err("too late");
-        assert!(late.contains("`--ca-settle` is 600s"), "{late}");
+        let long = source(&["--ca-duration=2h", "--cert-duration=1h"]).expect_err("too long");
+        assert!(long.contains("`--cert-duration` is 3600s"), "{long}");
+        let late = source(&["--ca-duration=30m", "--cert-duration=1m"]).expect_err("too late");
+        assert!(late.contains("`--ca-propagation-delay` is 600s"), "{late}");
         let other = source(&["--ca-bundle-file=ca.crt"]).expect_err("two sources");
         assert!(other.contains("--cert-source files"), "{other}");
     }

@@ -228,7 +228,7 @@ pub(crate) struct OperatorArgs {
     #[arg(long)]
     kube_api_qps: Option<NonZeroU32>,
     /// Maximum number of calls to the API server in a burst for reconciliations. It applies only with
-    /// `--api-rate`.
+    /// `--kube-api-qps`.
     #[arg(long, default_value = "100")]
     kube_api_burst: NonZeroU32,
     /// Maximum number of objects of each kind that are reconciled concurrently.
@@ -261,7 +261,7 @@ impl OperatorArgs {
             && let_go_after <= told_after
         {
             bail!(
-                "`--let-go-after` is {let_go_after:?}: it must be greater than `--deletion-stalled-after` ({told_after:?})"
+                "`--force-finalize-after` is {let_go_after:?}: it must be greater than `--deletion-stalled-threshold` ({told_after:?})"
             );
         }
         Ok(DeletionTimeouts {
@@ -416,10 +416,10 @@ mod tests {
                 .deletion_timeouts()
                 .map_err(|error| error.to_string())
         };
-        assert!(stalls(&["--let-go-after=24h"]).is_ok());
-        let error = stalls(&["--let-go-after=0s"]).expect_err("zero is too short");
+        assert!(stalls(&["--force-finalize-after=24h"]).is_ok());
+        let error = stalls(&["--force-finalize-after=0s"]).expect_err("zero is too short");
         assert!(
-            error.contains("must be greater than `--deletion-stalled-after`"),
+            error.contains("must be greater than `--deletion-stalled-threshold`"),
             "{error}"
         );
     }

@@ -6,7 +6,7 @@ use webhook::Limits;
 
 use crate::serving;
 
-/// Limits of the webhook. Each request or connection that exceeds one is counted in `lockstep_gate_limited_total`.
+/// Limits of the webhook. Each request or connection that exceeds one is counted in `lockstep_webhook_rejected_requests_total`.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {

@@ -23,21 +23,24 @@ impl InstallScopeArgs {
 
     /// Returns the command-line argument for the controller if only the webhook runs.
     pub(crate) fn argument(&self) -> Option<String> {
-        self.webhook_only.then(|| "--gate-only".to_owned())
+        self.webhook_only.then(|| "--webhook-only".to_owned())
     }
 
     /// Returns the watched namespaces; empty for all. Fails if a name is empty or repeated, or if namespaces are
     /// given although a kind (`beyond`) is cluster-scoped or its operator creates cluster-scoped objects.
     pub(crate) fn namespaces(&self, beyond: Option<&str>) -> anyhow::Result<&[String]> {
         for (at, name) in self.watch_namespaces.iter().enumerate() {
-            ensure!(!name.is_empty(), "`--namespaces` contains an empty name");
+            ensure!(
+                !name.is_empty(),
+                "`--watch-namespaces` contains an empty name"
+            );
             if self.watch_namespaces[..at].contains(name) {
-                bail!("`--namespaces` contains `{name}` twice");
+                bail!("`--watch-namespaces` contains `{name}` twice");
             }
         }
         if let Some(kind) = beyond.filter(|_| !self.watch_namespaces.is_empty()) {
             bail!(
-                "`{kind}` is cluster-scoped or its operator creates cluster-scoped objects: exclude it with `--kinds='*,-{kind}'`, or omit `--namespaces`"
+                "`{kind}` is cluster-scoped or its operator creates cluster-scoped objects: exclude it with `--kinds='*,-{kind}'`, or omit `--watch-namespaces`"
             );
         }
         Ok(&self.watch_namespaces)
@@ -63,7 +66,7 @@ mod tests {
         assert_eq!(given(&["a", "b"]), Ok(2));
         assert_eq!(
             given(&["a", "a"]),
-            Err("`--namespaces` contains `a` twice".to_owned())
+            Err("`--watch-namespaces` contains `a` twice".to_owned())
         );
         let namespaces = vec!["a".to_owned()];
         let scope = InstallScopeArgs {
@@ -75,7 +78,7 @@ mod tests {
         assert!(error.contains("--kinds='*,-Wide'"), "{error}");
         assert_eq!(
             given(&[""]),
-            Err("`--namespaces` contains an empty name".to_owned())
+            Err("`--watch-namespaces` contains an empty name".to_owned())
         );
     }
 }

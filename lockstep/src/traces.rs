@@ -53,7 +53,7 @@ impl TraceArgs {
         );
         ensure!(
             (0.0..=1.0).contains(&self.otlp_sampling_ratio),
-            "`--otlp-share` is {}: it must be from 0 to 1",
+            "`--otlp-sampling-ratio` is {}: it must be from 0 to 1",
             self.otlp_sampling_ratio
         );
         let client = TokioHttpClient {

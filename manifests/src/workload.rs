@@ -84,10 +84,10 @@ fn webhook_container() -> Value {
         "image": "lockstep:0.1.0",
         "args": [
             "webhook",
-            format!("--listen=0.0.0.0:{WEBHOOK_PORT}"),
-            format!("--health-listen=0.0.0.0:{WEBHOOK_HEALTH_PORT}"),
-            format!("--tls-directory={KEYS}"),
-            format!("--crds-file={KEYS}/crds.json"),
+            format!("--webhook-bind-address=0.0.0.0:{WEBHOOK_PORT}"),
+            format!("--health-probe-bind-address=0.0.0.0:{WEBHOOK_HEALTH_PORT}"),
+            format!("--cert-dir={KEYS}"),
+            format!("--crd-status-file={KEYS}/crds.json"),
             format!("--policy={POLICY}/policy.yaml"),
             "--shutdown-delay=10s",
         ],
@@ -97,7 +97,7 @@ fn webhook_container() -> Value {
         ],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "periodSeconds": 10},
-        // Twice the memory limit of all bodies (`--bodies-limit-bytes`), and memory for compiling VRL programs.
+        // Twice the memory limit of all bodies (`--max-inflight-bytes`), and memory for compiling VRL programs.
         "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "768Mi"}},
         "securityContext": container_security(),
         "volumeMounts": [
@@ -109,7 +109,10 @@ fn webhook_container() -> Value {
 
 /// Returns the Deployment of a controller without webhook.
 pub(crate) fn standalone_controller(install: &InstallOptions<'_>, namespace: &str) -> Value {
-    let args = [format!("--namespaces={}", install.namespaces.join(","))];
+    let args = [format!(
+        "--watch-namespaces={}",
+        install.namespaces.join(",")
+    )];
     let mut container = container(install, args.into());
     container["readinessProbe"] =
         json!({"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 10});
@@ -144,8 +147,8 @@ pub(crate) fn controllers(name: &str, namespace: &str, container: &Value) -> Val
 /// unready.
 pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
     let mut args = vec![
-        format!("--tls-directory={KEYS}"),
-        format!("--crds-file={KEYS}/crds.json"),
+        format!("--cert-dir={KEYS}"),
+        format!("--crd-status-file={KEYS}/crds.json"),
         format!("--tls-secret={}", names::TLS_SECRET),
         format!("--webhook-service={}", names::SERVICE),
         format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
@@ -155,7 +158,8 @@ pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
         .iter()
         .filter(|ruleset| crds::converts(ruleset.as_ref()));
     args.extend(
-        converted.map(|ruleset| format!("--conversion-crd={}", crds::name(ruleset.as_ref()))),
+        converted
+            .map(|ruleset| format!("--inject-conversion-crd={}", crds::name(ruleset.as_ref()))),
     );
     container(install, args)
 }
@@ -164,9 +168,9 @@ pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
 fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
     let mut args = vec![
         "controller".to_owned(),
-        format!("--health-listen=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
+        format!("--health-probe-bind-address=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
         format!("--policy={POLICY}/policy.yaml"),
-        format!("--lease={}", names::LEASE),
+        format!("--leader-election-id={}", names::LEASE),
     ];
     args.extend(more);
     args.extend(install.controller_args.iter().cloned());

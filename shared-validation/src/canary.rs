@@ -14,7 +14,7 @@ use crate::verdict::Violation;
 pub const RULE: &str = "canary";
 
 /// Annotation that marks an object as an admission probe.
-pub const ANNOTATION: &str = "lockstep.dev/canary";
+pub const ANNOTATION: &str = "lockstep.dev/admission-probe";
 
 /// Returns the path of the field in the error of a denied admission probe.
 #[must_use]

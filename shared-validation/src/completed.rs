@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 ///
 /// # Expected flow
 ///
-/// The [`crd`](crate::Kind::crd) function of a kind passes the generated CRD through this function.
+/// The [`crd`](crate::ValidatedResource::crd) function of a kind passes the generated CRD through this function.
 #[must_use]
 pub fn with_standard_fields(mut crd: Value) -> Value {
     tidy(&mut crd);
@@ -110,7 +110,7 @@ fn conditions() -> Value {
     })
 }
 
-/// Schema of the field that [`Accepted`](crate::Accepted) reads and writes.
+/// Schema of the field that [`LastValidated`](crate::Accepted) reads and writes.
 fn accepted() -> Value {
     json!({
         "description": "Last validated values of the fields whose changes are restricted.",

@@ -7,27 +7,27 @@
 //!
 //! The concepts, in reading order:
 //!
-//! 1. [`Kind`]: the trait that a custom resource type implements. It provides the CRD, an example and the
+//! 1. [`ValidatedResource`]: the trait that a custom resource type implements. It provides the CRD, an example and the
 //!    rules.
 //! 2. Layers ([`Layer`]): the three places where a rule is written. These are the CRD's structural schema, its
 //!    CEL rules (`x-kubernetes-validations`), and Rust for everything that neither of the two can express.
 //! 3. [`Rule`]: one rule of the Rust layer, with a stable id, one descriptive sentence, a severity and a
-//!    source. Its check function reads a [`Subject`] and reports [`FieldError`]s to [`Findings`].
+//!    source. Its check function reads a [`RuleContext`] and reports [`FieldError`]s to [`Diagnostics`].
 //! 4. [`Ruleset`]: everything compiled for one kind: schema, CEL rules, Rust rules and defaults.
-//!    [`CustomResource`] is the counterpart for a CRD without Rust rules. Both implement [`Judge`];
-//!    [`Rulesets`] is the registry of all kinds.
-//! 5. [`Candidate`]: the validation request. It contains the object, the operation, the old object and the
+//!    [`CrdValidator`] is the counterpart for a CRD without Rust rules. Both implement [`Validator`];
+//!    [`ValidatorRegistry`] is the registry of all kinds.
+//! 5. [`ValidationRequest`]: the validation request. It contains the object, the operation, the old object and the
 //!    context.
-//! 6. [`Verdict`]: the validation result, returned by [`Judge::check`]. It contains the defaulted object, the
+//! 6. [`ValidationResult`]: the validation result, returned by [`Validator::validate`]. It contains the defaulted object, the
 //!    default patch, and the errors and warnings as [`Violation`]s.
 //! 7. Ratcheting: an error that an update did not introduce is reported as a warning, so a new, stricter rule
-//!    does not block unrelated changes to stored objects. [`Inherited`] identifies such an error across
+//!    does not block unrelated changes to stored objects. [`RatchetedViolation`] identifies such an error across
 //!    updates.
-//! 8. [`Accepted`]: the last validated values, which the controller stores in `status`. Transition rules
+//! 8. [`LastValidated`]: the last validated values, which the controller stores in `status`. Transition rules
 //!    compare with them, so they also hold if the webhook was down.
 //! 9. [`Policy`]: the settings of one installation: deny, warn or audit for each Rust rule, and the
 //!    [`Settings`] sections that rules read.
-//! 10. [`ClusterCrd`]: the CRD status. It states whether the CRD in the cluster equals the compiled one, and so
+//! 10. [`CrdMatch`]: the CRD status. It states whether the CRD in the cluster equals the compiled one, and so
 //!     whether the API server has already run the first two layers.
 
 mod accepted;

@@ -39,7 +39,7 @@ pub(crate) fn is_as_accepted(
                     accepted.values.get(name) == value.as_ref()
                 })
         }
-        // `Accepted::read` may parse what fails to deserialize here.
+        // `LastValidated::from_status_of` may parse what fails to deserialize here.
         Some(Err(_)) => false,
         None => {
             let conditions = old.get(["status", "conditions"]).map(Tree::to_value);

@@ -70,7 +70,7 @@ pub struct RuleContext<'a, K> {
     /// Section of the policy settings for the kind, if set.
     pub settings: Option<&'a Value>,
     others: Option<&'a Value>,
-    /// If true, a rule has called `others` since this flag was last reset.
+    /// If true, a rule has called `related` since this flag was last reset.
     is_asked_for_others: Cell<bool>,
     prepared: OnceCell<Box<dyn Any>>,
 }

@@ -211,7 +211,7 @@ pub trait Validator: Send + Sync {
     /// Fast path: returns true if the object is valid, needs no defaults and causes no warnings. This covers
     /// all layers, or only the Rust rules if the API server has already validated the object with the same CRD.
     ///
-    /// `false` does not mean that the object is invalid. Call [`check`](Self::check) to find out.
+    /// `false` does not mean that the object is invalid. Call [`validate`](Self::validate) to find out.
     fn is_trivially_valid(
         &self,
         _object: &RawObject<'_>,

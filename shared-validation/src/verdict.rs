@@ -26,7 +26,7 @@ pub struct Violation {
     pub is_of_related: bool,
 }
 
-/// Validation result, returned by [`Judge::check`](crate::Judge::check).
+/// Validation result, returned by [`Validator::validate`](crate::Validator::validate).
 #[derive(Clone, Debug)]
 pub struct ValidationResult {
     /// The object with defaults filled.

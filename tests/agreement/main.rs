@@ -42,14 +42,14 @@ fn recorded(name: &str) -> Vec<Value> {
     lines.map(read).collect::<Result<_, _>>().expect("JSON")
 }
 
-/// Returns for each configuration, by its id, whether `lockstep vector validate --jsonl` finds it valid.
+/// Returns for each configuration, by its id, whether `lockstep vector validate --input-format=jsonl` finds it valid.
 fn valid_lines(recorded: &[&Value], flags: &[&str]) -> BTreeMap<String, bool> {
     let lines: Vec<_> = recorded
         .iter()
         .map(|line| json!({"id": line["id"], "config": line["config"]}).to_string())
         .collect();
     let mut program = Command::new(env!("CARGO_BIN_EXE_lockstep"))
-        .args(["vector", "validate", "--jsonl"])
+        .args(["vector", "validate", "--input-format=jsonl"])
         .args(flags)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -80,9 +80,13 @@ async fn survives(seed: u64) {
     let detours = Detours {
         aws_endpoint: Some(before_aws.url()),
         controller_server: Some(before_apiserver.url()),
-        controller_args: ["--rds-poll=500ms", "--rds-resync=10s", "--rds-settle=5s"]
-            .map(String::from)
-            .into(),
+        controller_args: [
+            "--rds-poll-interval=500ms",
+            "--rds-resync-period=10s",
+            "--rds-not-found-grace-period=5s",
+        ]
+        .map(String::from)
+        .into(),
         kinds: Some("*,Echo"),
         manifest_args: &[],
     };

@@ -70,9 +70,11 @@ impl Alone {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
         command
             .arg("webhook")
-            .arg(format!("--listen=127.0.0.1:{port}"))
-            .arg(format!("--health-listen=127.0.0.1:{health_port}"))
-            .arg("--tls-directory")
+            .arg(format!("--webhook-bind-address=127.0.0.1:{port}"))
+            .arg(format!(
+                "--health-probe-bind-address=127.0.0.1:{health_port}"
+            ))
+            .arg("--cert-dir")
             .arg(directory.path())
             .args(["--shutdown-delay=0s"])
             .args(options);
@@ -173,7 +175,7 @@ impl Alone {
 
     /// Waits until a limit was exceeded at least that often, and asserts that other requests are served meanwhile.
     pub async fn has_limited(&self, limit: &str, least: u64) {
-        let metric = format!("lockstep_gate_limited_total{{limit=\"{limit}\"}}");
+        let metric = format!("lockstep_webhook_rejected_requests_total{{limit=\"{limit}\"}}");
         eventually("the count of the exceeded limit", async || {
             assert_eq!(self.ask().await.status(), 200, "other requests are served");
             self.count(&metric).await.filter(|count| *count >= least)

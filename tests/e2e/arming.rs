@@ -92,7 +92,7 @@ async fn applying_the_manifests_again_ends_with_failure_policy_fail_and_causes_n
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_when_the_webhook_is_down()
  {
-    let mut world = world(&["--canary-every=200ms"]).await;
+    let mut world = world(&["--webhook-probe-interval=200ms"]).await;
     // The webhook is down: requests that cannot be validated are denied as long as this lasts.
     world.installation.webhook().kill();
     let refusal = world.kubectl_apply(&database("orders"));
@@ -118,14 +118,17 @@ async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_
     eventually("an admission probe that is admitted", async || {
         let metrics = world.metrics(&url).await;
         metrics
-            .contains("lockstep_gate_canaries_total{outcome=\"admitted\"}")
+            .contains("lockstep_webhook_probes_total{outcome=\"admitted\"}")
             .then_some(())
     })
     .await
     .expect("the metric is updated");
     assert_eq!(policy(&world), "Ignore");
     let metrics = world.metrics(&url).await;
-    assert!(metrics.contains("lockstep_gate_armed 0"), "{metrics}");
+    assert!(
+        metrics.contains("lockstep_webhook_fail_closed 0"),
+        "{metrics}"
+    );
     world.kubectl_apply(&database("orders")).expect("stored");
 
     world
@@ -135,7 +138,9 @@ async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_
     becomes(&world, "Fail").await;
     eventually("the update of the metric", async || {
         let metrics = world.metrics(&url).await;
-        metrics.contains("lockstep_gate_armed 1").then_some(())
+        metrics
+            .contains("lockstep_webhook_fail_closed 1")
+            .then_some(())
     })
     .await
     .expect("the metric is updated");
@@ -177,7 +182,11 @@ async fn the_failure_policy_becomes_ignore_when_the_webhook_deployment_is_scaled
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_disarm_without_replicas_the_failure_policy_is_ignore_while_no_replica_is_available() {
-    let mut world = world(&["--canary-every=200ms", "--disarm-without-replicas"]).await;
+    let mut world = world(&[
+        "--webhook-probe-interval=200ms",
+        "--fail-open-when-unavailable",
+    ])
+    .await;
     assert_eq!(policy(&world), "Fail");
     world.installation.webhook().kill();
     becomes(&world, "Ignore").await;

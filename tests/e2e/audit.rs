@@ -122,7 +122,7 @@ async fn check_against_cluster_validates_the_result_of_applying_the_file() {
     assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
     let verdict: Value = serde_json::from_slice(&against.stdout).expect("JSON");
     assert_eq!(against.status.code(), Some(1));
-    assert_eq!(verdict["errors"][0]["rule"], "storage-only-grows");
+    assert_eq!(verdict["errors"][0]["rule"], "storage-shrink");
     assert_eq!(verdict["errors"].as_array().map(Vec::len), Some(1));
 
     let mut grown = database("orders");

@@ -82,7 +82,7 @@ async fn with_gate_only_the_webhook_validates_and_modifies_nothing() {
     );
     let rules = report["rules"].as_array().into_iter().flatten();
     let mut together = rules.filter_map(|rule| {
-        let is_it = rule["rule"] == "names-apart";
+        let is_it = rule["rule"] == "component-name-conflict";
         is_it.then(|| rule["together"].clone())
     });
     let together = together.next().unwrap_or_default();
@@ -91,7 +91,7 @@ async fn with_gate_only_the_webhook_validates_and_modifies_nothing() {
 
     let detours = Detours {
         kinds: Some("VectorPipeline,ClusterVectorPipeline"),
-        manifest_args: &["--gate-only"],
+        manifest_args: &["--webhook-only"],
         ..Detours::default()
     };
     // `install` returns after an admission probe was denied and `failurePolicy` is `Fail`.
@@ -107,7 +107,7 @@ async fn with_gate_only_the_webhook_validates_and_modifies_nothing() {
     let label = ["label", "vp", "bad", "team=shop"];
     world.kubectl(&label).expect("the labels can be changed");
     let said = apply("good", &remapping(".a = to_int(.b)")).expect_err("the object is denied");
-    assert!(said.contains("[programs-compile]"), "{said}");
+    assert!(said.contains("[vrl-compile]"), "{said}");
 
     let stored = async |name: &str| pipelines.get(name).await.expect("the object exists");
     let after = (stored("good").await, stored("bad").await);

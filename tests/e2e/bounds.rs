@@ -10,7 +10,7 @@ use crate::alone::{Alone, rest};
 async fn a_client_that_never_completes_a_handshake_a_header_or_a_body_is_disconnected() {
     let gate = Alone::start(&[
         "--handshake-timeout=300ms",
-        "--header-timeout=300ms",
+        "--read-header-timeout=300ms",
         "--body-timeout=300ms",
     ])
     .await;
@@ -91,7 +91,7 @@ async fn a_new_connection_replaces_the_one_with_the_oldest_incomplete_request() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn excess_requests_are_rejected_with_429_and_retry_after() {
-    for option in ["--max-reviews=0", "--bodies-limit-bytes=100"] {
+    for option in ["--max-requests-inflight=0", "--max-inflight-bytes=100"] {
         let gate = Alone::start(&[option]).await;
         let answer = gate.ask().await;
         assert_eq!(answer.status(), 429, "{option}");

@@ -26,7 +26,7 @@ fn at_the_desk(case: &Case) -> Verdict {
     let object = file("object.json", &case.object);
     let verdict = match &case.old {
         Some(old) => check(
-            &["--old", &file("old.json", old).to_string_lossy()],
+            &["--old-object", &file("old.json", old).to_string_lossy()],
             &object,
         ),
         None => check(&[], &object),
@@ -223,7 +223,7 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         .collect();
     // Hundreds of instances that are polled all the time would delay the reconciliation of the next case.
     let seldom = Detours {
-        controller_args: vec!["--rds-resync=1h".to_owned()],
+        controller_args: vec!["--rds-resync-period=1h".to_owned()],
         kinds: Some(
             "*,Echo,VectorPipeline,ClusterVectorPipeline,Vector,VectorAggregator,ClusterVectorAggregator",
         ),
@@ -238,7 +238,7 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
     // From here on the webhook skips the validation that the API server has already done.
     world
         .installation
-        .restart_controller_with(&["--crd-settle=0s"])
+        .restart_controller_with(&["--crd-propagation-delay=0s"])
         .expect("the process starts");
     crd_in_sync::is_known(&world, gate).await;
     let before = crd_in_sync::rust_only(&world).await;

@@ -14,7 +14,7 @@ use vector_rules::{
 use crate::corpus::{Case, Expected, corpus, corpus_of};
 
 /// Rules about relations between objects. A case has only one object, so that `sharing::` tests them.
-const OF_OTHERS: &[&str] = &["address-free", "names-apart"];
+const OF_OTHERS: &[&str] = &["listen-address-conflict", "component-name-conflict"];
 
 #[test]
 fn every_rule_has_a_case_that_violates_it_and_one_that_does_not() {

@@ -18,8 +18,8 @@ async fn trapped(settle: &str) -> (World, Trap) {
         aws_endpoint: Some(Proxy::trapped_before_aws(&moto, trap.clone()).await.url()),
         // No call to RDS comes in between that is not part of the steps.
         controller_args: vec![
-            "--rds-resync=10m".to_owned(),
-            format!("--rds-settle={settle}"),
+            "--rds-resync-period=10m".to_owned(),
+            format!("--rds-not-found-grace-period={settle}"),
         ],
         controller_server: Some(
             Proxy::trapped_before_apiserver(&cluster, trap.clone())

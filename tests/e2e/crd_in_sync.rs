@@ -46,7 +46,8 @@ pub async fn rust_only(world: &World) -> u64 {
     let url = world.installation.webhook_health_url();
     let metrics = world.metrics(&url).await;
     let mut lines = metrics.lines();
-    let count = lines.find_map(|line| line.strip_prefix("lockstep_gate_rust_only_total "));
+    let count =
+        lines.find_map(|line| line.strip_prefix("lockstep_webhook_crd_validation_skipped_total "));
     count.expect("the metric").parse().expect("a number")
 }
 
@@ -126,7 +127,7 @@ impl Load {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_webhook_follows_the_crd_under_load() {
     let detours = Detours {
-        controller_args: vec!["--crd-settle=1s".to_owned()],
+        controller_args: vec!["--crd-propagation-delay=1s".to_owned()],
         ..Detours::default()
     };
     let mut world = World::start_with(detours).await;

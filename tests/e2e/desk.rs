@@ -128,7 +128,7 @@ fn the_github_sarif_junit_and_json_outputs_contain_the_errors() {
 #[test]
 fn show_stored_prints_the_difference_to_the_object_that_the_cluster_would_store() {
     let output = lockstep(
-        &["check", "--show-stored", "-"],
+        &["check", "--show-defaulted", "-"],
         &database("orders").to_string(),
     );
     let shown = text(&output.stdout);
@@ -229,19 +229,19 @@ fn a_policy_changes_the_severity_of_a_rule_and_an_invalid_policy_is_reported() {
 fn rules_are_listed_and_explained_and_the_committed_page_is_current() {
     let listed = text(&lockstep(&["rules", "--kind", "clouddatabase"], "").stdout);
     assert!(listed.contains("username-reserved"), "{listed}");
-    let explained = text(&lockstep(&["rules", "storage-only-grows"], "").stdout);
+    let explained = text(&lockstep(&["rules", "storage-shrink"], "").stdout);
     assert!(
         explained.contains("self >= oldSelf") && explained.contains("source    https://"),
         "{explained}"
     );
     let directory = tempfile::tempdir().expect("a directory");
     let page = directory.path().join("rules.md");
-    lockstep(&["rules", "--write", &page.to_string_lossy()], "");
+    lockstep(&["rules", "--output-file", &page.to_string_lossy()], "");
     let committed = std::fs::read_to_string(root().join("docs/rules.md")).expect("the page");
     assert_eq!(
         std::fs::read_to_string(page).expect("the page"),
         committed,
-        "run `lockstep rules --write docs/rules.md`"
+        "run `lockstep rules --output-file docs/rules.md`"
     );
 }
 
@@ -282,11 +282,11 @@ fn an_update_is_validated_against_the_old_object() {
     let mut shrunk = database("orders");
     shrunk["spec"]["storage"]["sizeGib"] = 50.into();
     let output = lockstep(
-        &["check", "--old", &old.to_string_lossy(), "-"],
+        &["check", "--old-object", &old.to_string_lossy(), "-"],
         &shrunk.to_string(),
     );
     assert!(
-        text(&output.stdout).contains("error[storage-only-grows]"),
+        text(&output.stdout).contains("error[storage-shrink]"),
         "{}",
         text(&output.stdout)
     );
@@ -318,10 +318,9 @@ fn an_update_is_not_validated_against_an_object_with_another_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let old = directory.path().join("old.json");
     std::fs::write(&old, database("customers").to_string()).expect("a file");
-    let arguments = ["check", "--old", &old.to_string_lossy(), "-"];
+    let arguments = ["check", "--old-object", &old.to_string_lossy(), "-"];
     let output = lockstep(&arguments, &database("orders").to_string());
-    let complaint =
-        "--old is a different object: its `metadata.name` is \"customers\", expected \"orders\"";
+    let complaint = "--old-object is a different object: its `metadata.name` is \"customers\", expected \"orders\"";
     assert!(
         text(&output.stdout).contains(complaint),
         "{}",
@@ -335,7 +334,7 @@ fn show_stored_omits_the_status_and_does_not_show_invalid_objects() {
     let mut object = database("orders");
     object["status"] = serde_json::json!({"accepted": {"generation": 1}});
     let shown = |object: &Value| {
-        let output = lockstep(&["check", "--show-stored", "-"], &object.to_string());
+        let output = lockstep(&["check", "--show-defaulted", "-"], &object.to_string());
         text(&output.stdout)
     };
     let stored = shown(&object);
@@ -343,8 +342,8 @@ fn show_stored_omits_the_status_and_does_not_show_invalid_objects() {
     object["spec"]["storage"]["sizeGib"] = 1.into();
     let refused = shown(&object);
     assert!(!refused.contains("as stored"), "{refused}");
-    let output = lockstep(&["check", "--show-stored", "--output", "sarif", "-"], "");
-    assert!(text(&output.stderr).contains("--show-stored requires --output text"));
+    let output = lockstep(&["check", "--show-defaulted", "--output", "sarif", "-"], "");
+    assert!(text(&output.stderr).contains("--show-defaulted requires --output text"));
 }
 
 /// Field names are arbitrary input; their control characters must not reach a terminal.

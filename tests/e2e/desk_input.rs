@@ -119,7 +119,7 @@ fn the_output_of_kubectl_get_is_accepted_as_input() {
     if let Some(metadata) = applied["metadata"].as_object_mut() {
         metadata.remove("namespace");
     }
-    let output = lockstep(&["check", "--old", &old, "-"], &applied.to_string());
+    let output = lockstep(&["check", "--old-object", &old, "-"], &applied.to_string());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
 
     // `kubectl get crd -o json` prints a List; a folder of CRDs may contain a kustomization too.
@@ -179,7 +179,7 @@ fn each_object_of_a_list_and_each_file_of_a_pattern_is_validated() {
 fn an_unknown_kind_is_skipped_or_with_strict_reported_as_an_error() {
     let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
     assert_eq!(lockstep(&["check", "-"], other).status.code(), Some(0));
-    let output = lockstep(&["check", "--strict", "-"], other);
+    let output = lockstep(&["check", "--fail-on-unknown-kind", "-"], other);
     assert_eq!(output.status.code(), Some(2));
     assert!(
         text(&output.stdout).contains("unknown kind `ConfigMap` in `v1`"),

@@ -1,4 +1,4 @@
-//! `lockstep check --jsonl`: one validation request per input line, one validation result per output line.
+//! `lockstep check --input-format=jsonl`: one validation request per input line, one validation result per output line.
 
 use std::process::Output;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::desk::{lockstep, text};
 use crate::world::database;
 
-/// Results that `--jsonl` prints, line by line.
+/// Results that `--input-format=jsonl` prints, line by line.
 fn answers(output: &Output) -> Vec<Value> {
     let answers = text(&output.stdout);
     let answers = answers.lines().map(serde_json::from_str);
@@ -25,7 +25,7 @@ fn each_line_gets_a_validation_result_in_the_same_order() {
         serde_json::json!({"id": 3, "op": "create", "object": "{\"kind\": 1, \"kind\": 2"}),
     ];
     let input = lines.map(|line| line.to_string()).join("\n");
-    let output = lockstep(&["check", "--jsonl"], &input);
+    let output = lockstep(&["check", "--input-format=jsonl"], &input);
     let answers = answers(&output);
     let valid: Vec<_> = answers
         .iter()
@@ -73,7 +73,12 @@ fn lines_are_validated_with_the_policy_and_the_last_validated_values() {
     let input =
         format!("{create}\n{{\"id\": 7, \"op\": \"delete\", \"object\": \"{{}}\"}}\n{update}\n");
     let output = lockstep(
-        &["check", "--jsonl", "--policy", &policy.to_string_lossy()],
+        &[
+            "check",
+            "--input-format=jsonl",
+            "--policy",
+            &policy.to_string_lossy(),
+        ],
         &input,
     );
     let answers = answers(&output);

@@ -192,17 +192,17 @@ async fn an_object_of_another_owner_is_not_modified_and_is_reported() {
         .world
         .condition_of(&api, "taken", "Stalled", "True")
         .await;
-    assert_eq!(stalled.reason, "ChildNotOurs");
+    assert_eq!(stalled.reason, "ChildNotOwned");
     let expected = "the child Service 'taken' (v1) exists and was not created by this controller; choose another name for it, or delete the existing object";
     assert_eq!(stalled.message, expected);
     let metrics = echoes.world.installation.controller_health_url();
     let metrics = echoes.world.metrics(&metrics).await;
-    let failing = "lockstep_failing_objects{controller=\"echo\",at_least=\"1\"} 1";
+    let failing = "lockstep_failing_objects{controller=\"echo\",threshold=\"1\"} 1";
     assert!(metrics.contains(failing), "{metrics}");
     let output = echoes.world.installation.output();
     let mut lines = output.lines();
     let line =
-        lines.find(|line| line.contains("reconciliation failed") && line.contains("ChildNotOurs"));
+        lines.find(|line| line.contains("reconciliation failed") && line.contains("ChildNotOwned"));
     let line: Value = serde_json::from_str(line.expect("a line of the log")).expect("JSON");
     let span = &line["spans"][0];
     for (name, expected) in [
@@ -221,7 +221,7 @@ async fn an_object_of_another_owner_is_not_modified_and_is_reported() {
     let ready = condition(&object, "Ready").expect("a condition");
     assert_eq!(
         (ready.status.as_str(), ready.reason.as_str()),
-        ("False", "ChildNotOurs")
+        ("False", "ChildNotOwned")
     );
     let after = echoes.services().get("taken").await.expect("a Service");
     assert_eq!(

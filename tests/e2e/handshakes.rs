@@ -63,7 +63,7 @@ async fn only_clients_with_a_certificate_of_the_ca_are_served_and_the_ca_is_relo
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("clients.pem");
     std::fs::write(&file, &first.ca).expect("a file");
-    let option = format!("--client-ca={}", file.display());
+    let option = format!("--client-ca-file={}", file.display());
     let gate = Alone::start(&[&option]).await;
     assert!(first.are_served(&gate).await);
     assert!(!second.are_served(&gate).await);
@@ -162,7 +162,7 @@ async fn certificates_are_reloaded_while_a_connection_stays_open() {
         .await
         .expect("the connection is still open");
     assert_eq!(answer.status(), 200);
-    let expiry = gate.count("lockstep_gate_certificate_expiry_timestamp_seconds");
+    let expiry = gate.count("lockstep_webhook_certificate_expiration_timestamp_seconds");
     let now = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).expect("after 1970");
     assert!(expiry.await.is_some_and(|expiry| expiry > now));
 }

@@ -168,7 +168,8 @@ const ATTACKS: [(&str, Attack); 15] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_clients_are_served_whatever_one_client_sends() {
-    let gate = Arc::new(Alone::start(&["--header-timeout=1s", "--handshake-timeout=1s"]).await);
+    let gate =
+        Arc::new(Alone::start(&["--read-header-timeout=1s", "--handshake-timeout=1s"]).await);
     for (name, attack) in ATTACKS {
         let stop = Arc::new(AtomicBool::new(false));
         let good = tokio::spawn(behave(Arc::clone(&gate), Arc::clone(&stop)));

@@ -117,8 +117,8 @@ impl Site {
 async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
     let quick = [
         "--cert-source=secret",
-        "--ca-settle=2s",
-        "--keys-look-every=200ms",
+        "--ca-propagation-delay=2s",
+        "--cert-check-interval=200ms",
     ];
     let mut site = Site::apply(&quick).await;
     site.start();
@@ -161,8 +161,9 @@ async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
     let events = ["get", "events", "-n", "lockstep-system", "-o", "wide"];
     eventually("an Event", async || {
         let events = site.cluster.run_kubectl(&events).ok()?;
-        (events.contains("BadServingPair") && events.contains("`tls.key` does not match `tls.crt`"))
-            .then_some(())
+        (events.contains("InvalidServingCertificate")
+            && events.contains("`tls.key` does not match `tls.crt`"))
+        .then_some(())
     })
     .await
     .unwrap_or_else(|error| panic!("{error}\n{}", site.installation.output()));
@@ -186,7 +187,11 @@ async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
 async fn a_certificate_from_files_is_trusted_through_the_given_ca_bundle() {
     let ca_file = tempfile::NamedTempFile::new().expect("a file");
     let ca_option = format!("--ca-bundle-file={}", ca_file.path().display());
-    let options = ["--cert-source=files", &ca_option, "--keys-look-every=200ms"];
+    let options = [
+        "--cert-source=files",
+        &ca_option,
+        "--cert-check-interval=200ms",
+    ];
     let mut site = Site::apply(&options).await;
     let ca = new_ca();
     let pair = pair_of(&ca);

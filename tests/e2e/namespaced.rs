@@ -98,7 +98,10 @@ async fn the_controller_needs_only_roles_in_the_namespaces_that_it_watches() {
         made.expect("a namespace");
     }
     let written = write_manifests(
-        &["--kinds=*,Echo", &format!("--namespaces={HOME},{OTHER}")],
+        &[
+            "--kinds=*,Echo",
+            &format!("--watch-namespaces={HOME},{OTHER}"),
+        ],
         &cluster,
     );
     assert!(written.status.success(), "{written:?}");
@@ -123,9 +126,12 @@ async fn the_controller_needs_only_roles_in_the_namespaces_that_it_watches() {
     let options = Options {
         program: env!("CARGO_BIN_EXE_lockstep").into(),
         aws_endpoint: moto.endpoint(),
-        controller_args: ["--rds-poll=100ms", "--rds-settle=200ms"]
-            .map(String::from)
-            .into(),
+        controller_args: [
+            "--rds-poll-interval=100ms",
+            "--rds-not-found-grace-period=200ms",
+        ]
+        .map(String::from)
+        .into(),
         controller_server: None,
     };
     let installation = Installation::apply_without_gate(&cluster, &folder, options).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, database};
 
-/// Object that violates `windows-disjoint` and no other rule.
+/// Object that violates `overlapping-windows` and no other rule.
 fn invalid(name: &str) -> Value {
     let mut object = database(name);
     object["spec"]["backup"] = json!({"window": "04:30-05:30"});
@@ -40,13 +40,13 @@ async fn the_policy_is_reloaded_while_the_webhook_runs_and_an_invalid_one_is_ign
     let set = |policy: &str| world.installation.set_policy(policy).expect("a policy");
     assert!(!is_let_pass(&world).await);
 
-    set("rules: {CloudDatabase: {windows-disjoint: audit}}");
+    set("rules: {CloudDatabase: {overlapping-windows: audit}}");
     becomes(&world, "the reload of the policy", async || {
         is_let_pass(&world).await
     })
     .await;
 
-    set("rules: {CloudDatabase: {windows-disjoint: ignore}}");
+    set("rules: {CloudDatabase: {overlapping-windows: ignore}}");
     let url = world.installation.webhook_health_url();
     becomes(&world, "the report of the invalid policy", async || {
         let metrics = world.metrics(&url).await;
@@ -73,7 +73,7 @@ async fn the_policy_is_reloaded_while_the_webhook_runs_and_an_invalid_one_is_ign
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced() {
     let world = World::start().await;
-    let warns = "rules: {CloudDatabase: {windows-disjoint: warn}}";
+    let warns = "rules: {CloudDatabase: {overlapping-windows: warn}}";
     world.installation.set_policy(warns).expect("a policy");
     becomes(&world, "the reload of the policy", async || {
         is_let_pass(&world).await
@@ -89,8 +89,8 @@ async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced(
         let end = format!(" {count}");
         let metrics = world.metrics(&url).await;
         metrics.lines().any(|line| {
-            line.starts_with("lockstep_rule_broken_objects{")
-                && line.contains("rule=\"windows-disjoint\"")
+            line.starts_with("lockstep_rule_violating_objects{")
+                && line.contains("rule=\"overlapping-windows\"")
                 && line.ends_with(&end)
         })
     };
@@ -104,7 +104,7 @@ async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced(
         .installation
         .remove_gate(&world.cluster)
         .expect("the webhook configurations are deleted");
-    let denies = "rules: {CloudDatabase: {windows-disjoint: deny, autoscaling-headroom: deny}}";
+    let denies = "rules: {CloudDatabase: {overlapping-windows: deny, autoscaling-headroom: deny}}";
     world.installation.set_policy(denies).expect("a policy");
     becomes(
         &world,
@@ -144,7 +144,7 @@ async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced(
     world.kubectl_apply(&orders).expect("stored");
     let condition = world.condition("orders", "Valid", "False").await;
     assert!(
-        condition.message.contains("[windows-disjoint]"),
+        condition.message.contains("[overlapping-windows]"),
         "{}",
         condition.message
     );

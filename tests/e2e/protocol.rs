@@ -126,7 +126,7 @@ async fn the_prometheus_linter_finds_no_error_in_the_metrics() {
         (
             world.installation.controller_health_url(),
             &[
-                "lockstep_gate_armed 1",
+                "lockstep_webhook_fail_closed 1",
                 "leader_election_master_status{name=\"lockstep-controller\"} 1",
                 "rest_client_requests_total{code=\"200\",method=\"PATCH\"",
                 "workqueue_unfinished_work_seconds{name=\"clouddatabase\"}",

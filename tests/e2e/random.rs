@@ -57,7 +57,7 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
     let seed = parity::seed();
     println!("seed {seed}; set LOCKSTEP_SEED=N for other objects");
     let detours = Detours {
-        controller_args: vec!["--rds-resync=1h".to_owned()],
+        controller_args: vec!["--rds-resync-period=1h".to_owned()],
         ..Detours::default()
     };
     let mut world = World::start_with(detours).await;
@@ -154,7 +154,7 @@ fn samples(mutator: &mut Mutator, stored: &[Value]) -> Vec<Sample> {
 /// Validates all objects in one run of `lockstep check`.
 fn at_the_desk(samples: &[Sample]) -> Vec<Verdict> {
     let mut desk = Command::new(env!("CARGO_BIN_EXE_lockstep"))
-        .args(["check", "--jsonl"])
+        .args(["check", "--input-format=jsonl"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -154,7 +154,7 @@ async fn judgements(world: &World) -> u64 {
             // These metrics do not exist for a kind without objects.
             let [active, of_these] = [
                 "controller_runtime_active_workers",
-                "lockstep_controller_judgements_total",
+                "lockstep_controller_validations_total",
             ]
             .map(|name| count(name, "controller", kind).unwrap_or_default());
             if waiting + active > 0 {
@@ -194,7 +194,7 @@ async fn the_controller_reports_a_listen_address_conflict_in_the_same_aggregator
     assert_eq!(
         audit(&world.cluster)["rules"],
         json!([{
-            "kind": "VectorPipeline", "rule": "address-free", "refused": [], "warned": [], "counted": [],
+            "kind": "VectorPipeline", "rule": "listen-address-conflict", "refused": [], "warned": [], "counted": [],
             "together": [format!("{NAMESPACE}/{named}")],
         }])
     );

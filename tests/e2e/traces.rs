@@ -89,7 +89,7 @@ async fn ask(gate: &Alone, username: &str, traceparent: Option<&str>) {
 async fn a_review_belongs_to_the_trace_of_its_request() {
     let collected = Collected::default();
     let endpoint = format!("--otlp-endpoint={}", collected.listen().await);
-    let mut gate = Alone::start(&[&endpoint, "--otlp-share=0"]).await;
+    let mut gate = Alone::start(&[&endpoint, "--otlp-sampling-ratio=0"]).await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = |sampled: &str| format!("00-{trace}-00f067aa0ba902b7-{sampled}");
     ask(&gate, "user", Some(&parent("01"))).await;
@@ -128,7 +128,11 @@ async fn a_review_belongs_to_the_trace_of_its_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_collector_reviews_are_answered_nevertheless() {
-    let gate = Alone::start(&["--otlp-endpoint=http://127.0.0.1:1", "--otlp-share=1"]).await;
+    let gate = Alone::start(&[
+        "--otlp-endpoint=http://127.0.0.1:1",
+        "--otlp-sampling-ratio=1",
+    ])
+    .await;
     for _ in 0..10 {
         ask(&gate, "app", None).await;
     }

@@ -112,7 +112,7 @@ async fn an_invalid_pipeline_is_denied_with_an_error_for_each_component_and_a_pr
         "line 2, column 6: unhandled fallible assignment",
         "2 │ .b = to_int(.message)",
         "│ ---- ^^^^^^^^^^^^^^^^ ",
-        "[programs-compile]",
+        "[vrl-compile]",
     ] {
         assert!(said.contains(part), "no `{part}`: {said}");
     }
@@ -179,7 +179,7 @@ async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validate
     }
     let url = vector.world.installation.controller_health_url();
     let metrics = vector.world.metrics(&url).await;
-    let judged = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} 1\n";
+    let judged = "lockstep_controller_validations_total{controller=\"vectorpipeline\"} 1\n";
     assert!(metrics.contains(judged), "{metrics}");
     // The status is written in two steps. A controller that exits between them leaves this status.
     let is_valid = |condition: &Value| condition["type"] == "Valid";
@@ -220,7 +220,7 @@ async fn a_pipeline_that_could_not_be_validated_is_reported_and_validated_again(
     let url = vector.world.installation.controller_health_url();
     eventually("another validation", async || {
         let metrics = vector.world.metrics(&url).await;
-        let count = "lockstep_controller_judgements_total{controller=\"vectorpipeline\"} ";
+        let count = "lockstep_controller_validations_total{controller=\"vectorpipeline\"} ";
         let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(count));
         let count: u64 = counts.next()?.parse().ok()?;
         (count > 1).then_some(())
@@ -268,7 +268,7 @@ async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
     .await;
     becomes("settings: {vector: {tenants: {deniedSinks: []}}}", &[]).await;
     becomes(
-        "settings: {vector: {namesJoinedByDashes: true}}",
+        "settings: {vector: {forbidDashesInNames: true}}",
         &["spec.sources[of-pods]: Invalid value: \"of-pods\": `settings.vector.namesJoinedByDashes`"],
     )
     .await;

@@ -77,10 +77,10 @@ impl World {
     /// Installs Lockstep in a running cluster.
     pub async fn install(cluster: Cluster, moto: Moto, detours: Detours) -> Self {
         let quick = [
-            "--rds-poll=100ms",
-            "--rds-resync=300ms",
-            "--rds-settle=200ms",
-            "--rds-rate=1000",
+            "--rds-poll-interval=100ms",
+            "--rds-resync-period=300ms",
+            "--rds-not-found-grace-period=200ms",
+            "--rds-qps=1000",
         ];
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),

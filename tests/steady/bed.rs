@@ -23,11 +23,14 @@ impl Bed {
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
             aws_endpoint: moto.endpoint(),
-            controller_args: ["--rds-poll=500ms", "--rds-settle=200ms"]
-                .iter()
-                .chain(controller_args)
-                .map(ToString::to_string)
-                .collect(),
+            controller_args: [
+                "--rds-poll-interval=500ms",
+                "--rds-not-found-grace-period=200ms",
+            ]
+            .iter()
+            .chain(controller_args)
+            .map(ToString::to_string)
+            .collect(),
             controller_server: None,
         };
         let manifests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../manifests");

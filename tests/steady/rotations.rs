@@ -12,7 +12,7 @@ use crate::block_on;
 use crate::load::Load;
 
 /// Short delays: a change reaches the API servers of this cluster within milliseconds.
-const QUICK: [&str; 2] = ["--ca-settle=1s", "--keys-look-every=300ms"];
+const QUICK: [&str; 2] = ["--ca-propagation-delay=1s", "--cert-check-interval=300ms"];
 
 fn secrets(bed: &Bed) -> Api<Secret> {
     Api::namespaced(bed.cluster.client(), "lockstep-system")

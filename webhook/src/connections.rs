@@ -37,7 +37,7 @@ enum Slot {
     ReadingRequest(u64),
 }
 
-/// Open connection. It is removed from [`Connections`] when this is dropped.
+/// Open connection. It is removed from [`ConnectionPool`] when this is dropped.
 pub(crate) struct Connection {
     connections: ConnectionPool,
     closing: Arc<CloseSignal>,

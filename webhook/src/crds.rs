@@ -34,7 +34,7 @@ impl CrdStatusCache {
     }
 
     /// Stores a reported CRD status and returns the resulting status of each kind. `now` is in seconds since the
-    /// Unix epoch. If the report has expired, or claims to be valid for longer than [`Sightings::LIFE`], all
+    /// Unix epoch. If the report has expired, or claims to be valid for longer than [`CrdStatusReport::LIFE`], all
     /// kinds become unknown.
     pub fn update(&self, seen: &CrdStatusReport, now: u64) -> Vec<CrdMatch> {
         let left = Duration::from_secs(seen.until.saturating_sub(now));

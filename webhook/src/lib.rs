@@ -1,8 +1,8 @@
 //! HTTPS admission webhook for any registered ruleset.
 //!
 //! Data flow: bytes → `AdmissionReview` → validation request → validation result → response.
-//! [`Gate`] holds the rulesets and answers requests. [`Server`] serves it over TLS with the
-//! certificate that [`ServingKeys`] reloads when it changes.
+//! [`Webhook`] holds the rulesets and answers requests. [`Server`] serves it over TLS with the
+//! certificate that [`CertWatcher`] reloads when it changes.
 
 mod arrival;
 mod bench;

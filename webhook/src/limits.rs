@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Limits of the webhook. Each connection or request that exceeds one is counted in `lockstep_gate_limited_total`.
+/// Limits of the webhook. Each connection or request that exceeds one is counted in `lockstep_webhook_rejected_requests_total`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time-out of the TLS handshake.

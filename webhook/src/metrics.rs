@@ -83,7 +83,7 @@ impl Metrics {
                 Counter::default(),
             ),
             crd_validation_skipped: add.metric(
-                "lockstep_gate_rust_only",
+                "lockstep_webhook_crd_validation_skipped",
                 "Admission requests without schema and CEL validation, because the API server had applied the same CRD",
                 Counter::default(),
             ),
@@ -98,12 +98,12 @@ impl Metrics {
                 Counter::default(),
             ),
             certificate_expiry: add.metric(
-                "lockstep_gate_certificate_expiry_timestamp_seconds",
+                "lockstep_webhook_certificate_expiration_timestamp_seconds",
                 "Expiration time of the serving certificate, in seconds since the Unix epoch",
                 Gauge::default(),
             ),
             limited: add.metric(
-                "lockstep_gate_limited",
+                "lockstep_webhook_rejected_requests",
                 "Connections and requests that were closed or rejected because of a limit, by limit",
                 Family::default(),
             ),

@@ -38,7 +38,7 @@ impl ServerTls {
     }
 
     /// Creates a configuration that accepts only clients whose certificate a CA in this file has signed. The file
-    /// is read by [`keep_fresh`](Self::keep_fresh).
+    /// is read by [`watch_client_ca`](Self::watch_client_ca).
     #[must_use]
     pub fn with_client_ca(keys: Arc<CertWatcher>, client_ca: PathBuf) -> Self {
         Self {

@@ -69,7 +69,7 @@ pub(crate) fn desired(
             .ok_or_else(|| {
                 what.permanent_error(
                     "ChildTypeUndeclared",
-                    "is of a type that the operator does not declare; add a `ChildType` for it",
+                    "is of a type that the operator does not declare; add an `OwnedType` for it",
                 )
             })?;
         let namespace = namespace(owner, &types[at], &child, &what)?;
@@ -92,7 +92,7 @@ pub(crate) fn desired(
             is_minimal,
         };
         if all.insert(place, desired).is_some() {
-            return Err(what.permanent_error("ChildTwice", "is desired twice"));
+            return Err(what.permanent_error("DuplicateChild", "is desired twice"));
         }
     }
     Ok(all)
@@ -331,8 +331,8 @@ mod tests {
         let metadata = json!({
             "name": "c",
             "namespace": "default",
-            "labels": {"lockstep.dev/controller": "k", "lockstep.dev/owner": "1"},
-            "annotations": {"lockstep.dev/applied": fingerprint},
+            "labels": {"lockstep.dev/controller": "k", "lockstep.dev/owner-uid": "1"},
+            "annotations": {"lockstep.dev/last-applied-hash": fingerprint},
             "ownerReferences": [reference],
         });
         let expected = config_map(&[("data", json!({"a": "b"})), ("metadata", metadata)]);
@@ -344,7 +344,10 @@ mod tests {
         let child = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
         let child = desire(Some("default"), child).expect("a child");
         assert_eq!(child.body.pointer("/metadata/ownerReferences"), None);
-        assert_eq!(child.body["metadata"]["labels"]["lockstep.dev/owner"], "1");
+        assert_eq!(
+            child.body["metadata"]["labels"]["lockstep.dev/owner-uid"],
+            "1"
+        );
         assert!(child.is_minimal);
     }
 

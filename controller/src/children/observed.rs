@@ -261,7 +261,7 @@ mod tests {
     fn child(uid: &str, version: &str, owner: &str) -> DynamicObject {
         let metadata = json!({
             "name": "c", "namespace": "n", "uid": uid, "resourceVersion": version,
-            "labels": {"lockstep.dev/owner": owner},
+            "labels": {"lockstep.dev/owner-uid": owner},
         });
         serde_json::from_value(json!({"metadata": metadata})).expect("an object")
     }

@@ -51,7 +51,7 @@ impl ChildWriter<'_> {
         let desired = desired(&self.owner, self.types, children)?;
         for place in desired.keys() {
             if !self.types[place.0].is_cleanup_job {
-                let why = "is desired while its owner is being deleted, but its type is not declared for cleanup; declare it with `ChildType::for_cleanup`, or leave it out";
+                let why = "is desired while its owner is being deleted, but its type is not declared for cleanup; declare it with `OwnedType::cleanup_job`, or leave it out";
                 return Err(self
                     .child_ref(place)
                     .permanent_error("ChildOfDeleted", why)
@@ -166,7 +166,7 @@ impl ChildWriter<'_> {
                 "exists and is about to be deleted; it is created once the existing object is gone";
             return Err(self
                 .child_ref(place)
-                .transient_error("ChildLeaving", why)
+                .transient_error("ChildTerminating", why)
                 .into());
         }
         let whose = controller_of(&live).map_or_else(
@@ -178,7 +178,7 @@ impl ChildWriter<'_> {
         );
         Err(self
             .child_ref(place)
-            .permanent_error("ChildNotOurs", &why)
+            .permanent_error("ChildNotOwned", &why)
             .into())
     }
 
@@ -294,7 +294,7 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {
                 "name": "c", "namespace": "n", "uid": "2", "resourceVersion": "7",
-                "labels": {"lockstep.dev/owner": "1"},
+                "labels": {"lockstep.dev/owner-uid": "1"},
             },
         });
         serde_json::from_value(child).expect("an object")

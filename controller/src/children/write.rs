@@ -326,7 +326,7 @@ impl ChildWriter<'_> {
             // A permission may be granted, or room may become available, without a change of ours.
             403 | 404 | 413 => self
                 .child_ref(place)
-                .transient_error("ChildRefused", &why)
+                .transient_error("ChildRejected", &why)
                 .into(),
             _ => error.into(),
         }

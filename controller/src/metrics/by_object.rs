@@ -27,7 +27,7 @@ pub(super) struct ThresholdSpec {
 pub(super) const TERMINATING: ThresholdSpec = ThresholdSpec {
     name: "lockstep_terminating_objects",
     help: "Number of objects that are being deleted and still have our finalizer, by the time since the deletion began",
-    label: "longer_than",
+    label: "threshold",
     bounds: &[(0, "0s"), (600, "10m"), (3_600, "1h"), (86_400, "24h")],
     value: |began| Timestamp::now().as_second() - began,
 };
@@ -36,7 +36,7 @@ pub(super) const TERMINATING: ThresholdSpec = ThresholdSpec {
 pub(super) const FAILING: ThresholdSpec = ThresholdSpec {
     name: "lockstep_failing_objects",
     help: "Number of objects whose reconciliation fails, by the number of consecutive failures",
-    label: "at_least",
+    label: "threshold",
     bounds: &[(1, "1"), (3, "3"), (10, "10")],
     value: |failures| failures,
 };
@@ -147,7 +147,7 @@ mod tests {
             terminating.set("toy", uid, now - ago);
         }
         let expected = [("0s", 3), ("10m", 2), ("1h", 1), ("24h", 1)];
-        counts(&registry, "longer_than", &expected);
+        counts(&registry, "threshold", &expected);
         for uid in ["a", "b", "c"] {
             terminating.forget(uid);
         }
@@ -166,8 +166,8 @@ mod tests {
                 failing.add("toy", uid);
             }
         }
-        counts(&registry, "at_least", &[("1", 3), ("3", 2), ("10", 1)]);
+        counts(&registry, "threshold", &[("1", 3), ("3", 2), ("10", 1)]);
         failing.forget("c");
-        counts(&registry, "at_least", &[("1", 2), ("3", 1), ("10", 0)]);
+        counts(&registry, "threshold", &[("1", 2), ("3", 1), ("10", 0)]);
     }
 }

@@ -21,7 +21,7 @@ const DELETION_STALLED: &str = "DeletionStalled";
 
 /// Annotation that marks the cleanup of an object as completed. The value is the UID of the object, since
 /// annotations can be copied.
-const CLEANED_UP: &str = "lockstep.dev/cleaned-up";
+const CLEANED_UP: &str = "lockstep.dev/cleanup-completed";
 
 /// Finalizer that `--cascade=orphan` sets: it keeps an object until the owner references of its children are
 /// removed.
@@ -226,7 +226,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let Some(mut status) = self.stalled(why).await else {
             return self.force_finalize(removal, why).await;
         };
-        status.set_health(Health::Reconciling, "ChildrenLeaving", why);
+        status.set_health(Health::Reconciling, "ChildrenTerminating", why);
         self.write_status(&mut status).await?;
         // The watches report when the children are gone.
         Ok(Action::RequeueAfter(LONGEST_WHILE_DELETING))

@@ -141,8 +141,8 @@ async fn a_reconciliation_that_panics_is_counted_and_retried() {
         "controller_runtime_reconcile_panics_total{controller=\"trap\"} 2",
         "controller_runtime_reconcile_total{controller=\"trap\",result=\"error\"} 2",
         // Exactly two failures.
-        "lockstep_failing_objects{controller=\"trap\",at_least=\"1\"} 1",
-        "lockstep_failing_objects{controller=\"trap\",at_least=\"3\"} 0",
+        "lockstep_failing_objects{controller=\"trap\",threshold=\"1\"} 1",
+        "lockstep_failing_objects{controller=\"trap\",threshold=\"3\"} 0",
     ] {
         assert!(text.contains(line), "{line} is missing in {text}");
     }

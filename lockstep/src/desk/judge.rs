@@ -217,7 +217,9 @@ impl Checker {
         let old = match &self.old {
             OldObject::None => Ok(None),
             OldObject::File(old) => match identity_difference(old, object) {
-                Some(difference) => Err(format!("--old is a different object: its {difference}")),
+                Some(difference) => Err(format!(
+                    "--old-object is a different object: its {difference}"
+                )),
                 None => Ok(Some(old.clone())),
             },
             OldObject::Cluster(fetch) => fetch(object),

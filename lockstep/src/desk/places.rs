@@ -14,7 +14,7 @@ pub(super) fn written(location: Location, text: &str) -> Option<&str> {
     text.get(start..start.checked_add(length)?)
 }
 
-/// Converts a location of the parser to a [`Place`] in the parsed text.
+/// Converts a location of the parser to a [`SourceLocation`] in the parsed text.
 pub(super) fn of_location(text: &str, location: Location) -> SourceLocation {
     let span = location.span();
     let start = span

@@ -134,7 +134,9 @@ fn jsonl(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
         }
         [] | [_] => lines::run(io::stdin().lock(), out, with_start)?,
         _ => {
-            return Err(io::Error::other("--jsonl takes one file or standard input"));
+            return Err(io::Error::other(
+                "--input-format=jsonl takes one file or standard input",
+            ));
         }
     };
     out.flush()?;

@@ -19,7 +19,7 @@ use shared_validation::{
 pub struct EchoSpec {
     /// Text of the HTTP response.
     #[schemars(length(min = 1, max = 1024))]
-    #[x_kube(validation = Rule::new("!self.contains('\\n')").message("must be one line [text-one-line]"))]
+    #[x_kube(validation = Rule::new("!self.contains('\\n')").message("must be one line [single-line]"))]
     pub text: String,
     /// Number of Pods that serve the text.
     #[serde(default = "one")]
@@ -55,7 +55,7 @@ impl ValidatedResource for Echo {
 
     fn rules() -> Vec<Rule<Self>> {
         vec![Rule {
-            id: "name-fits-service",
+            id: "service-name",
             description: "The name must be a valid Service name: at most 63 characters, first a letter, no dots.",
             severity: Severity::Error,
             reference: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",

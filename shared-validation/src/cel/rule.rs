@@ -398,8 +398,8 @@ mod tests {
     #[test]
     fn the_rule_id_is_the_bracketed_end_of_the_message() {
         assert_eq!(
-            bracketed_id("must not shrink [storage-only-grows]"),
-            Some("storage-only-grows")
+            bracketed_id("must not shrink [storage-shrink]"),
+            Some("storage-shrink")
         );
         assert_eq!(bracketed_id("must match [A-Z]"), None);
         assert_eq!(bracketed_id("no id"), None);

@@ -140,12 +140,12 @@ impl Fleet {
         command
             .args(container.args)
             .arg(format!(
-                "--health-listen=127.0.0.1:{}",
+                "--health-probe-bind-address=127.0.0.1:{}",
                 pod.controller_health
             ))
-            .arg(format!("--tls-directory={}", self.keys(index).display()))
+            .arg(format!("--cert-dir={}", self.keys(index).display()))
             .arg(format!(
-                "--crds-file={}/crds.json",
+                "--crd-status-file={}/crds.json",
                 self.keys(index).display()
             ))
             .arg(format!("--policy={}", self.policy().display()))
@@ -167,9 +167,9 @@ impl Fleet {
         let mut command = pod.network.command(&self.options.program);
         command
             .args(container.args)
-            .arg(format!("--tls-directory={}", self.keys(index).display()))
+            .arg(format!("--cert-dir={}", self.keys(index).display()))
             .arg(format!(
-                "--crds-file={}/crds.json",
+                "--crd-status-file={}/crds.json",
                 self.keys(index).display()
             ))
             .arg(format!("--policy={}", self.policy().display()))

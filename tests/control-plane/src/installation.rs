@@ -98,13 +98,19 @@ impl Installation {
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
-            .arg(format!("--listen=127.0.0.1:{}", self.webhook_port))
             .arg(format!(
-                "--health-listen=127.0.0.1:{}",
+                "--webhook-bind-address=127.0.0.1:{}",
+                self.webhook_port
+            ))
+            .arg(format!(
+                "--health-probe-bind-address=127.0.0.1:{}",
                 self.webhook_health_port
             ))
-            .arg(format!("--tls-directory={}", self.keys.display()))
-            .arg(format!("--crds-file={}/crds.json", self.keys.display()))
+            .arg(format!("--cert-dir={}", self.keys.display()))
+            .arg(format!(
+                "--crd-status-file={}/crds.json",
+                self.keys.display()
+            ))
             .arg(format!("--policy={}", self.policy.display()))
             .arg("--shutdown-delay=0s")
             .env_clear()
@@ -148,9 +154,14 @@ impl Installation {
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
-            .arg(format!("--health-listen=127.0.0.1:{health_port}"))
-            .arg(format!("--tls-directory={}", self.keys.display()))
-            .arg(format!("--crds-file={}/crds.json", self.keys.display()))
+            .arg(format!(
+                "--health-probe-bind-address=127.0.0.1:{health_port}"
+            ))
+            .arg(format!("--cert-dir={}", self.keys.display()))
+            .arg(format!(
+                "--crd-status-file={}/crds.json",
+                self.keys.display()
+            ))
             .arg(format!("--policy={}", self.policy.display()))
             .args(&self.options.controller_args)
             .env_clear()

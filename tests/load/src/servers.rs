@@ -47,10 +47,10 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
         arguments: |port, directory| {
             vec![
                 "webhook".to_owned(),
-                format!("--listen=127.0.0.1:{port}"),
-                "--health-listen=127.0.0.1:0".to_owned(),
-                format!("--tls-directory={}", directory.display()),
-                format!("--crds-file={}", vouching::file(directory).display()),
+                format!("--webhook-bind-address=127.0.0.1:{port}"),
+                "--health-probe-bind-address=127.0.0.1:0".to_owned(),
+                format!("--cert-dir={}", directory.display()),
+                format!("--crd-status-file={}", vouching::file(directory).display()),
             ]
         },
         judges: true,
@@ -77,7 +77,7 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
         arguments: |port, keys| {
             vec![
                 format!("--port={port}"),
-                format!("--tls-directory={}", keys.display()),
+                format!("--cert-dir={}", keys.display()),
             ]
         },
         judges: true,
@@ -94,8 +94,8 @@ pub(crate) fn floor() -> anyhow::Result<Program> {
         arguments: |port, keys| {
             vec![
                 "floor".to_owned(),
-                format!("--listen=127.0.0.1:{port}"),
-                format!("--tls-directory={}", keys.display()),
+                format!("--webhook-bind-address=127.0.0.1:{port}"),
+                format!("--cert-dir={}", keys.display()),
             ]
         },
         judges: false,
@@ -112,8 +112,8 @@ pub(crate) fn scan() -> anyhow::Result<Program> {
         arguments: |port, keys| {
             vec![
                 "floor".to_owned(),
-                format!("--listen=127.0.0.1:{port}"),
-                format!("--tls-directory={}", keys.display()),
+                format!("--webhook-bind-address=127.0.0.1:{port}"),
+                format!("--cert-dir={}", keys.display()),
                 "--pass-over".to_owned(),
             ]
         },

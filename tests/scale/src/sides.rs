@@ -51,8 +51,8 @@ impl Side {
         let log = File::create(logs.join(format!("{}.log", self.name)))?;
         let child = Command::new(&self.program)
             .args(self.arguments)
-            .arg(format!("--listen={address}"))
-            .arg(format!("--concurrency={CONCURRENCY}"))
+            .arg(format!("--webhook-bind-address={address}"))
+            .arg(format!("--max-concurrent-reconciles={CONCURRENCY}"))
             .env("KUBECONFIG", kubeconfig)
             .stdout(log.try_clone()?)
             .stderr(log)

@@ -1,7 +1,7 @@
 //! Test kit for operator authors, on a real control plane.
 //!
 //! [`Calls`] records every call to the API server and can make single calls fail. [`Twice`] calls a handler twice and
-//! fails if the two responses differ. [`Loop::step`](controller::Loop::step) runs one reconciliation, and [`Running`]
+//! fails if the two responses differ. [`Controller::reconcile_once`](controller::Controller::reconcile_once) runs one reconciliation, and [`Running`]
 //! is a controller that runs until it is stopped. Most tests start with [`operator`], [`objects`] and [`tell`].
 
 mod calls;

@@ -23,7 +23,7 @@ use toolkit::{
     Calls, Leaving, Running, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
 };
 
-const FINALIZER: &str = "vault.toys.example.com/in-use";
+const FINALIZER: &str = "vault.toys.example.com/in-use-protection";
 
 /// Object that needs a key for its cleanup.
 #[derive(Deserialize)]

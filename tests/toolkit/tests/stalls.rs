@@ -80,7 +80,7 @@ async fn a_stalled_deletion_is_reported_and_is_forced_if_configured() {
     );
     let mut text = String::new();
     encode(&mut text, &registry).expect("the metrics can be encoded");
-    let going = "lockstep_terminating_objects{controller=\"stain\",longer_than=\"0s\"} 1";
+    let going = "lockstep_terminating_objects{controller=\"stain\",threshold=\"0s\"} 1";
     assert!(text.contains(going), "{text}");
     let events: Api<Event> = Api::namespaced(cluster.client(), "default");
     let said = async |reason: &str| {

@@ -67,7 +67,7 @@ impl From<CallError> for ReconcileError {
         };
         if error.is_permanent() {
             Self::Permanent {
-                reason: "RefusedByRds",
+                reason: "RejectedByRds",
                 message,
             }
         } else {

@@ -70,7 +70,7 @@ impl CloudDatabaseReconciler {
                         Ok(progress)
                     }
                     None => Err(ReconcileError::Transient {
-                        reason: "InstanceUnseen",
+                        reason: "InstanceNotFoundYet",
                         message: format!(
                             "RDS reports that the instance '{id}' exists, but does not list it yet"
                         ),

@@ -42,8 +42,8 @@ impl RdsClient {
     /// Creates a client from the environment: region, credentials and endpoint come from the usual sources of AWS
     /// tools.
     ///
-    /// A call that modifies something is not sent if it might be executed after the leadership `tenure` has ended.
-    /// Every call takes a token of the rate limiter `calls`. Instances are tagged with the name of the cluster, if
+    /// A call that modifies something is not sent if it might be executed after the `leadership` has ended.
+    /// Every call takes a token of the `rate_limiter`. Instances are tagged with the name of the cluster, if
     /// it has one.
     pub async fn from_environment(
         tenure: Leadership,

@@ -85,7 +85,7 @@ const BROKEN: &[&str] = &[
 ];
 
 impl CloudDatabaseReconciler {
-    /// Creates a reconciler that reads Secrets with `client` and manages instances with `instances`.
+    /// Creates a reconciler that reads Secrets with `client` and manages instances with `rds`.
     pub fn new(client: Client, instances: RdsClient, config: RdsConfig) -> Self {
         Self {
             client,
@@ -329,7 +329,7 @@ impl Reconciler for CloudDatabaseReconciler {
             self.sync_instance(&id, object, &instance, &enforced).await
         } else if BROKEN.contains(&phase) {
             Err(self.requeue(ReconcileError::Permanent {
-                reason: "InstanceBroken",
+                reason: "InstanceFailed",
                 message: format!(
                     "RDS reports the instance '{id}' as '{phase}'; see its events in RDS"
                 ),
@@ -375,7 +375,7 @@ pub(crate) fn require_ours(
         return Ok(());
     }
     Err(ReconcileError::Permanent {
-        reason: "InstanceNotOurs",
+        reason: "InstanceNotOwned",
         message: format!(
             "the RDS instance '{id}' does not have the tag '{OWNER_TAG}' with the UID of this object; restore the tag, or delete the instance"
         ),

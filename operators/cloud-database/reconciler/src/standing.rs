@@ -27,7 +27,7 @@ pub(crate) async fn require_valid_credentials(
         return Ok(());
     }
     Err(ReconcileError::Transient {
-        reason: "ObjectGoing",
+        reason: "ObjectTerminating",
         message: "the object has been deleted in the meantime".to_owned(),
     })
 }
@@ -73,7 +73,7 @@ mod tests {
         let time = "2026-01-02T03:04:05Z";
         let goes = found(json!({"name": "orders", "uid": "1", "deletionTimestamp": time}));
         for (code, answer) in [(200, another), (200, goes), (404, status(404))] {
-            assert_eq!(reason(said(code, answer).await), Some("ObjectGoing"));
+            assert_eq!(reason(said(code, answer).await), Some("ObjectTerminating"));
         }
         let unknown = said(500, status(500)).await;
         assert_eq!(reason(unknown), Some("ObjectUnreadable"));

@@ -43,7 +43,7 @@ const SOURCES: &[(&str, &str)] = &[
         "max-size-above-size",
         "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html",
     ),
-    ("storage-only-grows", MODIFY),
+    ("storage-shrink", MODIFY),
 ];
 
 /// Version with `spec.class` instead of `spec.instanceClass`, and the Secret as a reference.

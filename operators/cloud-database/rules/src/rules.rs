@@ -49,7 +49,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
             validate: username_immutable,
         },
         Rule {
-            id: "engine-version-only-rises",
+            id: "engine-version-downgrade",
             description: "The engine version must not be lowered: RDS cannot downgrade an instance.",
             severity: Severity::Error,
             reference: UPGRADES,
@@ -73,7 +73,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
             validate: maintenance_window_length,
         },
         Rule {
-            id: "windows-disjoint",
+            id: "overlapping-windows",
             description: "The backup window and the maintenance window must not overlap.",
             severity: Severity::Error,
             reference: CREATE,

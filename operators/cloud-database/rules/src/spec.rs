@@ -150,7 +150,7 @@ pub struct Storage {
     /// Allocated storage in GiB. It can be increased but not decreased.
     #[schemars(range(min = 20, max = 65536))]
     #[x_kube(validation = Rule::new("self >= oldSelf")
-        .message("must not be decreased: RDS cannot shrink storage; restore the old value [storage-only-grows]"))]
+        .message("must not be decreased: RDS cannot shrink storage; restore the old value [storage-shrink]"))]
     pub size_gib: i32,
 
     /// Size in GiB up to which RDS may increase the storage automatically (storage autoscaling).

@@ -366,7 +366,7 @@ fn registry() -> ValidatorRegistry {
 fn a_policy_sets_the_action_of_a_rust_rule() {
     let object = overlapping(&json!({}));
     let outcome = |action: &str| {
-        let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": action}}});
+        let file = json!({"rules": {"CloudDatabase": {"overlapping-windows": action}}});
         let policy = Policy::read(&file, &registry()).expect("a policy");
         let verdict = rules().validate(&ValidationRequest::create(&object).with_policy(&policy));
         (
@@ -384,7 +384,7 @@ fn a_policy_sets_the_action_of_a_rust_rule() {
 fn a_violation_that_a_policy_only_audited_is_a_warning_once_the_rule_denies() {
     let rules = rules();
     let object = overlapping(&json!({}));
-    let file = json!({"rules": {"CloudDatabase": {"windows-disjoint": "audit"}}});
+    let file = json!({"rules": {"CloudDatabase": {"overlapping-windows": "audit"}}});
     let policy = Policy::read(&file, &registry()).expect("a policy");
     let verdict = rules.validate(&ValidationRequest::create(&object).with_policy(&policy));
     let accepted = LastValidated::from_object(&object, rules.transition_fields())
@@ -422,7 +422,7 @@ fn a_policy_with_unknown_names_is_an_error() {
             "rules.Database: unknown kind; the registered kinds are CloudDatabase",
         ),
         (
-            json!({"rules": {"CloudDatabase": {"windows-disjoint": "ignore"}}}),
+            json!({"rules": {"CloudDatabase": {"overlapping-windows": "ignore"}}}),
             "unknown variant `ignore`",
         ),
         (json!({"rulez": {}}), "unknown field `rulez`"),

@@ -228,7 +228,7 @@ mod tests {
 
     /// Returns a policy under which an address conflict is only a warning.
     fn warning() -> Policy {
-        let file = json!({"rules": {"VectorPipeline": {"address-free": "warn"}}});
+        let file = json!({"rules": {"VectorPipeline": {"listen-address-conflict": "warn"}}});
         let rulesets = ValidatorRegistry::default().register(Arc::new(rules()));
         Policy::read(&file, &rulesets).expect("a policy")
     }
@@ -244,7 +244,7 @@ mod tests {
         };
         assert_eq!(told(&verdict), [true; 3], "{}", verdict.message());
         let too_much = FieldError::internal(FieldPath::root(), "too much");
-        let violation = broken("programs-compile", too_much);
+        let violation = broken("vrl-compile", too_much);
         let mut failed = verdict.clone();
         failed.errors.push(violation.clone());
         assert_eq!(told(&failed), [false; 3]);
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(told(&waits, &verdict), [first, Value::Null]);
         // A pipeline that cannot run for another reason waits for nothing.
         let other = FieldError::forbidden(FieldPath::root(), "for another reason");
-        verdict.errors.push(broken("one-role", other));
+        verdict.errors.push(broken("mixed-roles", other));
         assert_eq!(told(&waits, &verdict), [Value::Null, Value::Null]);
         // A pipeline with only a warning runs, with the remaining addresses.
         let warned = waits.with_policy(&warning);

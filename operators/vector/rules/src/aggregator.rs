@@ -107,7 +107,7 @@ pub struct EventCollector {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.enabled) && !self.enabled || !has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas")
-    .message("must not be greater than `maxReplicas` [replicas-in-order]")
+    .message("must not be greater than `maxReplicas` [replica-range]")
     .field_path(".minReplicas"))]
 pub struct Autoscaling {
     /// If true, a HorizontalPodAutoscaler scales the aggregator.
@@ -164,7 +164,7 @@ pub struct Persistence {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.minAvailable) || !has(self.maxUnavailable)")
-    .message("must not be set together with `minAvailable`; remove one of them [one-budget]")
+    .message("must not be set together with `minAvailable`; remove one of them [mutually-exclusive]")
     .field_path(".maxUnavailable"))]
 pub struct DisruptionBudget {
     /// If true, a PodDisruptionBudget is created.
@@ -192,7 +192,7 @@ pub enum EvictionPolicy {
     AlwaysAllow,
 }
 
-/// Implements [`Kind`] for an aggregator.
+/// Implements [`ValidatedResource`] for an aggregator.
 macro_rules! aggregator_kind {
     ($kind:ident) => {
         impl ValidatedResource for $kind {

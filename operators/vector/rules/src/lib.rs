@@ -1,6 +1,6 @@
 //! API types of Vector pipelines and validation of Vector configurations, without I/O.
 //!
-//! [`judge`](judge()) reports the errors that `vector validate --no-environment` reports. [`validate_start_up`] reports
+//! [`validate_config`] reports the errors that `vector validate --no-environment` reports. [`validate_start_up`] reports
 //! those errors of the start of Vector that can be found without its environment: so far only template confinement.
 
 #![allow(

@@ -180,7 +180,7 @@ impl Pipeline for ClusterVectorPipeline {
     }
 }
 
-/// Implements [`Kind`] for a pipeline; the CRD is an argument.
+/// Implements [`ValidatedResource`] for a pipeline; the CRD is an argument.
 macro_rules! pipeline_kind {
     ($kind:ident, $crd:expr) => {
         impl ValidatedResource for $kind {

@@ -44,7 +44,7 @@ pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
 pub const RUNNERS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggregator"];
 
 /// Rule that reports address conflicts with other pipelines.
-pub const ADDRESS_FREE: &str = "address-free";
+pub const ADDRESS_FREE: &str = "listen-address-conflict";
 
 pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
     let rule = |id, sentence, check| Rule {
@@ -57,7 +57,7 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
     };
     [
         rule(
-            "addresses-apart",
+            "duplicate-listen-address",
             "No two components of a pipeline listen on addresses of which one host can serve only one.",
             own::addresses_apart,
         ),
@@ -70,7 +70,7 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
             severity: Severity::Warning,
             fields: &["spec.sources", "spec.transforms", "spec.sinks"],
             ..rule(
-                "names-apart",
+                "component-name-conflict",
                 "No component gets the same name as a component of another pipeline if another operator joins the parts of names with dashes; `lockstep audit`, which knows the other pipelines, reports a conflict for the pipeline that came later.",
                 names_apart,
             )

@@ -16,7 +16,7 @@ const READ_ON: [&str; 4] = ["file", "journald", "kubernetes_logs", "windows_even
 
 pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
     Rule {
-        id: "names-usable",
+        id: "component-name",
         description: "With the prefix of the pipeline, every component name is valid in Vector and cannot be the name of a component of another pipeline; if Vector stores data in a directory of this name, the name has at most 255 bytes and no `/`.",
         severity: Severity::Error,
         reference: "https://vector.dev/docs/reference/configuration/global-options/#data_dir",
@@ -124,7 +124,7 @@ mod tests {
     /// Returns the paths of the names that are invalid if names are joined by dashes.
     fn refused<K: ValidatedResource>(pipeline: &Value) -> Vec<String> {
         let ruleset = Arc::new(Ruleset::<K>::compile().expect("it compiles"));
-        let file = json!({"settings": {"vector": {"namesJoinedByDashes": true}}});
+        let file = json!({"settings": {"vector": {"forbidDashesInNames": true}}});
         let rulesets = ValidatorRegistry::default().register(Arc::<Ruleset<K>>::clone(&ruleset));
         let policy = Policy::read(&file, &rulesets).expect("a policy");
         let candidate = ValidationRequest::create(pipeline);
@@ -133,7 +133,7 @@ mod tests {
         let errors = ruleset.validate(&candidate.with_policy(&policy)).errors;
         let errors = errors
             .into_iter()
-            .inspect(|it| assert_eq!(it.rule, "names-usable"));
+            .inspect(|it| assert_eq!(it.rule, "component-name"));
         errors.map(|it| it.error.path.as_str().to_owned()).collect()
     }
 

@@ -126,7 +126,7 @@ async fn a_new_object_with_the_name_of_a_deleted_one_gets_its_own_children() {
     toys.goes(&families, "a").await;
     toys.tell("Family", "a", &children).await;
     let (reason, _) = toys.stands(&families, "a", "Reconciling", "True").await;
-    assert_eq!(reason, "ChildLeaving");
+    assert_eq!(reason, "ChildTerminating");
     toys.meddle(&maps, "c", &held(&[])).await;
     let is_another =
         |found: Option<&kube::api::DynamicObject>| found.is_some_and(|found| found.uid() != first);

@@ -26,7 +26,7 @@ async fn an_invalid_child_is_reported_and_changes_nothing() {
         (
             "clash",
             config_map(&json!({"name": "shared"})),
-            "ChildNotOurs",
+            "ChildNotOwned",
             "belongs to Family 'first'",
         ),
         ("status", with_status, "ChildWithStatus", "has a `status`"),
@@ -40,7 +40,7 @@ async fn an_invalid_child_is_reported_and_changes_nothing() {
             "undeclared",
             pod,
             "ChildTypeUndeclared",
-            "add a `ChildType`",
+            "add a `OwnedType`",
         ),
         ("unknown", unknown, "ChildInvalid", "daat"),
     ] {
@@ -134,10 +134,10 @@ async fn copies_of_a_child_are_not_touched_and_a_lost_label_is_restored() {
             .await
             .expect("the API server stores the copy");
     }
-    let unmarked = json!({"metadata": {"labels": {"lockstep.dev/owner": null}}});
+    let unmarked = json!({"metadata": {"labels": {"lockstep.dev/owner-uid": null}}});
     toys.meddle(&maps, "c", &unmarked).await;
     toys.becomes(&maps, "c", "to have its label again", |found| {
-        found.is_some_and(|found| found.labels().contains_key("lockstep.dev/owner"))
+        found.is_some_and(|found| found.labels().contains_key("lockstep.dev/owner-uid"))
     })
     .await;
     toys.family("a", &[child, config_map(&json!({"name": "other"}))])

@@ -26,13 +26,13 @@ fn conflicts_within_one_pipeline_are_found_without_a_runner() {
     };
     assert_eq!(
         said("127.0.0.1:9000"),
-        "spec.sources[other].address: Invalid value: \"127.0.0.1:9000\": tcp 127.0.0.1:9000 conflicts with the source `in`, which listens on 0.0.0.0:9000; choose another port [addresses-apart]"
+        "spec.sources[other].address: Invalid value: \"127.0.0.1:9000\": tcp 127.0.0.1:9000 conflicts with the source `in`, which listens on 0.0.0.0:9000; choose another port [duplicate-listen-address]"
     );
     assert_eq!(said("127.0.0.1:9001"), "");
     // It is reported only once.
     let equal = said("0.0.0.0:9000");
     assert!(
-        equal.contains("[events-flow]") && !equal.contains("[addresses-apart]"),
+        equal.contains("[topology]") && !equal.contains("[duplicate-listen-address]"),
         "{equal}"
     );
 }
@@ -59,7 +59,7 @@ fn a_pipeline_with_too_many_addresses_is_invalid_and_compared_in_part() {
             .message()
     };
     assert_eq!(said(&most), "");
-    let expected = "spec: Invalid value: listens on 101 addresses; at most 100 can be compared with those of other pipelines [addresses-apart]";
+    let expected = "spec: Invalid value: listens on 101 addresses; at most 100 can be compared with those of other pipelines [duplicate-listen-address]";
     assert_eq!(said(&more), expected);
 }
 

@@ -65,7 +65,7 @@ fn the_rule_names_the_field_and_the_holder_of_the_address() {
     let candidate = ValidationRequest::create(&pipelines[0]);
     assert!(rules.validate(&candidate).is_valid(), "without others");
     let verdict = rules.validate(&candidate.with_related(&shared));
-    let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is already used by the source `in` of VectorPipeline team/old in the Pods of VectorAggregator team/all; use another port, or change the labels of the pipeline so that another Vector runs it [address-free]";
+    let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is already used by the source `in` of VectorPipeline team/old in the Pods of VectorAggregator team/all; use another port, or change the labels of the pipeline so that another Vector runs it [listen-address-conflict]";
     assert_eq!(verdict.message(), expected);
     assert!(verdict.ratcheted.is_empty());
     // A conflict of an unchanged pipeline is not ratcheted: other pipelines caused it.
@@ -97,7 +97,7 @@ fn a_conflict_that_was_only_a_warning_is_not_ratcheted() {
     let candidate = ValidationRequest::update(new, new).with_last_validated(Some(&accepted));
     let verdict = rules.validate(&candidate.with_policy(&denies).with_related(&shared));
     assert!(
-        verdict.message().ends_with("[address-free]"),
+        verdict.message().ends_with("[listen-address-conflict]"),
         "{}",
         verdict.message()
     );
