@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use crate::authority::CertKeyPair;
 use crate::bundle::{InjectOutcome, InjectTarget};
 use crate::files;
-use crate::keeper::CertError;
+use crate::manager::CertError;
 use crate::replicas::ReplicaProbe;
 
 /// Access to the cluster and to the volume of the webhook.

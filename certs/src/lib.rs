@@ -9,8 +9,8 @@ mod authority;
 mod bundle;
 mod cluster;
 mod files;
-mod keeper;
 mod keys;
+mod manager;
 mod metrics;
 mod own;
 mod plan;
@@ -22,7 +22,7 @@ mod simulation;
 
 pub use authority::{AuthorityError, CertKeyPair, CertificateAuthority};
 pub use bundle::{InjectTarget, InjectTargetKind};
-pub use keeper::{CertError, CertificateManager, CertificateSource};
+pub use manager::{CertError, CertificateManager, CertificateSource};
 pub use metrics::Metrics;
 pub use plan::RotationPolicy;
 pub use replicas::ReplicaProbe;

@@ -5,8 +5,8 @@ use kube::api::ObjectMeta;
 
 use crate::bundle::{InjectOutcome, InjectTarget};
 use crate::cluster::ClusterApi;
-use crate::keeper::CertError;
 use crate::keys::CertificateBundle;
+use crate::manager::CertError;
 use crate::plan::RotationPolicy;
 use crate::secret;
 

@@ -15,7 +15,7 @@ use time::OffsetDateTime;
 use crate::authority::{CertKeyPair, Validity};
 use crate::bundle::{self, InjectOutcome, InjectTarget};
 use crate::cluster::ClusterApi;
-use crate::keeper::CertError;
+use crate::manager::CertError;
 use crate::secret;
 
 /// State of one replica: the CA bundle that every configuration must contain, and the time since which this replica

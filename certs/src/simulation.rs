@@ -18,8 +18,8 @@ use x509_parser::pem::parse_x509_pem;
 use crate::authority::CertKeyPair;
 use crate::bundle::{InjectOutcome, InjectTarget, InjectTargetKind};
 use crate::cluster::ClusterApi;
-use crate::keeper::CertError;
 use crate::keys::{CertificateBundle, RotationPhase};
+use crate::manager::CertError;
 use crate::plan::RotationPolicy;
 use crate::{own, secret};
 

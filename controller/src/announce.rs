@@ -244,8 +244,8 @@ mod tests {
         let server = tower::service_fn(|_: http::Request<Body>| async {
             Err::<http::Response<Body>, _>(std::io::Error::other("no request is expected"))
         });
-        let announcer = EventRecorder::new(Client::new(server, "default"), "test");
-        let say = |note: &str| match announcer.decide("1", "Failed", note) {
+        let recorder = EventRecorder::new(Client::new(server, "default"), "test");
+        let say = |note: &str| match recorder.decide("1", "Failed", note) {
             Decision::Nothing => "nothing".to_owned(),
             Decision::New => {
                 let said = RecordedEvent {
@@ -254,7 +254,7 @@ mod tests {
                     count: 1,
                     written: Instant::now(),
                 };
-                let mut by_uid = announcer.by_uid();
+                let mut by_uid = recorder.by_uid();
                 by_uid
                     .entry("1".to_owned())
                     .or_default()

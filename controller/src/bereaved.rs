@@ -13,7 +13,7 @@ use kube::api::DynamicObject;
 use tokio::time::interval;
 
 use crate::children::{AppliedChanges, Place, controller_of};
-use crate::cycle::Context;
+use crate::context::Context;
 use crate::kept::ObjectKey;
 
 /// Interval of the scans. A child that two scans find is not left to the garbage collector any longer.
@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_secs(30);
 
 /// Collector of orphaned children.
 pub(crate) struct OrphanCollector<'a, R> {
-    pub(crate) cycle: &'a Context<R>,
+    pub(crate) context: &'a Context<R>,
     /// Existing owners, by UID.
     pub(crate) owners: &'a Mutex<HashMap<String, ObjectKey>>,
 }
@@ -41,7 +41,7 @@ impl<R> OrphanCollector<'_, R> {
     async fn scan(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for owner in self.gone_owners() {
-            for (place, child) in self.cycle.children.children_of(&owner) {
+            for (place, child) in self.context.children.children_of(&owner) {
                 let controller = controller_of(&child).filter(|controller| controller.uid == owner);
                 // Children that have another controller or none were left behind on purpose.
                 let Some(controller) = controller.filter(|_| self.is_own_child(&child)) else {
@@ -64,13 +64,13 @@ impl<R> OrphanCollector<'_, R> {
     /// Returns the owners of cached children that no watch has delivered.
     fn gone_owners(&self) -> Vec<String> {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let children = &self.cycle.children;
+        let children = &self.context.children;
         children.unknown_owners(|uid| owners.contains_key(uid))
     }
 
     /// Returns true if a child still has to be deleted, or still has our finalizer.
     fn is_own_child(&self, child: &DynamicObject) -> bool {
-        let ours = self.cycle.finalizer.as_ref();
+        let ours = self.context.finalizer.as_ref();
         child.metadata.deletion_timestamp.is_none()
             || ours.is_some_and(|finalizer| child.finalizers().contains(finalizer))
     }
@@ -82,10 +82,10 @@ impl<R> OrphanCollector<'_, R> {
         place: &Place,
         child: &DynamicObject,
     ) -> Result<(), kube::Error> {
-        let namespace = child.namespace().filter(|_| self.cycle.is_namespaced);
-        let owner = self.cycle.owner(namespace.as_deref(), name, owner);
+        let namespace = child.namespace().filter(|_| self.context.is_namespaced);
+        let owner = self.context.owner(namespace.as_deref(), name, owner);
         let journal = AppliedChanges::default();
-        let writer = self.cycle.writer(owner, &journal);
+        let writer = self.context.writer(owner, &journal);
         if writer.live_owner().await?.is_some() {
             return Ok(());
         }

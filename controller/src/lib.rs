@@ -95,21 +95,21 @@
 //! metrics. A [`RateLimiter`] limits the rate of calls to the API server or to another system.
 
 mod announce;
-mod arming;
 mod backoff;
 mod bereaved;
 mod children;
 mod conditions;
-mod cycle;
+mod context;
+mod crd_status;
 mod directory;
 mod failable;
+mod failure_policy;
 mod filed;
 mod finalizers;
 mod handler;
 mod index;
 mod kept;
 mod leadership;
-mod lookout;
 mod merge_patch;
 mod metrics;
 mod objects;
@@ -119,10 +119,10 @@ pub mod predicate;
 mod protection;
 mod queue;
 mod reconcile;
+mod reconciliation;
 mod referrers;
 mod related;
 mod request;
-mod round;
 mod run;
 mod sources;
 mod stalls;
@@ -136,14 +136,14 @@ mod watches;
 mod worker;
 mod written;
 
-pub use arming::{BackendProbe, FailurePolicyController, FailurePolicyMetrics};
 pub use children::{OwnedType, UpdateStrategy};
-pub use cycle::Action;
+pub use context::Action;
+pub use crd_status::{CrdStatusMetrics, CrdStatusReporter};
 pub use directory::{ControllerNotFound, ControllerRegistry, ReconcileTrigger};
 pub use failable::{Failable, FailableHandler};
+pub use failure_policy::{BackendProbe, FailurePolicyController, FailurePolicyMetrics};
 pub use handler::{SyncHandler, SyncReconciler, SyncResponse};
 pub use leadership::{LeaderElectionMetrics, LeaderElector};
-pub use lookout::{CrdStatusMetrics, CrdStatusReporter};
 pub use metrics::{ClientMetrics, Metrics};
 pub use pace::Config;
 pub use reconcile::{

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::announce::RENEW_AFTER;
 use crate::backoff::{Backoffs, LONGEST_WHILE_DELETING};
-use crate::cycle::Context;
+use crate::context::Context;
 use crate::directory::display_key;
 use crate::kept::{LabelPattern, ObjectKey, Store, key_of};
 use crate::predicate::UpdateEvent;
@@ -35,7 +35,7 @@ const MOST_NAMED: usize = 5;
 /// that refer to it. An object counts as referring until we have nothing left to do for it, and not only until its
 /// deletion begins.
 pub(crate) struct InUseProtection<'a, R> {
-    cycle: &'a Context<R>,
+    context: &'a Context<R>,
     resource: &'a ApiResource,
     /// Watches on this type, with their caches: an object that one of them does not receive may be referred to
     /// through another.
@@ -49,26 +49,26 @@ pub(crate) struct InUseProtection<'a, R> {
 impl<'a, R> InUseProtection<'a, R> {
     /// Returns one protection for each type with a protecting watch.
     pub(crate) fn all(
-        cycle: &'a Context<R>,
+        context: &'a Context<R>,
         watched: &'a [RelatedCache],
         referrers: &Arc<ReferenceIndex<ObjectKey>>,
     ) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
-        let protected = cycle.watches.iter().zip(watched).enumerate();
+        let protected = context.watches.iter().zip(watched).enumerate();
         for (at, (watch, watched)) in protected.filter(|(_, (watch, _))| watch.is_protected) {
             let resource = &watch.resource;
             if let Some(same) = all.iter_mut().find(|it| it.resource == resource) {
                 same.watched.push((at, watched));
                 continue;
             }
-            let name = format!("{}-uses-{}", cycle.name, watches::name(resource));
+            let name = format!("{}-uses-{}", context.name, watches::name(resource));
             all.push(Self {
-                cycle,
+                context,
                 resource,
                 watched: vec![(at, watched)],
                 referrers: Arc::clone(referrers),
-                finalizer: finalizer(&*cycle.validator),
-                queue: Queue::new(cycle.metrics.queue(&name), Duration::ZERO),
+                finalizer: finalizer(&*context.validator),
+                queue: Queue::new(context.metrics.queue(&name), Duration::ZERO),
                 backoffs: Backoffs::default(),
             });
         }
@@ -189,7 +189,7 @@ impl<'a, R> InUseProtection<'a, R> {
                     "removed the finalizer: no object refers to this one any more"
                 );
                 let uid = object.uid().unwrap_or_default();
-                self.cycle.recorder.forget(&uid);
+                self.context.recorder.forget(&uid);
             }
             return Ok(None);
         }
@@ -232,7 +232,7 @@ impl<'a, R> InUseProtection<'a, R> {
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
         let namespace = Some(key.0.as_str()).filter(|namespace| !namespace.is_empty());
-        objects::api(&self.cycle.client, self.resource, namespace)
+        objects::api(&self.context.client, self.resource, namespace)
     }
 
     /// Returns the objects that refer to an object.
@@ -243,7 +243,7 @@ impl<'a, R> InUseProtection<'a, R> {
             after: Some(&object),
         };
         let of_each = self.watched.iter().map(|(at, _)| {
-            let filed = self.cycle.watches[*at].index_entry(&object);
+            let filed = self.context.watches[*at].index_entry(&object);
             let keys = filed.map(|filed| filed.keys).unwrap_or_default();
             self.referrers.referrers_of(*at, &change, keys)
         });
@@ -252,7 +252,7 @@ impl<'a, R> InUseProtection<'a, R> {
 
     /// Publishes an Event with the reason why a deleted object still exists.
     async fn report(&self, object: &DynamicObject, users: &BTreeSet<ObjectKey>) {
-        let kind = self.cycle.validator.kind();
+        let kind = self.context.validator.kind();
         let mut named: Vec<_> = users.iter().map(|(_, name)| format!("'{name}'")).collect();
         let more = named.len().saturating_sub(MOST_NAMED);
         named.truncate(MOST_NAMED);
@@ -266,7 +266,7 @@ impl<'a, R> InUseProtection<'a, R> {
             "still in use by {kind} {named}{more}; it is deleted once these objects are deleted or refer to another object"
         );
         let reference = object.object_ref(self.resource);
-        self.cycle
+        self.context
             .recorder
             .warning(&reference, "InUse", &note)
             .await;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::announce::EventRecorder;
 use crate::backoff::Backoffs;
 use crate::children::{ChildCache, OwnedType};
-use crate::cycle::Context;
+use crate::context::Context;
 use crate::directory::ControllerRegistry;
 use crate::metrics::Metrics;
 use crate::pace::Config;

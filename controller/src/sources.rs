@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::bereaved::OrphanCollector;
 use crate::children::CONTROLLER_LABEL;
-use crate::cycle::Context;
+use crate::context::Context;
 use crate::kept::{ObjectKey, Store, key_of};
 use crate::pause;
 use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
@@ -32,10 +32,10 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    pub(crate) fn of<R>(cycle: &Context<R>) -> Self {
+    pub(crate) fn of<R>(context: &Context<R>) -> Self {
         let parents = Store::default();
-        let related = cycle.watches.iter().map(|watch| {
-            if watch.watches_all_of(&cycle.resource) {
+        let related = context.watches.iter().map(|watch| {
+            if watch.watches_all_of(&context.resource) {
                 RelatedCache::of(&parents)
             } else {
                 RelatedCache::default()
@@ -50,7 +50,7 @@ impl Stores {
 
 /// Watches of a controller, and the handlers of their events.
 pub(crate) struct Sources<'a, R> {
-    cycle: &'a Context<R>,
+    context: &'a Context<R>,
     stores: &'a Stores,
     queue: &'a Queue<ObjectKey>,
     /// Keys of the objects by UID.
@@ -64,20 +64,20 @@ pub(crate) struct Sources<'a, R> {
 
 impl<'a, R: Reconciler> Sources<'a, R> {
     pub(crate) fn new(
-        cycle: &'a Context<R>,
+        context: &'a Context<R>,
         stores: &'a Stores,
         queue: &'a Queue<ObjectKey>,
     ) -> Self {
-        let related = cycle.watches.iter();
-        let related = related.filter(|watch| !watch.watches_all_of(&cycle.resource));
-        let watches = 1 + cycle.owned_types.len() + related.count();
+        let related = context.watches.iter();
+        let related = related.filter(|watch| !watch.watches_all_of(&context.resource));
+        let watches = 1 + context.owned_types.len() + related.count();
         let referrers = Arc::new(ReferenceIndex::default());
         Self {
-            cycle,
+            context,
             stores,
             queue,
             keys: Mutex::default(),
-            protections: InUseProtection::all(cycle, &stores.related, &referrers),
+            protections: InUseProtection::all(context, &stores.related, &referrers),
             referrers,
             incomplete: watch::channel(watches).0,
         }
@@ -98,7 +98,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     /// Deletes orphaned children, once all caches are filled, for as long as it is polled.
     pub(crate) async fn collect_orphans(&self) {
         let bereaved = OrphanCollector {
-            cycle: self.cycle,
+            context: self.context,
             owners: &self.keys,
         };
         let mut complete = self.complete();
@@ -119,15 +119,16 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     /// Runs all watches. A watch that fails does not affect the others.
     pub(crate) async fn run(&self) {
         let parents = self.parents(&self.stores.parents).boxed();
-        let children = (0..self.cycle.owned_types.len()).map(|type_| self.children(type_).boxed());
-        let related = (0..self.cycle.watches.len()).filter(|at| !self.is_on_parents(*at));
+        let children =
+            (0..self.context.owned_types.len()).map(|type_| self.children(type_).boxed());
+        let related = (0..self.context.watches.len()).filter(|at| !self.is_on_parents(*at));
         let related = related.map(|at| self.related(at).boxed());
         together(once(parents).chain(children).chain(related)).await;
     }
 
     /// Watches the reconciled objects.
     async fn parents(&self, store: &Store) {
-        let resource = &self.cycle.resource;
+        let resource = &self.context.resource;
         let config = watcher::Config::default();
         let events = self.events(resource, &config, false);
         let told = self.event_handler(resource, |seen| self.on_event(seen), || {});
@@ -136,19 +137,19 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Watches their children of one type.
     async fn children(&self, type_: usize) {
-        let resource = self.cycle.owned_types[type_].api_resource();
-        let ours = format!("{CONTROLLER_LABEL}={}", self.cycle.controller);
+        let resource = self.context.owned_types[type_].api_resource();
+        let ours = format!("{CONTROLLER_LABEL}={}", self.context.controller);
         let config = watcher::Config::default().labels(&ours);
         let events = self.events(resource, &config, false);
-        let store = Store::with_dictionary(self.cycle.children.dictionary(type_));
+        let store = Store::with_dictionary(self.context.children.dictionary(type_));
         let told = self.event_handler(
             resource,
             |seen| self.on_child_event(type_, seen),
-            || self.cycle.children.initialize(type_, &store.all()),
+            || self.context.children.initialize(type_, &store.all()),
         );
         let keep = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
-            let written = self.cycle.children.get(type_, child);
+            let written = self.context.children.get(type_, child);
             written.unwrap_or_else(|| store.compress(child))
         };
         watches::run_with_store(events, &store, keep, told).await;
@@ -156,7 +157,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Watches related objects of one type.
     async fn related(&self, at: usize) {
-        let watch = &self.cycle.watches[at];
+        let watch = &self.context.watches[at];
         let resource = &watch.resource;
         let events = self.events(resource, &watch.config, watch.is_metadata_only);
         let told = self.event_handler(resource, |seen| self.on_related_event(at, seen), || {});
@@ -165,7 +166,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Returns true if a watch delivers the reconciled objects themselves, which are not watched twice.
     fn is_on_parents(&self, at: usize) -> bool {
-        self.cycle.watches[at].watches_all_of(&self.cycle.resource)
+        self.context.watches[at].watches_all_of(&self.context.resource)
     }
 
     fn events(
@@ -174,9 +175,9 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         config: &watcher::Config,
         is_metadata_only: bool,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<R> {
-        let namespace = self.cycle.namespace.as_deref();
+        let namespace = self.context.namespace.as_deref();
         watches::events(
-            &self.cycle.client,
+            &self.context.client,
             resource,
             namespace,
             config,
@@ -192,7 +193,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         complete: impl Fn(),
     ) -> impl FnMut(WatchEvent<'_>) {
         let name = watches::name(resource);
-        let state = self.cycle.metrics.watch(&self.cycle.name, &name);
+        let state = self.context.metrics.watch(&self.context.name, &name);
         let mut is_complete = false;
         move |news| match news {
             WatchEvent::Changed(seen) => {
@@ -208,7 +209,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             }
             WatchEvent::Failed(error) => {
                 let reason = watches::reason(error, resource);
-                let controller = &self.cycle.name;
+                let controller = &self.context.name;
                 tracing::warn!(%error, controller, resource = resource.plural, "the watch {reason}; retrying");
                 state.set_down(reason);
             }
@@ -221,16 +222,16 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         if let Some(before) = before
             && after.is_none_or(|after| after.metadata.uid != before.metadata.uid)
         {
-            self.cycle
+            self.context
                 .forget(before.metadata.uid.as_deref().unwrap_or_default());
         }
         if let Some(after) = after {
-            self.cycle
+            self.context
                 .pending_writes
                 .resolve_and_prune(Arc::clone(after));
         }
         self.update_indexes(&seen.change);
-        for at in (0..self.cycle.watches.len()).filter(|at| self.is_on_parents(*at)) {
+        for at in (0..self.context.watches.len()).filter(|at| self.is_on_parents(*at)) {
             self.on_related_event(at, seen);
         }
         // Ignores our own status writes.
@@ -248,7 +249,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Handles a change of a related object: enqueues each object that refers to it.
     fn on_related_event(&self, at: usize, seen: &ObjectChange<'_>) {
-        let watch = &self.cycle.watches[at];
+        let watch = &self.context.watches[at];
         let retold = self.stores.related[at].on_change(watch, &seen.change);
         if let Some(protection) = self.protection(at) {
             protection.on_event(&seen.change);
@@ -275,7 +276,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let Some(object) = change.after.or(change.before) else {
             return;
         };
-        if self.cycle.watches.is_empty() {
+        if self.context.watches.is_empty() {
             return;
         }
         let key = key_of(object);
@@ -283,7 +284,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             Some(after) if !self.is_processed(after) => {
                 let namespace = after.namespace().unwrap_or_default();
                 let value = serde_json::to_value(&**after).unwrap_or_default();
-                targets(&self.cycle.watches, &namespace, &value)
+                targets(&self.context.watches, &namespace, &value)
             }
             _ => Some(BTreeSet::new()),
         };
@@ -305,7 +306,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Returns true if an object is being deleted and only other controllers have something left to do for it.
     fn is_processed(&self, object: &DynamicObject) -> bool {
-        let finalizer = self.cycle.finalizer.as_ref();
+        let finalizer = self.context.finalizer.as_ref();
         object.metadata.deletion_timestamp.is_some()
             && finalizer.is_none_or(|finalizer| !object.finalizers().contains(finalizer))
     }
@@ -317,7 +318,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Handles a change of a child: enqueues its owner.
     fn on_child_event(&self, type_: usize, seen: &ObjectChange<'_>) {
-        let owners = self.cycle.children.on_change(type_, seen);
+        let owners = self.context.children.on_change(type_, seen);
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         // An owner that is not known yet is enqueued when it arrives.
         for key in owners.iter().filter_map(|owner| keys.get(owner)) {

@@ -8,7 +8,7 @@ use shared_validation::LastValidated;
 use crate::{conditions, merge_patch};
 
 /// Status fields that the runtime writes; all others are the operator's.
-pub(crate) const OF_THE_RUNTIME: [&str; 3] = ["accepted", "conditions", "observedGeneration"];
+pub(crate) const OF_THE_RUNTIME: [&str; 3] = ["lastValidated", "conditions", "observedGeneration"];
 
 /// Condition: the object is ready for use.
 pub(crate) const READY: &str = "Ready";
@@ -121,16 +121,16 @@ impl Status {
         fields
     }
 
-    pub(crate) fn set_last_validated(&mut self, accepted: &LastValidated) {
-        self.after["accepted"] =
-            serde_json::to_value(accepted).expect("last validated values are JSON");
+    pub(crate) fn set_last_validated(&mut self, last_validated: &LastValidated) {
+        self.after["lastValidated"] =
+            serde_json::to_value(last_validated).expect("last validated values are JSON");
     }
 
     /// Returns true if the status does not yet contain what a later reconciliation must know if this process dies:
     /// the last validated values and every new field.
     pub(crate) fn last_validated_changed(&self) -> bool {
         let values = |status: &Value| {
-            let values = status.pointer("/accepted/values").cloned();
+            let values = status.pointer("/lastValidated/values").cloned();
             values.filter(|values| *values != json!({}))
         };
         let is_new = |name: &String| {

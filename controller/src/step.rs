@@ -6,7 +6,7 @@ use kube::runtime::watcher::Event;
 use serde_json::{Map, Value};
 
 use crate::children::CONTROLLER_LABEL;
-use crate::cycle::Action;
+use crate::context::Action;
 use crate::kept::Store;
 use crate::objects;
 use crate::queue::Queue;

@@ -73,16 +73,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_starts_only_if_it_ends_before_the_lease_expires() {
         let call = Duration::from_secs(10);
-        let tenure = Leadership::pending();
-        assert!(!tenure.outlasts(call));
-        tenure.extend_until(Instant::now() + Duration::from_secs(15));
-        assert!(tenure.outlasts(call));
+        let leadership = Leadership::pending();
+        assert!(!leadership.outlasts(call));
+        leadership.extend_until(Instant::now() + Duration::from_secs(15));
+        assert!(leadership.outlasts(call));
         tokio::time::advance(Duration::from_secs(5)).await;
-        assert!(!tenure.outlasts(call));
-        tenure.extend_until(Instant::now() + Duration::from_secs(15));
-        assert!(tenure.outlasts(call));
-        tenure.end();
-        assert!(!tenure.outlasts(Duration::ZERO));
+        assert!(!leadership.outlasts(call));
+        leadership.extend_until(Instant::now() + Duration::from_secs(15));
+        assert!(leadership.outlasts(call));
+        leadership.end();
+        assert!(!leadership.outlasts(Duration::ZERO));
         assert!(Leadership::always().outlasts(call));
     }
 }

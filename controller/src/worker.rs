@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tracing::Instrument;
 
-use crate::cycle::{Action, Context};
+use crate::context::{Action, Context};
 use crate::directory::display_key;
 use crate::kept::{ObjectKey, Store, key_of};
 use crate::queue::Queue;
@@ -86,9 +86,9 @@ impl<R: Reconciler> Worker<'_, R> {
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
         let _active = self.context.metrics.start_worker(&self.context.name);
-        let round = self.context.reconcile(object, self.related);
-        let round = AssertUnwindSafe(round.instrument(span.clone()));
-        let (next, result) = match round.catch_unwind().await {
+        let reconciliation = self.context.reconcile(object, self.related);
+        let reconciliation = AssertUnwindSafe(reconciliation.instrument(span.clone()));
+        let (next, result) = match reconciliation.catch_unwind().await {
             Ok(Ok(Action::AwaitChange)) => (Action::AwaitChange, "success"),
             Ok(Ok(next @ Action::RequeueAfter(_))) => (next, "requeue_after"),
             Ok(Ok(next @ Action::Backoff(_))) => (next, "error"),

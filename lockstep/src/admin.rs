@@ -69,10 +69,10 @@ fn readiness(ready: Result<(), String>) -> impl IntoResponse {
 /// Returns the metrics in the format of the `Accept` header. Prometheus requests `OpenMetrics`; older tools
 /// request no format.
 fn metrics(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
-    let accepted = headers.get(header::ACCEPT);
-    let accepted = accepted.and_then(|accepted| accepted.to_str().ok());
-    let is_open =
-        accepted.is_some_and(|accepted| accepted.contains("application/openmetrics-text"));
+    let last_validated = headers.get(header::ACCEPT);
+    let last_validated = last_validated.and_then(|last_validated| last_validated.to_str().ok());
+    let is_open = last_validated
+        .is_some_and(|last_validated| last_validated.contains("application/openmetrics-text"));
     let mut text = String::new();
     match encode(&mut text, registry) {
         Ok(()) if !is_open => (

@@ -73,15 +73,15 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 async fn audit(args: &Args) -> anyhow::Result<bool> {
-    let rulesets = kinds::rulesets()?;
+    let validators = kinds::validators()?;
     let policy = match &args.policy {
-        Some(path) => policy::read(path, &rulesets)?,
+        Some(path) => policy::read(path, &validators)?,
         None => Policy::default(),
     };
     if let Some(kind) = &args.kind {
-        let kinds: Vec<_> = rulesets.iter().map(|ruleset| ruleset.kind()).collect();
+        let kinds: Vec<_> = validators.iter().map(|ruleset| ruleset.kind()).collect();
         anyhow::ensure!(
-            rulesets
+            validators
                 .iter()
                 .any(|ruleset| is_kind(ruleset.as_ref(), kind)),
             "unknown kind `{kind}` in `--kind`; known kinds: {}",
@@ -96,19 +96,19 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
         let mut kind = args.kind.iter();
         kind.all(|kind| is_kind(ruleset.as_ref(), kind))
     };
-    let neighbours = cluster_snapshot(&client, rulesets.iter().filter(wanted), namespace).await?;
+    let neighbours = cluster_snapshot(&client, validators.iter().filter(wanted), namespace).await?;
     let (mut known, mut objects) = (0, 0);
     let mut by_rule: BTreeMap<(String, String), RuleSummary> = BTreeMap::new();
-    for ruleset in rulesets.iter().filter(wanted) {
+    for ruleset in validators.iter().filter(wanted) {
         let seen = list_all(&client, ruleset.as_ref(), namespace, |name, object| {
-            let accepted = LastValidated::from_status_of(object);
+            let last_validated = LastValidated::from_status_of(object);
             let others = neighbours.shared(object);
-            let candidate = ValidationRequest::create(object)
-                .with_last_validated(accepted.as_ref())
+            let request = ValidationRequest::create(object)
+                .with_last_validated(last_validated.as_ref())
                 .with_policy(&policy)
                 .with_related(&others);
-            let verdict = ruleset.validate(&candidate);
-            summarize(&mut by_rule, ruleset.kind(), name, &verdict);
+            let result = ruleset.validate(&request);
+            summarize(&mut by_rule, ruleset.kind(), name, &result);
         })
         .await
         .with_context(|| format!("cannot list {}", ruleset.kind()))?;
@@ -136,11 +136,11 @@ async fn audit(args: &Args) -> anyhow::Result<bool> {
 /// controller.
 async fn cluster_snapshot(
     client: &Client,
-    rulesets: impl Iterator<Item = &Arc<dyn Validator>>,
+    validators: impl Iterator<Item = &Arc<dyn Validator>>,
     namespace: Option<&str>,
 ) -> anyhow::Result<ClusterSnapshot> {
     let mut neighbours = ClusterSnapshot::default();
-    for ruleset in rulesets.filter(|ruleset| ClusterSnapshot::has(ruleset.kind())) {
+    for ruleset in validators.filter(|ruleset| ClusterSnapshot::has(ruleset.kind())) {
         let see = |_: &str, object: &Value| neighbours.add(object);
         let seen = list_all(client, ruleset.as_ref(), namespace, see).await;
         seen.with_context(|| format!("cannot list {}", ruleset.kind()))?;
@@ -195,7 +195,7 @@ fn summarize(
     by_rule: &mut BTreeMap<(String, String), RuleSummary>,
     kind: &str,
     name: &str,
-    verdict: &ValidationResult,
+    result: &ValidationResult,
 ) {
     let mut add = |violations: &[Violation], list: fn(&mut RuleSummary) -> &mut Vec<String>| {
         for violation in violations {
@@ -212,9 +212,9 @@ fn summarize(
             }
         }
     };
-    add(&verdict.errors, |broken| &mut broken.denied);
-    add(&verdict.warnings, |broken| &mut broken.warned);
-    add(&verdict.audit_violations, |broken| &mut broken.audited);
+    add(&result.errors, |broken| &mut broken.denied);
+    add(&result.warnings, |broken| &mut broken.warned);
+    add(&result.audit_violations, |broken| &mut broken.audited);
 }
 
 fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) -> String {
@@ -275,10 +275,10 @@ fn to_json(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) ->
         json!({
             "kind": kind,
             "rule": rule,
-            "refused": broken.denied,
+            "denied": broken.denied,
             "warned": broken.warned,
-            "counted": broken.audited,
-            "together": broken.conflicts,
+            "audited": broken.audited,
+            "conflicts": broken.conflicts,
         })
     });
     json!({"objects": objects, "rules": rules.collect::<Vec<_>>()})

@@ -9,10 +9,10 @@ use std::thread;
 use serde_json::Value;
 use shared_validation::Policy;
 
-use crate::desk::judge::{Checker, FileReport, OldObject};
 use crate::desk::kinds::CrdLookup;
 use crate::desk::output::{Format, Writer};
 use crate::desk::sources::Source;
+use crate::desk::validator::{Checker, FileReport, OldObject};
 use crate::desk::{document, jsonl, sources};
 use crate::{cluster, kinds, policy};
 
@@ -21,7 +21,7 @@ use crate::{cluster, kinds, policy};
 pub(crate) struct Args {
     /// Files, folders, glob patterns, or `-` for standard input. Accepts YAML and JSON, files with several
     /// documents, and lists of objects.
-    #[arg(required_unless_present = "jsonl", value_name = "FILE")]
+    #[arg(required_unless_present = "input_format", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// File with the previous state of the object, as one document. Validates an update instead of a creation.
     #[arg(long, value_name = "FILE", conflicts_with = "against_cluster")]
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     show_defaulted: bool,
     /// Read one request `{"id","op","object","old"}` per line, with the objects as JSON text, and write one result
     /// per line. Without files, reads standard input.
-    #[arg(long, conflicts_with_all = ["old", "against_cluster", "output", "strict", "show_stored"])]
+    #[arg(long, conflicts_with_all = ["old_object", "against_cluster", "output", "fail_on_unknown_kind", "show_defaulted"])]
     jsonl: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Full)]
@@ -71,17 +71,17 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn check(args: &Args) -> Result<ExitCode, String> {
-    let rulesets = kinds::rulesets().map_err(|error| format!("{error:#}"))?;
+    let validators = kinds::validators().map_err(|error| format!("{error:#}"))?;
     let policy = match &args.policy {
-        Some(path) => policy::read(path, &rulesets).map_err(|error| format!("{error:#}"))?,
+        Some(path) => policy::read(path, &validators).map_err(|error| format!("{error:#}"))?,
         None => Policy::default(),
     };
-    let kinds = CrdLookup::new(rulesets, &args.crds)?;
+    let kinds = CrdLookup::new(validators, &args.crds)?;
     if args.jsonl {
         return check_batch(&kinds, &policy, &args.files);
     }
     if args.show_defaulted && !args.output.shows_defaulted() {
-        return Err("--show-defaulted requires --output text, short or json".to_owned());
+        return Err("--show-defaulted requires --output full, concise or json".to_owned());
     }
     let old = match &args.old_object {
         Some(path) => OldObject::File(read_one(path)?),
@@ -108,13 +108,13 @@ fn check(args: &Args) -> Result<ExitCode, String> {
         _ => {}
     }
     let Summary {
-        checked: judged,
+        checked: validated,
         invalid,
         skipped,
         unreadable,
     } = tally;
     eprintln!(
-        "{judged} checked, {invalid} invalid, {skipped} skipped (unknown kind), {unreadable} unreadable"
+        "{validated} checked, {invalid} invalid, {skipped} skipped (unknown kind), {unreadable} unreadable"
     );
     Ok(tally.exit_code())
 }

@@ -7,7 +7,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::desk::judge::ObjectSource;
+use crate::desk::validator::ObjectSource;
 
 /// Returns a function that gets the stored object that an object would replace, using the current kubeconfig.
 pub(crate) fn object_source() -> Result<ObjectSource, String> {

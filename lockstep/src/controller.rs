@@ -84,25 +84,25 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let paced = self::client(&calls, &args.operators.api_calls()).await?;
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose()?;
-    let rulesets = kinds.rulesets();
+    let validators = kinds.validators();
     let directory = ControllerRegistry::default();
     let of_policy = directory.clone();
     let look_at_all = move || of_policy.enqueue_all();
     let policy = args.policy.watch(&kinds.all, &mut registry, look_at_all);
-    let candidate = LeaderElector::new(
+    let request = LeaderElector::new(
         client.clone(),
         &args.namespace,
         &args.leader_election_id,
         &args.leader_election_identity,
         &LeaderElectionMetrics::register(&mut registry),
     );
-    let tenure = candidate.leadership();
+    let tenure = request.leadership();
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
     let operators =
         Operators::new(&paced, &args.operators, kinds, policy, tenure, namespaces).await?;
     // Webhook configurations are cluster-scoped, so there is no webhook if only some namespaces are watched.
     let has_gate = namespaces.is_empty();
-    let gate = has_gate.then(|| args.webhook_tasks(&client, rulesets, &mut registry));
+    let gate = has_gate.then(|| args.webhook_tasks(&client, validators, &mut registry));
     let gate = gate.transpose()?;
     // A replica on standby is ready. This endpoint is for diagnosis: the readiness of the Pod depends only on the
     // webhook.
@@ -127,7 +127,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     if args.scope.is_webhook_only() {
         serving::stopped(stop).await;
     } else {
-        candidate.run(stop, term).await;
+        request.run(stop, term).await;
     }
     if let Some(arming) = arming {
         // Only a few API calls; the termination grace period of a Pod is longer.
@@ -157,7 +157,7 @@ impl Args {
     fn webhook_tasks(
         &self,
         client: &Client,
-        rulesets: ValidatorRegistry,
+        validators: ValidatorRegistry,
         registry: &mut Registry,
     ) -> anyhow::Result<WebhookTasks> {
         let certs = certs::Metrics::register(registry);
@@ -165,17 +165,17 @@ impl Args {
             certificates: self.certs.manager(client, &self.namespace, certs)?,
             failure_policy: self.failure_policy(
                 client,
-                rulesets.clone(),
+                validators.clone(),
                 FailurePolicyMetrics::register(registry),
             ),
-            crd_status: self.crd_status.reporter(client, rulesets, registry),
+            crd_status: self.crd_status.reporter(client, validators, registry),
         })
     }
 
     fn failure_policy(
         &self,
         client: &Client,
-        rulesets: ValidatorRegistry,
+        validators: ValidatorRegistry,
         metrics: FailurePolicyMetrics,
     ) -> FailurePolicyController {
         let replicas = self.certs.replica_probe(client, &self.namespace);
@@ -189,7 +189,7 @@ impl Args {
             webhook: manifests::names::VALIDATING_WEBHOOK.to_owned(),
             namespace: self.namespace.clone(),
             deployment: self.webhook_deployment.clone(),
-            rulesets,
+            validators,
             probe_interval: self.webhook_probe_interval,
             backend_probe: self.fail_open_when_unavailable.then_some(any_listens),
             metrics,

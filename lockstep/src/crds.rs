@@ -44,12 +44,12 @@ impl CrdStatusReporterArgs {
     pub(crate) fn reporter(
         &self,
         client: &Client,
-        rulesets: ValidatorRegistry,
+        validators: ValidatorRegistry,
         registry: &mut Registry,
     ) -> CrdStatusReporter {
         CrdStatusReporter {
             client: client.clone(),
-            rulesets,
+            validators,
             file: self.crds.crd_status_file.clone(),
             propagation_delay: self.crd_propagation_delay,
             metrics: CrdStatusMetrics::register(registry),
@@ -59,8 +59,8 @@ impl CrdStatusReporterArgs {
 
 impl CrdStatusArgs {
     /// Reads the file periodically and returns the CRD status, which is updated in the background.
-    pub(crate) fn watch(self, rulesets: &ValidatorRegistry) -> CrdStatusCache {
-        let current = CrdStatusCache::new(rulesets);
+    pub(crate) fn watch(self, validators: &ValidatorRegistry) -> CrdStatusCache {
+        let current = CrdStatusCache::new(validators);
         let learning = current.clone();
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(LOOK_EVERY);

@@ -143,7 +143,7 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
 
 /// Waits until the admitted objects of the registered kinds are ready, and lists them.
 fn show_all(cluster: &Cluster, kinds: &KindArgs) -> anyhow::Result<()> {
-    for ruleset in kinds.choose()?.rulesets().iter() {
+    for ruleset in kinds.choose()?.validators().iter() {
         let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
         let plural = plural.unwrap_or_default();
         let found = cluster.run_kubectl(&["get", plural, "--output=name"])?;

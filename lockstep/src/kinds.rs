@@ -108,7 +108,7 @@ fn compile<K: ValidatedResource>() -> anyhow::Result<Arc<dyn Validator>> {
 }
 
 /// Compiles the rulesets of all kinds, installed or not, for processes that validate objects of any kind.
-pub(crate) fn rulesets() -> anyhow::Result<ValidatorRegistry> {
+pub(crate) fn validators() -> anyhow::Result<ValidatorRegistry> {
     let mut all = ValidatorRegistry::default();
     for registered in kinds() {
         all = all.register((registered.compile)()?);
@@ -143,12 +143,12 @@ impl KindArgs {
                 );
             }
         }
-        let all = rulesets()?;
+        let all = validators()?;
         let chosen = kinds.into_iter().filter(|registered| self.has(registered));
         let chosen = chosen
             .filter_map(|registered| {
-                let mut rulesets = all.iter();
-                let ruleset = rulesets.find(|ruleset| ruleset.kind() == registered.kind)?;
+                let mut validators = all.iter();
+                let ruleset = validators.find(|ruleset| ruleset.kind() == registered.kind)?;
                 Some((registered, Arc::clone(ruleset)))
             })
             .collect();
@@ -175,9 +175,9 @@ pub(crate) struct SelectedKinds {
 }
 
 impl SelectedKinds {
-    pub(crate) fn rulesets(&self) -> ValidatorRegistry {
-        let rulesets = self.chosen.iter().map(|(_, ruleset)| Arc::clone(ruleset));
-        rulesets.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
+    pub(crate) fn validators(&self) -> ValidatorRegistry {
+        let validators = self.chosen.iter().map(|(_, ruleset)| Arc::clone(ruleset));
+        validators.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
     }
 
     /// Returns a kind that is cluster-scoped or whose operator creates cluster-scoped objects, if any.
@@ -203,17 +203,17 @@ impl SelectedKinds {
 #[derive(clap::Args)]
 pub(crate) struct OperatorArgs {
     /// Interval at which RDS is polled while an instance is changing.
-    #[arg(long = "rds-poll", default_value = "30s", value_parser = duration)]
+    #[arg(long = "rds-poll-interval", default_value = "30s", value_parser = duration)]
     poll: Duration,
     /// Interval at which RDS is polled while an instance is in its desired state.
-    #[arg(long = "rds-resync", default_value = "10m", value_parser = duration)]
+    #[arg(long = "rds-resync-period", default_value = "10m", value_parser = duration)]
     resync: Duration,
     /// Time that RDS must report an instance as not found before it counts as missing, or as deleted if its object
     /// is being deleted.
-    #[arg(long = "rds-settle", default_value = "2m", value_parser = duration)]
+    #[arg(long = "rds-not-found-grace-period", default_value = "2m", value_parser = duration)]
     settle: Duration,
     /// Maximum average number of calls to RDS per second. AWS throttles an account that sends too many.
-    #[arg(long = "rds-rate", default_value = "10")]
+    #[arg(long = "rds-qps", default_value = "10")]
     rds_rate: NonZeroU32,
     /// Maximum number of calls to RDS in a burst.
     #[arg(long = "rds-burst", default_value = "20")]
@@ -291,7 +291,7 @@ impl Operators {
         args: &OperatorArgs,
         kinds: SelectedKinds,
         policy: PolicyHandle,
-        tenure: Leadership,
+        leadership: Leadership,
         namespaces: &[String],
     ) -> anyhow::Result<Self> {
         Ok(Self {
@@ -300,7 +300,7 @@ impl Operators {
             kinds,
             policy,
             rds_client: RdsClient::from_environment(
-                tenure,
+                leadership,
                 RateLimiter::new(args.rds_rate, args.rds_burst),
                 args.cluster_name.clone(),
             )
@@ -427,8 +427,11 @@ mod tests {
     fn chosen(kinds: &[&str]) -> Result<Vec<String>, String> {
         let kinds = Options::parse_from([&["lockstep"], kinds].concat()).kinds;
         let chosen = kinds.choose().map_err(|error| error.to_string())?;
-        let rulesets = chosen.rulesets();
-        Ok(rulesets.iter().map(|kind| kind.kind().to_owned()).collect())
+        let validators = chosen.validators();
+        Ok(validators
+            .iter()
+            .map(|kind| kind.kind().to_owned())
+            .collect())
     }
 
     #[test]

@@ -68,12 +68,12 @@ fn files(
     scope: Option<&InstallScopeArgs>,
 ) -> anyhow::Result<Vec<manifests::Manifest>> {
     let chosen = kinds.choose()?;
-    let rulesets = chosen.rulesets();
+    let validators = chosen.validators();
     let namespaces = scope.map(|scope| scope.namespaces(chosen.cluster_scoped_kind()));
     let namespaces = namespaces.transpose()?;
     let gate_only = scope.and_then(InstallScopeArgs::argument);
     Ok(render(&InstallOptions {
-        rulesets: &rulesets,
+        validators: &validators,
         rbac_rules: chosen.rbac_rules(),
         controller_args: kinds.argument().into_iter().chain(gate_only).collect(),
         webhook_only: scope.is_some_and(InstallScopeArgs::is_webhook_only),

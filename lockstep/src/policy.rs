@@ -22,14 +22,14 @@ pub(crate) struct PolicyArgs {
 }
 
 /// Reads a policy file that must exist.
-pub(crate) fn read(path: &Path, rulesets: &ValidatorRegistry) -> anyhow::Result<Policy> {
+pub(crate) fn read(path: &Path, validators: &ValidatorRegistry) -> anyhow::Result<Policy> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    parse(&text, rulesets).with_context(|| path.display().to_string())
+    parse(&text, validators).with_context(|| path.display().to_string())
 }
 
-fn parse(text: &str, rulesets: &ValidatorRegistry) -> anyhow::Result<Policy> {
+fn parse(text: &str, validators: &ValidatorRegistry) -> anyhow::Result<Policy> {
     let file: Value = serde_saphyr::from_str(text).context("the file is not valid YAML")?;
-    Ok(Policy::read(&file, rulesets)?)
+    Ok(Policy::read(&file, validators)?)
 }
 
 impl PolicyArgs {
@@ -38,7 +38,7 @@ impl PolicyArgs {
     /// policy comes into force.
     pub(crate) fn watch(
         &self,
-        rulesets: &ValidatorRegistry,
+        validators: &ValidatorRegistry,
         registry: &mut Registry,
         tell: impl Fn() + Send + 'static,
     ) -> PolicyHandle {
@@ -60,7 +60,7 @@ impl PolicyArgs {
         );
         let mut follower = PolicyWatcher {
             path,
-            rulesets: rulesets.clone(),
+            validators: validators.clone(),
             current: current.clone(),
             valid,
             rules,
@@ -82,7 +82,7 @@ impl PolicyArgs {
 
 struct PolicyWatcher {
     path: PathBuf,
-    rulesets: ValidatorRegistry,
+    validators: ValidatorRegistry,
     current: PolicyHandle,
     valid: Gauge,
     rules: Gauge,
@@ -104,7 +104,7 @@ impl PolicyWatcher {
         let path = self.path.display();
         let policy = match text.strip_prefix('\0') {
             Some(error) => Err(anyhow::anyhow!("{error}")),
-            None => parse(&text, &self.rulesets),
+            None => parse(&text, &self.validators),
         };
         let is_taken = policy.is_ok();
         match policy {

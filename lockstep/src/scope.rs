@@ -12,7 +12,7 @@ pub(crate) struct InstallScopeArgs {
     watch_namespaces: Vec<String>,
     /// Run only the admission webhook. Use this if another installation owns the CRDs and reconciles the objects:
     /// the CRDs, the objects and their statuses are not modified.
-    #[arg(long, conflicts_with = "namespaces")]
+    #[arg(long, conflicts_with = "watch_namespaces")]
     webhook_only: bool,
 }
 

@@ -53,12 +53,12 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     logging::start(traces.as_ref());
     let stop = serving::shutdown_signal()?;
     let mut registry = Registry::default();
-    let rulesets = kinds::rulesets()?;
-    let policy = args.policy.watch(&rulesets, &mut registry, || {});
+    let validators = kinds::validators()?;
+    let policy = args.policy.watch(&validators, &mut registry, || {});
     let metrics = Metrics::register(&mut registry);
     let limits = args.limits.limits();
-    let crds = args.crd_status.watch(&rulesets);
-    let gate = Webhook::new(rulesets, metrics.clone(), limits.clone())
+    let crds = args.crd_status.watch(&validators);
+    let gate = Webhook::new(validators, metrics.clone(), limits.clone())
         .with_policy(policy)
         .with_crd_status(crds);
     let keys = CertWatcher::new(&args.cert_dir);

@@ -16,7 +16,7 @@ use shared_validation::{Validator, ValidatorRegistry};
 /// Options of an installation.
 pub struct InstallOptions<'a> {
     /// Kinds to install.
-    pub rulesets: &'a ValidatorRegistry,
+    pub validators: &'a ValidatorRegistry,
     /// RBAC rules that the operators need besides those for their own kinds, as `PolicyRule`s.
     pub rbac_rules: Vec<Value>,
     /// Additional arguments of the controller.
@@ -48,14 +48,15 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     // webhook is known to work. On delete it avoids a configuration that refers to a webhook already deleted.
     let mut files = Vec::new();
     if !install.webhook_only {
-        let mutating = webhooks::mutating(install.rulesets);
+        let mutating = webhooks::mutating(install.validators);
         files.push(manifest("mutating-webhook.yaml", &[mutating]));
     }
-    let validating = webhooks::validating(install.rulesets);
+    let validating = webhooks::validating(install.validators);
     files.push(manifest("validating-webhook.yaml", &[validating]));
     files.push(manifest("namespace.yaml", &[workload::namespace()]));
-    let rulesets = install.rulesets.iter().filter(|_| !install.webhook_only);
-    files.extend(rulesets.map(|ruleset| crd_file(ruleset.as_ref(), &crds::crd(ruleset.as_ref()))));
+    let validators = install.validators.iter().filter(|_| !install.webhook_only);
+    files
+        .extend(validators.map(|ruleset| crd_file(ruleset.as_ref(), &crds::crd(ruleset.as_ref()))));
     files.push(manifest("rbac.yaml", &rbac::all(install)));
     files.push(manifest("service.yaml", &[workload::service()]));
     files.push(manifest(
@@ -82,8 +83,8 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
 
 /// Returns the JSON Schemas of all kinds, for editors.
 fn schemas(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
-    let rulesets = install.rulesets.iter();
-    rulesets.map(|ruleset| schema(ruleset.as_ref()))
+    let validators = install.validators.iter();
+    validators.map(|ruleset| schema(ruleset.as_ref()))
 }
 
 /// Returns the file with the CRD of a kind.

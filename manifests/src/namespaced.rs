@@ -27,8 +27,8 @@ pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> 
     ];
     let base = kustomization::kustomization(&files);
     files.push(manifest("kustomization.yaml", &[base]));
-    let rulesets = install.rulesets.iter();
-    let mut of_cluster: Vec<_> = rulesets
+    let validators = install.validators.iter();
+    let mut of_cluster: Vec<_> = validators
         .map(|ruleset| {
             crd_file(
                 ruleset.as_ref(),

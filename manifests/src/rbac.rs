@@ -205,7 +205,10 @@ fn binding(kind: &str, namespace: Option<&str>, home: &str) -> Value {
 }
 
 fn validators<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = &'a dyn Validator> {
-    install.rulesets.iter().map(|ruleset| ruleset.as_ref() as _)
+    install
+        .validators
+        .iter()
+        .map(|ruleset| ruleset.as_ref() as _)
 }
 
 fn kinds<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = (&'a str, &'a Value)> {

@@ -10,15 +10,15 @@ use crate::names;
 const NOT_ONLY_FINALIZING: &str = "!(request.operation == 'UPDATE' && has(object.metadata.deletionTimestamp) \
      && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec))";
 
-pub(crate) fn validating(rulesets: &ValidatorRegistry) -> Value {
+pub(crate) fn validating(validators: &ValidatorRegistry) -> Value {
     // The controller sets it to `Fail` once the webhook has denied an admission probe.
-    let webhook = webhook(names::VALIDATING_WEBHOOK, "/validate", "Ignore", rulesets);
+    let webhook = webhook(names::VALIDATING_WEBHOOK, "/validate", "Ignore", validators);
     configuration("ValidatingWebhookConfiguration", &webhook)
 }
 
-pub(crate) fn mutating(rulesets: &ValidatorRegistry) -> Value {
+pub(crate) fn mutating(validators: &ValidatorRegistry) -> Value {
     // `Ignore` is enough: the controller sets the same defaults, and the final object is validated anyway.
-    let mut webhook = webhook(names::MUTATING_WEBHOOK, "/mutate", "Ignore", rulesets);
+    let mut webhook = webhook(names::MUTATING_WEBHOOK, "/mutate", "Ignore", validators);
     webhook["reinvocationPolicy"] = json!("Never");
     configuration("MutatingWebhookConfiguration", &webhook)
 }
@@ -35,8 +35,8 @@ fn configuration(kind: &str, webhook: &Value) -> Value {
     })
 }
 
-fn webhook(name: &str, path: &str, failure_policy: &str, rulesets: &ValidatorRegistry) -> Value {
-    let rules: Vec<_> = rulesets
+fn webhook(name: &str, path: &str, failure_policy: &str, validators: &ValidatorRegistry) -> Value {
+    let rules: Vec<_> = validators
         .iter()
         .map(|ruleset| {
             json!({

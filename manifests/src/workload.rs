@@ -154,7 +154,7 @@ pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
         format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
     ];
     let converted = install
-        .rulesets
+        .validators
         .iter()
         .filter(|ruleset| crds::converts(ruleset.as_ref()));
     args.extend(

@@ -32,16 +32,16 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 
-use crate::accepted::fingerprint;
 use crate::cel::budget::Budget;
 use crate::cel::question::Question;
 use crate::cel::rule::Answer;
 use crate::field_path::Cursor;
+use crate::last_validated::fingerprint;
+use crate::result::Violation;
 use crate::rule::Layer;
 use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::schema::Schema;
 use crate::transition::{Correlation, Counterparts, Ratchet};
-use crate::verdict::Violation;
 
 pub(crate) use name::identifier;
 pub(crate) use reach::Reach;
@@ -158,7 +158,7 @@ impl<'a> Walk<'a, '_, '_> {
         let question = Question::new(place.schema, place.value, place.before, is_resource);
         let inputs = OnceCell::new();
         for rule in &place.schema.rules {
-            let (error, may_be_inherited) = match rule.ask(&question, at, &mut self.budget) {
+            let (error, may_be_ratcheted) = match rule.ask(&question, at, &mut self.budget) {
                 Answer::Holds => continue,
                 Answer::Broken(error) => (error, !rule.uses_old_self),
                 Answer::Failed(error) => (error, false),
@@ -172,12 +172,12 @@ impl<'a> Walk<'a, '_, '_> {
                 layer: Layer::Cel,
                 at: error.path.clone(),
                 error,
-                inputs: may_be_inherited
+                inputs: may_be_ratcheted
                     .then(|| *inputs.get_or_init(|| fingerprint([place.value]))),
                 is_of_related: false,
             };
-            let inherited = may_be_inherited && place.ratchet.is_unchanged();
-            self.report.deny_or_ratchet(violation, inherited);
+            let ratcheted = may_be_ratcheted && place.ratchet.is_unchanged();
+            self.report.deny_or_ratchet(violation, ratcheted);
             if self.exhausted {
                 return;
             }

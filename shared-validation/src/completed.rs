@@ -55,7 +55,7 @@ fn add_to_status(status: &mut Value) {
         *properties = Value::Object(Map::new());
     }
     for (name, schema) in [
-        ("accepted", accepted()),
+        ("lastValidated", last_validated()),
         ("conditions", conditions()),
         ("observedGeneration", observed_generation()),
     ] {
@@ -111,7 +111,7 @@ fn conditions() -> Value {
 }
 
 /// Schema of the field that [`LastValidated`](crate::Accepted) reads and writes.
-fn accepted() -> Value {
+fn last_validated() -> Value {
     json!({
         "description": "Last validated values of the fields whose changes are restricted.",
         "type": "object",
@@ -128,7 +128,7 @@ fn accepted() -> Value {
                 "maxProperties": 16,
                 "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true},
             },
-            "inherited": {
+            "ratcheted": {
                 "description": "Errors of this generation that are only warnings, because a stricter rule was introduced after the object was stored.",
                 "type": "array",
                 "maxItems": 16,
@@ -180,9 +180,12 @@ mod tests {
         };
         assert_eq!(
             names(0),
-            ["accepted", "conditions", "observedGeneration", "phase"]
+            ["lastValidated", "conditions", "observedGeneration", "phase"]
         );
-        assert_eq!(names(1), ["accepted", "conditions", "observedGeneration"]);
+        assert_eq!(
+            names(1),
+            ["lastValidated", "conditions", "observedGeneration"]
+        );
         assert_eq!(names(2), ["phase"]);
         assert_eq!(status(0)["properties"]["phase"], json!({"type": "string"}));
         assert_eq!(status(0)["type"], "object");

@@ -49,21 +49,21 @@ pub enum ConversionError {
 
 impl VersionMapping {
     /// Converts an object of the validated version to this version.
-    fn from_storage(&self, object: &Value, judged: &str) -> Value {
+    fn from_storage(&self, object: &Value, validated: &str) -> Value {
         let there = restored(
             self.moved_there(object),
             self.name,
             |original| self.moved_back(original),
             object,
         );
-        remembering(there, object, judged, |there| self.moved_back(there))
+        remembering(there, object, validated, |there| self.moved_back(there))
     }
 
     /// Converts an object of this version to the validated version.
-    fn to_storage(&self, object: &Value, judged: &str) -> Value {
+    fn to_storage(&self, object: &Value, validated: &str) -> Value {
         let back = restored(
             self.moved_back(object),
-            judged,
+            validated,
             |original| self.moved_there(original),
             object,
         );
@@ -72,8 +72,8 @@ impl VersionMapping {
 
     fn moved_there(&self, object: &Value) -> Value {
         let mut object = object.clone();
-        for (judged, here) in self.moves {
-            relocate(&mut object, judged, here);
+        for (validated, here) in self.moves {
+            relocate(&mut object, validated, here);
         }
         for name in self.only_in_storage {
             pointer::remove(&mut object, name);
@@ -83,8 +83,8 @@ impl VersionMapping {
 
     fn moved_back(&self, object: &Value) -> Value {
         let mut object = object.clone();
-        for (judged, here) in self.moves {
-            relocate(&mut object, here, judged);
+        for (validated, here) in self.moves {
+            relocate(&mut object, here, validated);
         }
         for (name, _) in self.only_in_version {
             pointer::remove(&mut object, name);
@@ -130,13 +130,13 @@ impl Versions<'_> {
         if from == to {
             return Ok(object.clone());
         }
-        let judged = match source {
+        let validated = match source {
             Version::Storage => object.clone(),
             Version::Other(source) => source.to_storage(object, self.storage_version),
         };
         let mut converted = match target {
-            Version::Storage => judged,
-            Version::Other(target) => target.from_storage(&judged, self.storage_version),
+            Version::Storage => validated,
+            Version::Other(target) => target.from_storage(&validated, self.storage_version),
         };
         converted["apiVersion"] = to.into();
         Ok(converted)
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn fields_move_and_no_annotation_is_set_if_the_source_can_be_derived() {
-        let judged = json!({
+        let validated = json!({
             "apiVersion": "example.com/v1",
             "metadata": {"name": "a"},
             "spec": {"instanceClass": "m", "login": {"secret": "s", "keys": {"user": "u"}}},
@@ -300,26 +300,26 @@ mod tests {
             "metadata": {"name": "a"},
             "spec": {"class": "m", "login": {"ref": {"name": "s", "userKey": "u"}}},
         });
-        assert_eq!(there(&judged), other);
-        assert_eq!(back(&other), judged);
+        assert_eq!(there(&validated), other);
+        assert_eq!(back(&other), validated);
     }
 
     #[test]
     fn fields_that_a_version_lacks_are_stored_until_the_object_is_changed() {
-        let judged = json!({
+        let validated = json!({
             "apiVersion": "example.com/v1",
             "metadata": {"name": "a"},
             "spec": {"login": {"keys": {}}},
         });
-        let mut other = there(&judged);
+        let mut other = there(&validated);
         assert_eq!(other["spec"], json!({"login": {}}));
-        assert_eq!(back(&other), judged);
+        assert_eq!(back(&other), validated);
         other["spec"]["class"] = json!("m");
         assert_eq!(
             back(&other)["spec"],
             json!({"instanceClass": "m", "login": {}})
         );
-        assert_eq!(back(&other)["metadata"], judged["metadata"]);
+        assert_eq!(back(&other)["metadata"], validated["metadata"]);
     }
 
     #[test]

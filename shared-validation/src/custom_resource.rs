@@ -7,19 +7,19 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use crate::brief::Projection;
-use crate::candidate::{Operation, UnknownFields, ValidationRequest};
 use crate::catalogue::{self, RuleInfo};
 use crate::cel::Cel;
 use crate::defaults::{self, DynamicDefault};
 use crate::field_error::{BadValue, FieldError};
 use crate::field_path::Cursor;
 use crate::metadata;
+use crate::request::{Operation, UnknownFields, ValidationRequest};
+use crate::result::ValidationResult;
 use crate::ruleset::{CompileError, LayerContext, Report, ValidationLayer, Validator};
 use crate::schema::Schema;
 use crate::sighting::CrdMatch;
 use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
-use crate::verdict::ValidationResult;
 use crate::written::Tree;
 
 /// Validator for one version of a kind, based only on its CRD: the structural schema and the CEL rules.
@@ -183,18 +183,18 @@ impl CrdValidator {
     /// Returns the default patch that [`validate_with`](Self::judge) would return, without validating the object.
     pub(crate) fn default_patch(
         &self,
-        candidate: &ValidationRequest<'_>,
+        request: &ValidationRequest<'_>,
         beyond: &ExtraLayers<'_>,
     ) -> Patch {
-        if candidate.only_finalizes() {
+        if request.only_finalizes() {
             return Patch::default();
         }
-        let mut object = candidate.object.clone();
+        let mut object = request.object.clone();
         let mut operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
         if defaults::lacks_dynamic(&object, beyond.dynamic_defaults) {
-            let old = candidate.old.map(|old| self.with_defaults(old, beyond));
-            let before = old_object(candidate, &object, old.as_ref(), beyond);
+            let old = request.old.map(|old| self.with_defaults(old, beyond));
+            let before = old_object(request, &object, old.as_ref(), beyond);
             defaults::fill_dynamic(
                 &mut object,
                 before.as_deref(),
@@ -208,21 +208,21 @@ impl CrdValidator {
     /// Validates a request with all layers of the kind.
     pub(crate) fn validate_with(
         &self,
-        candidate: &ValidationRequest<'_>,
+        request: &ValidationRequest<'_>,
         beyond: &ExtraLayers<'_>,
     ) -> ValidationResult {
-        let mut object = candidate.object.clone();
-        if candidate.only_finalizes() {
+        let mut object = request.object.clone();
+        if request.only_finalizes() {
             let mut report = Report::default();
-            if candidate.unknown_fields == UnknownFields::Deny {
-                self.validate_raw_metadata(candidate, &mut report);
+            if request.unknown_fields == UnknownFields::Deny {
+                self.validate_raw_metadata(request, &mut report);
             }
             return report.into_result(object, vec![]);
         }
-        let old = candidate.old.map(|old| self.with_defaults(old, beyond));
+        let old = request.old.map(|old| self.with_defaults(old, beyond));
         let mut operations =
             defaults::fill_static(&mut object, &self.schema, self.has_status_subresource);
-        let before = old_object(candidate, &object, old.as_ref(), beyond);
+        let before = old_object(request, &object, old.as_ref(), beyond);
         let fills = defaults::fill_dynamic(
             &mut object,
             before.as_deref(),
@@ -235,22 +235,22 @@ impl CrdValidator {
             Cow::Borrowed(&object)
         };
         let case = LayerContext {
-            operation: candidate.operation,
+            operation: request.operation,
             schema: &self.schema,
             has_status_subresource: self.has_status_subresource,
             scale: self.scale.as_ref(),
             object: &stored,
             old: old.as_ref(),
             before: before.as_deref(),
-            policy: candidate.policy,
-            related: candidate.related,
+            policy: request.policy,
+            related: request.related,
             is_enough_to_know: false,
         };
-        let known = candidate
+        let known = request
             .last_validated
             .map_or(&[][..], |accepted| &accepted.ratcheted);
         let mut report = Report::new(known);
-        for path in candidate.duplicate_keys {
+        for path in request.duplicate_keys {
             let error = FieldError {
                 bad_value: BadValue::Omitted,
                 detail: "the field is set more than once; keep only one".to_owned(),
@@ -263,17 +263,17 @@ impl CrdValidator {
                 error,
             );
         }
-        if candidate.unknown_fields == UnknownFields::Deny {
-            self.validate_raw(candidate, &mut report);
+        if request.unknown_fields == UnknownFields::Deny {
+            self.validate_raw(request, &mut report);
         }
         // The API server has not validated defaults that were filled only now.
-        if fills || !must_be_validated(candidate, old.as_ref(), beyond) {
+        if fills || !must_be_validated(request, old.as_ref(), beyond) {
             Structural.validate(&case, &mut report);
             if !report.blocks_cel() {
                 Cel.validate(&case, &mut report);
             }
         }
-        if candidate.crd_match == CrdMatch::Different {
+        if request.crd_match == CrdMatch::Different {
             report.downgrade_errors_to_warnings();
         }
         if let Some(typed) = beyond.rust_rules {
@@ -284,8 +284,8 @@ impl CrdValidator {
 
     /// Validates what the API server checks before it evaluates the schema. Users can get these errors; the
     /// webhook and the controller never receive such objects.
-    fn validate_raw(&self, candidate: &ValidationRequest<'_>, report: &mut Report<'_>) {
-        let object = candidate.object;
+    fn validate_raw(&self, request: &ValidationRequest<'_>, report: &mut Report<'_>) {
+        let object = request.object;
         unknown_fields::report(object, &self.schema, report);
         let api_version = if self.group.is_empty() {
             self.version.clone()
@@ -301,13 +301,13 @@ impl CrdValidator {
                 metadata::report(report, "type", at, error);
             }
         }
-        self.validate_raw_metadata(candidate, report);
+        self.validate_raw_metadata(request, report);
     }
 
-    fn validate_raw_metadata(&self, candidate: &ValidationRequest<'_>, report: &mut Report<'_>) {
-        metadata::judge(candidate.object, self.is_namespaced, report);
-        if let Some(old) = candidate.old {
-            metadata::judge_change(candidate.object, old, report);
+    fn validate_raw_metadata(&self, request: &ValidationRequest<'_>, report: &mut Report<'_>) {
+        metadata::validator(request.object, self.is_namespaced, report);
+        if let Some(old) = request.old {
+            metadata::judge_change(request.object, old, report);
         }
     }
 }
@@ -315,24 +315,24 @@ impl CrdValidator {
 /// Returns true if the API server has just evaluated the schema and the CEL rules, with the same old values for
 /// transition rules as here.
 fn must_be_validated(
-    candidate: &ValidationRequest<'_>,
+    request: &ValidationRequest<'_>,
     old: Option<&Value>,
     beyond: &ExtraLayers<'_>,
 ) -> bool {
-    let is_as_accepted = candidate.last_validated.is_none_or(|accepted| {
+    let is_as_accepted = request.last_validated.is_none_or(|accepted| {
         old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields))
     });
-    candidate.crd_match == CrdMatch::Same && is_as_accepted
+    request.crd_match == CrdMatch::Same && is_as_accepted
 }
 
 /// Returns the object with which transition rules compare. All objects have their defaults filled.
 fn old_object<'a>(
-    candidate: &ValidationRequest<'_>,
+    request: &ValidationRequest<'_>,
     object: &Value,
     old: Option<&'a Value>,
     beyond: &ExtraLayers<'_>,
 ) -> Option<Cow<'a, Value>> {
-    match candidate.last_validated {
+    match request.last_validated {
         // Usually the last validated values equal the stored ones.
         Some(accepted) if old.is_some_and(|old| accepted.agrees(old, beyond.transition_fields)) => {
             old.map(Cow::Borrowed)
@@ -370,9 +370,9 @@ impl Validator for CrdValidator {
         &self.no_fields
     }
 
-    fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult {
+    fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
         self.validate_with(
-            candidate,
+            request,
             &ExtraLayers {
                 dynamic_defaults: &[],
                 transition_fields: &self.no_fields,

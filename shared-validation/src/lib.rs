@@ -30,10 +30,7 @@
 //! 10. [`CrdMatch`]: the CRD status. It states whether the CRD in the cluster equals the compiled one, and so
 //!     whether the API server has already run the first two layers.
 
-mod accepted;
 mod brief;
-pub mod canary;
-mod candidate;
 mod catalogue;
 mod cel;
 mod completed;
@@ -46,13 +43,17 @@ mod format;
 mod go;
 mod json;
 mod kind;
+mod last_validated;
 mod meant;
 mod metadata;
 mod passing;
 mod pointer;
 mod policy;
+pub mod probe;
 mod re2;
 mod registry;
+mod request;
+mod result;
 mod rule;
 mod ruleset;
 mod schema;
@@ -62,11 +63,8 @@ mod structural;
 mod transition;
 mod typed;
 mod unknown_fields;
-mod verdict;
 mod written;
 
-pub use accepted::{LastValidated, RatchetedViolation};
-pub use candidate::{Operation, UnknownFields, ValidationRequest};
 pub use catalogue::RuleInfo;
 pub use completed::with_standard_fields;
 pub use conversion::{ConversionError, VersionMapping};
@@ -76,13 +74,15 @@ pub use field_error::{BadValue, ErrorType, FieldError, aggregate};
 pub use field_path::FieldPath;
 pub use json::ParsedJson;
 pub use kind::ValidatedResource;
+pub use last_validated::{LastValidated, RatchetedViolation};
 pub use meant::did_you_mean;
 pub use policy::{Action, Policy, PolicyError, PolicyHandle};
 pub use registry::ValidatorRegistry;
+pub use request::{Operation, UnknownFields, ValidationRequest};
+pub use result::{ValidationResult, Violation};
 pub use rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
 pub use ruleset::{CompileError, Ruleset, Validator};
 pub use settings::Settings;
 pub use sighting::{CrdMatch, CrdStatus, CrdStatusReport};
 pub use typed::decode;
-pub use verdict::{ValidationResult, Violation};
 pub use written::RawObject;

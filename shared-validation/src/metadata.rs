@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
 use crate::format::name;
+use crate::result::Violation;
 use crate::rule::Layer;
 use crate::ruleset::Report;
 use crate::schema::Schema;
 use crate::structural::{as_integer, type_name};
 use crate::unknown_fields;
-use crate::verdict::Violation;
 
 /// Maximum total size of all annotations: 256 KiB.
 const ANNOTATIONS_MAX_BYTES: usize = 256 << 10;
@@ -152,7 +152,7 @@ fn owners(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
 }
 
 /// Validates the metadata of a custom resource as the user wrote it.
-pub(crate) fn judge(object: &Value, is_namespaced: bool, report: &mut Report<'_>) {
+pub(crate) fn validator(object: &Value, is_namespaced: bool, report: &mut Report<'_>) {
     let at = Cursor::Root.child("metadata");
     let empty = json!({});
     let metadata = object.get("metadata").unwrap_or(&empty);
@@ -347,7 +347,7 @@ mod tests {
 
     fn problems(metadata: &Value) -> Vec<String> {
         let mut report = Report::default();
-        judge(&json!({"metadata": metadata}), true, &mut report);
+        validator(&json!({"metadata": metadata}), true, &mut report);
         report
             .into_result(Value::Null, vec![])
             .errors

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::accepted::LastValidated;
-use crate::canary;
 use crate::defaults::DynamicDefault;
+use crate::last_validated::LastValidated;
+use crate::probe;
 use crate::written::Tree;
 
 /// Returns true if an object is not an admission probe and no dynamic default is missing.
 pub(crate) fn is_complete(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
-    let mark = ["metadata", "annotations", canary::ANNOTATION];
+    let mark = ["metadata", "annotations", probe::ANNOTATION];
     !object.has(mark) && has_all(object, defaults)
 }
 
@@ -28,15 +28,15 @@ pub(crate) fn is_as_accepted(
         return false;
     }
     match old
-        .get(["status", "accepted"])
+        .get(["status", "lastValidated"])
         .map(LastValidated::deserialize)
     {
-        Some(Ok(accepted)) => {
+        Some(Ok(last_validated)) => {
             let mut names = transition_fields.iter();
-            accepted.ratcheted.is_empty()
+            last_validated.ratcheted.is_empty()
                 && names.all(|name| {
                     let value = old.get(name.split('.')).map(Tree::to_value);
-                    accepted.values.get(name) == value.as_ref()
+                    last_validated.values.get(name) == value.as_ref()
                 })
         }
         // `LastValidated::from_status_of` may parse what fails to deserialize here.
@@ -72,27 +72,30 @@ mod tests {
             ("{}", true),
             (invalid, false),
             (
-                r#"{"accepted": {"generation": 1, "values": {"spec.size": 100}}}"#,
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 100}}}"#,
                 true,
             ),
             (
-                r#"{"accepted": {"generation": 1, "values": {"spec.size": 100}, "inherited": []}}"#,
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 100}, "ratcheted": []}}"#,
                 true,
             ),
             (
-                r#"{"accepted": {"generation": 1, "values": {"spec.size": 50}}}"#,
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 50}}}"#,
                 false,
             ),
-            (r#"{"accepted": {"generation": 1}}"#, false),
+            (r#"{"lastValidated": {"generation": 1}}"#, false),
             // Unreadable, or read differently by the full validation, which must decide.
-            (r#"{"accepted": {"values": {"spec.size": 100}}}"#, false),
             (
-                r#"{"accepted": {"generation": 1, "generation": 1, "values": {"spec.size": 50}}}"#,
+                r#"{"lastValidated": {"values": {"spec.size": 100}}}"#,
                 false,
             ),
             (
-                r#"{"accepted": {"generation": 1, "values": {"spec.size": 100},
-                "inherited": [{"rule": "a", "at": "spec", "inputs": "1"}]}}"#,
+                r#"{"lastValidated": {"generation": 1, "generation": 1, "values": {"spec.size": 50}}}"#,
+                false,
+            ),
+            (
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 100},
+                "ratcheted": [{"rule": "a", "at": "spec", "inputs": "1"}]}}"#,
                 false,
             ),
         ] {

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::canary;
+use crate::probe;
 use crate::registry::ValidatorRegistry;
 use crate::rule::Layer;
 
@@ -130,7 +130,7 @@ impl Policy {
     /// # Errors
     ///
     /// If the structure is wrong, or a kind, rule, action or settings section is unknown or invalid.
-    pub fn read(file: &Value, rulesets: &ValidatorRegistry) -> Result<Self, PolicyError> {
+    pub fn read(file: &Value, validators: &ValidatorRegistry) -> Result<Self, PolicyError> {
         if file.is_null() {
             return Ok(Self::default());
         }
@@ -141,8 +141,8 @@ impl Policy {
             File::deserialize(file).map_err(|error| PolicyError::Shape(error.to_string()))?;
         let mut policy = Self::default();
         for (kind, rules) in file.rules.into_iter().flatten() {
-            let Some(ruleset) = rulesets.iter().find(|ruleset| ruleset.kind() == kind) else {
-                let known: Vec<_> = rulesets.iter().map(|ruleset| ruleset.kind()).collect();
+            let Some(ruleset) = validators.iter().find(|ruleset| ruleset.kind() == kind) else {
+                let known: Vec<_> = validators.iter().map(|ruleset| ruleset.kind()).collect();
                 let known = known.join(", ");
                 return Err(PolicyError::Kind { kind, known });
             };
@@ -150,7 +150,7 @@ impl Policy {
             for id in rules.iter().flat_map(BTreeMap::keys) {
                 let entry = catalogue.iter().find(|entry| entry.id == *id);
                 match entry.map(|entry| entry.layer) {
-                    Some(Layer::Rust) if *id == canary::RULE => {
+                    Some(Layer::Rust) if *id == probe::RULE => {
                         let id = id.clone();
                         return Err(PolicyError::AdmissionProbe { kind, id });
                     }
@@ -170,7 +170,7 @@ impl Policy {
             policy.rules.insert(kind, rules.unwrap_or_default());
         }
         for (section, value) in file.settings.into_iter().flatten() {
-            let all = || rulesets.iter().filter_map(|ruleset| ruleset.settings());
+            let all = || validators.iter().filter_map(|ruleset| ruleset.settings());
             let Some(settings) = all().find(|settings| settings.section == section) else {
                 let known: BTreeSet<_> = all().map(|settings| settings.section).collect();
                 let known: Vec<_> = known.into_iter().collect();

@@ -5,9 +5,9 @@ use std::cell::{Cell, OnceCell};
 
 use serde_json::Value;
 
-use crate::candidate::Operation;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
+use crate::request::Operation;
 
 /// Layer in which a rule is written. The variants are in the order in which a cluster evaluates them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ impl Layer {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Schema => "structural",
+            Self::Schema => "schema",
             Self::Cel => "cel",
             Self::Rust => "rust",
         }

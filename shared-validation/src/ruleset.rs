@@ -6,24 +6,24 @@ use std::collections::BTreeSet;
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use crate::accepted::RatchetedViolation;
-use crate::canary;
-use crate::candidate::{Operation, ValidationRequest};
 use crate::catalogue::{self, RuleInfo};
 use crate::conversion::{ConversionError, Versions};
 use crate::custom_resource::{CrdValidator, ExtraLayers};
 use crate::defaults::DynamicDefault;
 use crate::field_error::ErrorType;
 use crate::kind::ValidatedResource;
+use crate::last_validated::RatchetedViolation;
 use crate::passing;
 use crate::policy::Policy;
+use crate::probe;
+use crate::request::{Operation, ValidationRequest};
+use crate::result::{ValidationResult, Violation};
 use crate::rule::Layer;
 use crate::schema::{Schema, join};
 use crate::settings::Settings;
 use crate::sighting::CrdMatch;
 use crate::structural::Scale;
 use crate::typed::RustRules;
-use crate::verdict::{ValidationResult, Violation};
 use crate::written::RawObject;
 
 /// Compile error of a ruleset. It can occur only at startup, never during a request.
@@ -203,10 +203,10 @@ pub trait Validator: Send + Sync {
     /// Returns the transition fields: the fields whose last validated values the controller stores.
     fn transition_fields(&self) -> &BTreeSet<String>;
     /// Validates an object.
-    fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult;
+    fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult;
     /// Returns the default patch for an object.
-    fn default_patch(&self, candidate: &ValidationRequest<'_>) -> Patch {
-        self.validate(candidate).defaults
+    fn default_patch(&self, request: &ValidationRequest<'_>) -> Patch {
+        self.validate(request).defaults
     }
     /// Fast path: returns true if the object is valid, needs no defaults and causes no warnings. This covers
     /// all layers, or only the Rust rules if the API server has already validated the object with the same CRD.
@@ -239,7 +239,7 @@ pub trait Validator: Send + Sync {
         };
         only.convert(object, to)
     }
-    /// Returns an object for an [admission probe](crate::canary): it is valid except for the probe annotation.
+    /// Returns an object for an [admission probe](crate::probe): it is valid except for the probe annotation.
     /// `None` if the kind has no example.
     fn probe_object(&self, _name: &str, _namespace: &str) -> Option<Value> {
         None
@@ -302,7 +302,7 @@ impl<K: ValidatedResource> Ruleset<K> {
             K::rule_references(),
         );
         let rules = K::rules();
-        catalogue.push(canary::rule_info());
+        catalogue.push(probe::rule_info());
         catalogue.extend(rules.iter().map(|rule| {
             RuleInfo {
                 id: rule.id.to_owned(),
@@ -382,11 +382,11 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         example["apiVersion"] = format!("{}/{}", K::GROUP, K::VERSION).into();
         example["kind"] = K::KIND.into();
         let namespace = self.resource.is_namespaced().then_some(namespace);
-        Some(canary::probe_object(example, name, namespace))
+        Some(probe::probe_object(example, name, namespace))
     }
 
-    fn default_patch(&self, candidate: &ValidationRequest<'_>) -> Patch {
-        self.resource.default_patch(candidate, &self.extra_layers())
+    fn default_patch(&self, request: &ValidationRequest<'_>) -> Patch {
+        self.resource.default_patch(request, &self.extra_layers())
     }
 
     fn is_trivially_valid(
@@ -409,7 +409,7 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
             && (crd == CrdMatch::Same || self.resource.has_all_defaults(object.tree()))
     }
 
-    fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult {
-        self.resource.validate_with(candidate, &self.extra_layers())
+    fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
+        self.resource.validate_with(request, &self.extra_layers())
     }
 }

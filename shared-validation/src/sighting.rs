@@ -42,7 +42,7 @@ impl CrdStatus {
             .into_iter()
             .flatten()
             .find(|one| one["name"] == version);
-        let judged = json!([
+        let validated = json!([
             crd["spec"]["scope"],
             crd["spec"]["preserveUnknownFields"]
                 .as_bool()
@@ -50,7 +50,7 @@ impl CrdStatus {
             version.map(|version| [&version["schema"], &version["subresources"]]),
         ]);
         let mut hasher = fnv::FnvHasher::default();
-        hasher.write(go::json(&judged).as_bytes());
+        hasher.write(go::json(&validated).as_bytes());
         format!("{:016x}", hasher.finish())
     }
 }

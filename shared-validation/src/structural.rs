@@ -25,9 +25,9 @@ impl ValidationLayer for Structural {
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));
         walk::root(case, correlation, report);
-        scale::judge(case, report);
-        embedded::judge(case, report);
-        lists::judge(case, report);
+        scale::validator(case, report);
+        embedded::validator(case, report);
+        lists::validator(case, report);
     }
 }
 

@@ -4,18 +4,18 @@ use std::cell::LazyCell;
 
 use serde_json::Value;
 
-use crate::accepted::fingerprint;
-use crate::canary;
-use crate::candidate::Operation;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::kind::ValidatedResource;
+use crate::last_validated::fingerprint;
 use crate::pointer;
 use crate::policy::Action;
+use crate::probe;
+use crate::request::Operation;
+use crate::result::Violation;
 use crate::rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
 use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::structural;
-use crate::verdict::Violation;
 use crate::written::Tree;
 
 /// Validator for the Rust rules of a kind.
@@ -47,7 +47,7 @@ impl<K: ValidatedResource> RustRules<K> {
 
 impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
     fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>) {
-        canary::validate(case.object, report);
+        probe::validate(case.object, report);
         let object = match decode::<K>(case.object) {
             Ok(object) => object,
             // The structural layer has already reported which field has the wrong type.
@@ -58,7 +58,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                     format!("cannot be decoded: {error} [readable]"),
                 );
                 let violation = Violation {
-                    rule: "readable".to_owned(),
+                    rule: "parse-error".to_owned(),
                     layer: Layer::Rust,
                     at: error.path.clone(),
                     error,
@@ -102,7 +102,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                     .iter()
                     .all(|field| pointer::get(old, field) == pointer::get(case.object, field))
             });
-            let inherited = match &old {
+            let ratcheted = match &old {
                 Some(old) if unchanged => run(rule, old),
                 _ => Vec::new(),
             };
@@ -119,7 +119,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                     .as_ref()
                     .is_some_and(|found_alone| !found_alone.contains(&error));
                 let was_there = !is_of_others
-                    && inherited
+                    && ratcheted
                         .iter()
                         .any(|e| e.error_type == error.error_type && e.path == error.path);
                 let error = FieldError {
@@ -203,7 +203,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::candidate::ValidationRequest;
+    use crate::request::ValidationRequest;
     use crate::ruleset::{Ruleset, Validator};
 
     thread_local! {
@@ -275,14 +275,14 @@ mod tests {
         let object =
             json!({"apiVersion": "example.com/v1", "kind": "Neighbour", "metadata": metadata});
         let others = json!("it");
-        let asked = |candidate: &ValidationRequest<'_>| {
+        let asked = |request: &ValidationRequest<'_>| {
             ASKED.with(|asked| asked.iter().for_each(|count| count.set(0)));
-            let errors = rules.validate(candidate).errors.len();
+            let errors = rules.validate(request).errors.len();
             let asked = ASKED.with(|asked| [asked[0].get(), asked[1].get()]);
             (errors, asked)
         };
-        let candidate = || ValidationRequest::create(&object);
-        assert_eq!(asked(&candidate()), (1, [1, 1]));
-        assert_eq!(asked(&candidate().with_related(&others)), (2, [1, 2]));
+        let request = || ValidationRequest::create(&object);
+        assert_eq!(asked(&request()), (1, [1, 1]));
+        assert_eq!(asked(&request().with_related(&others)), (2, [1, 2]));
     }
 }

@@ -63,12 +63,12 @@ fn valid_lines(recorded: &[&Value], flags: &[&str]) -> BTreeMap<String, bool> {
         .expect("a thread")
         .expect("the program reads all its input");
     let said = String::from_utf8(output.stdout).expect("text");
-    let verdicts = said.lines().map(|line| {
-        let verdict: Value = serde_json::from_str(line).expect("a validation result");
-        let id = verdict["id"].as_str().expect("an id").to_owned();
-        (id, verdict["valid"].as_bool().expect("a validation result"))
+    let results = said.lines().map(|line| {
+        let result: Value = serde_json::from_str(line).expect("a validation result");
+        let id = result["id"].as_str().expect("an id").to_owned();
+        (id, result["valid"].as_bool().expect("a validation result"))
     });
-    verdicts.collect()
+    results.collect()
 }
 
 fn compared() -> Vec<Compared> {

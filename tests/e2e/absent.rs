@@ -47,8 +47,8 @@ async fn without_its_crd_the_controller_waits_and_the_webhook_validates() {
     .unwrap_or_else(|error| world.fail(&error.to_string()));
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = "user".into();
-    let verdict = gate.review("/validate", &invalid, None).await;
-    assert_eq!(verdict["allowed"], false);
+    let result = gate.review("/validate", &invalid, None).await;
+    assert_eq!(result["allowed"], false);
 
     world
         .kubectl(&["apply", "-f", &crd])

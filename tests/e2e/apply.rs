@@ -35,7 +35,7 @@ async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
         .expect("moto returns an address");
     assert_eq!(stored.data["status"]["endpoint"]["host"], endpoint);
     assert_eq!(
-        stored.data["status"]["accepted"]["values"]["spec.storage.sizeGib"],
+        stored.data["status"]["lastValidated"]["values"]["spec.storage.sizeGib"],
         100
     );
     assert_eq!(

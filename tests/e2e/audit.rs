@@ -120,17 +120,17 @@ async fn check_against_cluster_validates_the_result_of_applying_the_file() {
     shrunk["spec"]["storage"]["sizeGib"] = json!(50);
     let (alone, against) = check(&shrunk);
     assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
-    let verdict: Value = serde_json::from_slice(&against.stdout).expect("JSON");
+    let result: Value = serde_json::from_slice(&against.stdout).expect("JSON");
     assert_eq!(against.status.code(), Some(1));
-    assert_eq!(verdict["errors"][0]["rule"], "storage-shrink");
-    assert_eq!(verdict["errors"].as_array().map(Vec::len), Some(1));
+    assert_eq!(result["errors"][0]["rule"], "storage-shrink");
+    assert_eq!(result["errors"].as_array().map(Vec::len), Some(1));
 
     let mut grown = database("orders");
     grown["spec"]["storage"]["sizeGib"] = json!(200);
     let (alone, against) = check(&grown);
     assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
-    let verdict: Value = serde_json::from_slice(&against.stdout).expect("JSON");
-    assert_eq!(verdict["errors"][0]["rule"], "max-size-above-size");
+    let result: Value = serde_json::from_slice(&against.stdout).expect("JSON");
+    assert_eq!(result["errors"][0]["rule"], "max-size-above-size");
     grown["spec"]["storage"]["maxSizeGib"] = json!(400);
     let (_, against) = check(&grown);
     assert_eq!(against.status.code(), Some(0), "{}", text(&against.stdout));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::corpus::{Case, corpus, corpus_of};
 use crate::crd_in_sync;
 use crate::gate::Gate;
-use crate::verdict::{Finding, Verdict};
+use crate::result::{Finding, Verdict};
 use crate::world::{Detours, NAMESPACE, VECTOR, World, check, is_in_no_namespace};
 
 /// Validates a case with `lockstep check` and compares the result with what the case expects.
@@ -24,7 +24,7 @@ fn at_the_desk(case: &Case) -> Verdict {
         path
     };
     let object = file("object.json", &case.object);
-    let verdict = match &case.old {
+    let result = match &case.old {
         Some(old) => check(
             &["--old-object", &file("old.json", old).to_string_lossy()],
             &object,
@@ -32,7 +32,7 @@ fn at_the_desk(case: &Case) -> Verdict {
         None => check(&[], &object),
     };
     let findings: Vec<Finding> =
-        serde_json::from_value(verdict["errors"].clone()).expect("findings");
+        serde_json::from_value(result["errors"].clone()).expect("findings");
     let expected: Vec<_> = case
         .errors
         .iter()
@@ -44,21 +44,21 @@ fn at_the_desk(case: &Case) -> Verdict {
         .collect();
     assert_eq!(found, expected, "{} in `lockstep check`", case.name);
     assert_eq!(
-        verdict["valid"],
+        result["valid"],
         json!(expected.is_empty()),
         "{} in `lockstep check`",
         case.name
     );
     if let Some(warnings) = &case.warnings {
         let found: Vec<Finding> =
-            serde_json::from_value(verdict["warnings"].clone()).expect("findings");
+            serde_json::from_value(result["warnings"].clone()).expect("findings");
         let found: Vec<_> = found.into_iter().map(|finding| finding.rule).collect();
         assert_eq!(&found, warnings, "{} in `lockstep check`", case.name);
     }
     for (expected, finding) in case.errors.iter().zip(&findings) {
         assert_eq!(
             expected.is_structural(),
-            finding.layer == "structural",
+            finding.layer == "schema",
             "{} in `lockstep check`",
             case.name
         );
@@ -81,13 +81,13 @@ fn at_the_desk(case: &Case) -> Verdict {
     Verdict::new(findings)
 }
 
-pub async fn at_the_gate(gate: &Gate, case: &Case, verdict: &Verdict) {
+pub async fn at_the_gate(gate: &Gate, case: &Case, result: &Verdict) {
     let answer = gate
         .review("/validate", &case.object, case.old.as_ref())
         .await;
     assert_eq!(
         answer["allowed"],
-        json!(verdict.findings.is_empty()),
+        json!(result.findings.is_empty()),
         "{case} in the webhook"
     );
     if let Some(warnings) = &case.warnings {
@@ -104,13 +104,13 @@ pub async fn at_the_gate(gate: &Gate, case: &Case, verdict: &Verdict) {
         .unwrap_or_else(|| json!([]));
     let causes: Vec<StatusCause> = serde_json::from_value(causes).expect("causes");
     assert_eq!(
-        verdict.essences_of(&causes),
-        verdict.essences(|_| true),
+        result.essences_of(&causes),
+        result.essences(|_| true),
         "{case} in the webhook"
     );
 }
 
-async fn through_the_api_server(world: &World, case: &Case, verdict: &Verdict) {
+async fn through_the_api_server(world: &World, case: &Case, result: &Verdict) {
     let objects = world.objects(&case.object);
     let name = &case.name_or(&case.name);
     let dry_run = PostParams {
@@ -143,13 +143,13 @@ async fn through_the_api_server(world: &World, case: &Case, verdict: &Verdict) {
         Err(error) => panic!("{} through the API server: {error:?}", case.name),
     };
     assert_eq!(
-        verdict.essences_of(&causes),
-        verdict.through_api_server(),
+        result.essences_of(&causes),
+        result.through_api_server(),
         "{case} through the API server"
     );
 }
 
-pub async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
+pub async fn in_the_loop(world: &World, case: &Case, result: &Verdict) {
     let objects = world.objects(&case.object);
     let name = case.name_or(&format!("loop-{}", case.name));
     match &case.old {
@@ -178,14 +178,14 @@ pub async fn in_the_loop(world: &World, case: &Case, verdict: &Verdict) {
             }
         }
     }
-    let valid = if verdict.findings.is_empty() {
+    let valid = if result.findings.is_empty() {
         "True"
     } else {
         "False"
     };
     let condition = world.condition_of(&objects, &name, "Valid", valid).await;
     if valid == "False" {
-        let (said, whole) = (condition.message, verdict.message());
+        let (said, whole) = (condition.message, result.message());
         // A condition holds 32 KiB at most; then only the beginning of the message is compared.
         let said = said.strip_suffix('…').unwrap_or(&said);
         let same = said == whole || (said.len() > 32_000 && whole.starts_with(said));
@@ -231,8 +231,8 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
     };
     let mut world = World::start_with(seldom).await;
     let gate = &Gate::of(&world).await;
-    each(&cases, async |(verdict, case)| {
-        at_the_gate(gate, case, verdict).await;
+    each(&cases, async |(result, case)| {
+        at_the_gate(gate, case, result).await;
     })
     .await;
     // From here on the webhook skips the validation that the API server has already done.
@@ -242,14 +242,11 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         .expect("the process starts");
     crd_in_sync::is_known(&world, gate).await;
     let before = crd_in_sync::rust_only(&world).await;
-    each(&cases, async |(verdict, case)| {
-        through_the_api_server(&world, case, verdict).await;
+    each(&cases, async |(result, case)| {
+        through_the_api_server(&world, case, result).await;
     })
     .await;
-    let least = cases
-        .iter()
-        .filter(|(verdict, _)| verdict.is_valid())
-        .count() as u64;
+    let least = cases.iter().filter(|(result, _)| result.is_valid()).count() as u64;
     let rust_only = crd_in_sync::rust_only(&world).await - before;
     assert!(
         rust_only > least,
@@ -261,10 +258,10 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         .expect("the webhook configurations are deleted");
     let (alone, others): (Vec<_>, Vec<_>) = cases
         .into_iter()
-        .partition(|(verdict, _)| verdict.is_for_rust_alone());
+        .partition(|(result, _)| result.is_for_rust_alone());
     assert!(!alone.is_empty() && !others.is_empty());
-    each(&alone, async |(verdict, case)| {
-        in_the_loop(&world, case, verdict).await;
+    each(&alone, async |(result, case)| {
+        in_the_loop(&world, case, result).await;
     })
     .await;
     // An object that the API server itself denies can be stored only if the CRD has lost its schema.
@@ -282,18 +279,18 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         let name = format!("{plural}.observability.kaasops.io");
         world.empty_crd_of(&name, &probe).await;
     }
-    each(&others, async |(verdict, case)| {
-        in_the_loop(&world, case, verdict).await;
+    each(&others, async |(result, case)| {
+        in_the_loop(&world, case, result).await;
     })
     .await;
 }
 
 /// Runs eight cases at a time: most of the time of a case is waiting.
-async fn each<'a, F>(cases: &'a [(Verdict, Case)], judge: impl Fn(&'a (Verdict, Case)) -> F)
+async fn each<'a, F>(cases: &'a [(Verdict, Case)], validator: impl Fn(&'a (Verdict, Case)) -> F)
 where
     F: Future<Output = ()>,
 {
     futures::stream::iter(cases)
-        .for_each_concurrent(8, judge)
+        .for_each_concurrent(8, validator)
         .await;
 }

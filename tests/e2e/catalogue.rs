@@ -79,12 +79,12 @@ fn the_defaults_are_the_same_with_and_without_validation() {
     let ruleset = cloud_database_rules::ruleset().expect("the rules");
     let mut adding = 0;
     for case in corpus() {
-        let accepted = case.old.as_ref().and_then(LastValidated::from_status_of);
-        let candidate =
-            ValidationRequest::for_update(&case.object, case.old.as_ref(), accepted.as_ref());
-        let judged = ruleset.validate(&candidate).defaults;
-        assert_eq!(ruleset.default_patch(&candidate), judged, "{}", case.name);
-        adding += usize::from(!judged.0.is_empty());
+        let last_validated = case.old.as_ref().and_then(LastValidated::from_status_of);
+        let request =
+            ValidationRequest::for_update(&case.object, case.old.as_ref(), last_validated.as_ref());
+        let validated = ruleset.validate(&request).defaults;
+        assert_eq!(ruleset.default_patch(&request), validated, "{}", case.name);
+        adding += usize::from(!validated.0.is_empty());
     }
     assert!(adding > 100, "only {adding} objects lack a default");
 }

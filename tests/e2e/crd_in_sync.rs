@@ -222,16 +222,13 @@ fn objects_that_take_the_fast_path_have_no_violations() {
     for (case, is_stored) in both.into_iter().flatten() {
         let old = case.old.clone();
         let old = old.map(|old| if is_stored { complete(old) } else { old });
-        let accepted = old.as_ref().and_then(LastValidated::from_status_of);
-        let written = ValidationRequest::for_update(&case.object, old.as_ref(), accepted.as_ref());
+        let last_validated = old.as_ref().and_then(LastValidated::from_status_of);
+        let written =
+            ValidationRequest::for_update(&case.object, old.as_ref(), last_validated.as_ref());
         let object = ruleset.validate(&written).object;
-        let candidate = ValidationRequest::for_update(&object, old.as_ref(), accepted.as_ref());
-        let verdict = ruleset.validate(&candidate);
-        let said = [
-            &verdict.errors,
-            &verdict.warnings,
-            &verdict.audit_violations,
-        ];
+        let request = ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
+        let result = ruleset.validate(&request);
+        let said = [&result.errors, &result.warnings, &result.audit_violations];
         let said: Vec<_> = said.into_iter().flatten().collect();
         let by_rust = said.iter().any(|violation| violation.layer == Layer::Rust);
         let (object, old) = (raw(&object), old.as_ref().map(raw));
@@ -243,7 +240,7 @@ fn objects_that_take_the_fast_path_have_no_violations() {
         } else {
             stopped += 1;
         }
-        let nothing = said.is_empty() && verdict.defaults.0.is_empty();
+        let nothing = said.is_empty() && result.defaults.0.is_empty();
         if ruleset.is_trivially_valid(&object, old, CrdMatch::Unknown) {
             assert!(nothing, "{}: {said:?}", case.name);
             whole += 1;
@@ -252,7 +249,7 @@ fn objects_that_take_the_fast_path_have_no_violations() {
         // written as `100.0`.
         let is_plain = CloudDatabase::deserialize(&object.to_value()).is_ok();
         let is_filled = old.is_none_or(|old| ruleset.has_all_defaults(old, CrdMatch::Unknown));
-        if nothing && is_plain && is_filled && accepted.is_none() {
+        if nothing && is_plain && is_filled && last_validated.is_none() {
             for crd in [CrdMatch::Same, CrdMatch::Unknown, CrdMatch::Different] {
                 assert!(
                     ruleset.is_trivially_valid(&object, old, crd),
@@ -289,21 +286,21 @@ fn objects_that_need_full_validation_do_not_take_the_fast_path() {
     let fields = ruleset.transition_fields();
     let mut larger = stored.clone();
     larger["spec"]["storage"]["sizeGib"] = json!(200);
-    for (accepted, is_stored) in [(&stored, true), (&larger, false)] {
+    for (last_validated, is_stored) in [(&stored, true), (&larger, false)] {
         let mut old = stored.clone();
-        let accepted =
-            serde_json::to_value(LastValidated::from_object(accepted, fields)).expect("JSON");
-        old["status"] = json!({"accepted": accepted});
+        let last_validated =
+            serde_json::to_value(LastValidated::from_object(last_validated, fields)).expect("JSON");
+        old["status"] = json!({"lastValidated": last_validated});
         assert_eq!(passes(&object, Some(&old)), is_stored, "{old}");
     }
     let mut never_accepted = stored.clone();
     never_accepted["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
     assert!(!passes(&object, Some(&never_accepted)));
 
-    let canary = ruleset
+    let probe = ruleset
         .probe_object("canary", "default")
         .expect("an admission probe");
-    assert!(!passes(&complete(canary), None));
+    assert!(!passes(&complete(probe), None));
     let mut lower = stored.clone();
     lower["spec"]["engineVersion"] = json!("13");
     let mut incomplete = stored.clone();

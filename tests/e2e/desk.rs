@@ -332,7 +332,7 @@ fn an_update_is_not_validated_against_an_object_with_another_name() {
 #[test]
 fn show_stored_omits_the_status_and_does_not_show_invalid_objects() {
     let mut object = database("orders");
-    object["status"] = serde_json::json!({"accepted": {"generation": 1}});
+    object["status"] = serde_json::json!({"lastValidated": {"generation": 1}});
     let shown = |object: &Value| {
         let output = lockstep(&["check", "--show-defaulted", "-"], &object.to_string());
         text(&output.stdout)

@@ -61,7 +61,7 @@ fn lines_are_validated_with_the_policy_and_the_last_validated_values() {
     // After an edit that bypassed the webhook, the change back is allowed.
     let (mut edited, mut repaired) = (database("orders"), database("orders"));
     edited["spec"]["credentials"]["username"] = "bob".into();
-    edited["status"] = serde_json::json!({"accepted": {
+    edited["status"] = serde_json::json!({"lastValidated": {
         "generation": 1,
         "values": {"spec.credentials.username": "alice", "spec.engine": "postgres",
             "spec.storage.sizeGib": 100, "spec.storage.type": "gp3"},

@@ -4,7 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use certs::{CertKeyPair, CertificateAuthority};
-use control_plane::{Cluster, Installation, Moto, Options, eventually, stays, wait_until_armed};
+use control_plane::{
+    Cluster, Installation, Moto, Options, eventually, stays, wait_until_fail_closed,
+};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
@@ -98,7 +100,7 @@ impl Site {
 
     /// Checks that the API server calls the webhook and trusts its certificate.
     async fn judges(&self, name: &str) {
-        wait_until_armed(&self.cluster)
+        wait_until_fail_closed(&self.cluster)
             .await
             .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.output()));
         let mut invalid = database(name);

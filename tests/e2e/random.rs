@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::cases;
 use crate::corpus::{Case, corpus};
 use crate::gate::Gate;
-use crate::verdict::{Finding, Verdict};
+use crate::result::{Finding, Verdict};
 use crate::world::{Detours, World, root};
 
 const NEW_OBJECTS: usize = 2400;
@@ -71,22 +71,19 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
     let mut mutator = Mutator::new(valid.map(|case| case.object).collect(), seed);
     let stored = store(&world, &mut mutator).await;
     let samples = samples(&mut mutator, &stored);
-    let verdicts = at_the_desk(&samples);
-    let refused = verdicts
-        .iter()
-        .filter(|verdict| !verdict.is_valid())
-        .count();
+    let results = at_the_desk(&samples);
+    let refused = results.iter().filter(|result| !result.is_valid()).count();
     println!("{} objects, {refused} invalid", samples.len());
     assert!(refused * 4 > samples.len() && refused * 4 < samples.len() * 3);
 
-    let judged: Vec<_> = samples.iter().zip(&verdicts).collect();
+    let validated: Vec<_> = samples.iter().zip(&results).collect();
     let server = &Server::of(world.cluster.client(), &crd(), "v1alpha1");
     let gate = &gate;
-    stream::iter(&judged)
-        .for_each_concurrent(8, async |(sample, verdict)| {
-            through_the_api_server(server, sample, verdict).await;
-            if !verdict.has(is_about_the_text) {
-                cases::at_the_gate(gate, &sample.case, verdict).await;
+    stream::iter(&validated)
+        .for_each_concurrent(8, async |(sample, result)| {
+            through_the_api_server(server, sample, result).await;
+            if !result.has(is_about_the_text) {
+                cases::at_the_gate(gate, &sample.case, result).await;
             }
         })
         .await;
@@ -97,17 +94,17 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
         .expect("the webhook configurations are deleted");
     world.empty_crd().await;
     world.installation.start_controller().expect("a controller");
-    let whole: Vec<_> = judged
+    let whole: Vec<_> = validated
         .iter()
-        .filter(|(_, verdict)| !verdict.has(is_about_the_text))
+        .filter(|(_, result)| !result.has(is_about_the_text))
         // A number that was sent as `1.0` is stored as `1`, so that messages print it differently.
         .filter(|(sample, _)| !sample.sent.object.contains(".0"))
         .collect();
     // A sample of both sorts: the new objects come first.
     let apart = whole.len().div_ceil(IN_THE_LOOP);
     stream::iter(whole.iter().step_by(apart))
-        .for_each_concurrent(8, async |(sample, verdict)| {
-            cases::in_the_loop(&world, &sample.case, verdict).await;
+        .for_each_concurrent(8, async |(sample, result)| {
+            cases::in_the_loop(&world, &sample.case, result).await;
         })
         .await;
 }
@@ -172,7 +169,7 @@ fn at_the_desk(samples: &[Sample]) -> Vec<Verdict> {
     let output = desk.wait_with_output().expect("validation results");
     writer.join().expect("everything was written");
     let text = String::from_utf8(output.stdout).expect("text");
-    let verdicts: Vec<_> = text
+    let results: Vec<_> = text
         .lines()
         .zip(samples)
         .map(|(line, sample)| {
@@ -182,11 +179,11 @@ fn at_the_desk(samples: &[Sample]) -> Vec<Verdict> {
             Verdict::new(findings.unwrap_or_else(|error| panic!("{error}: {line}")))
         })
         .collect();
-    assert_eq!(verdicts.len(), samples.len());
-    verdicts
+    assert_eq!(results.len(), samples.len());
+    results
 }
 
-async fn through_the_api_server(server: &Server, sample: &Sample, verdict: &Verdict) {
+async fn through_the_api_server(server: &Server, sample: &Sample, result: &Verdict) {
     let Sample { sent, case } = sample;
     let Answer {
         valid,
@@ -195,13 +192,13 @@ async fn through_the_api_server(server: &Server, sample: &Sample, verdict: &Verd
     } = server.ask(sent).await.expect("a response");
     assert_eq!(
         valid,
-        verdict.is_valid(),
+        result.is_valid(),
         "{case} through the API server: {causes:?}"
     );
     // A decoding error of the API server names no field.
     if code == 400 {
         assert!(
-            verdict.has(is_about_the_text),
+            result.has(is_about_the_text),
             "{case} through the API server: {causes:?}"
         );
         return;
@@ -215,8 +212,8 @@ async fn through_the_api_server(server: &Server, sample: &Sample, verdict: &Verd
         })
         .collect();
     assert_eq!(
-        verdict.essences_of(&causes),
-        verdict.through_api_server(),
+        result.essences_of(&causes),
+        result.through_api_server(),
         "{case} through the API server, {code}"
     );
 }

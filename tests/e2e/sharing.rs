@@ -141,14 +141,14 @@ async fn waits(world: &World, object: &Value, whose: &str) {
 /// Number of validations of pipelines, once no reconciliation is pending.
 async fn judgements(world: &World) -> u64 {
     let url = world.installation.controller_health_url();
-    let judged = eventually("the end of all reconciliations", async || {
+    let validated = eventually("the end of all reconciliations", async || {
         let metrics = world.metrics(&url).await;
         let count = |name: &str, label: &str, kind: &str| {
             let name = format!("{name}{{{label}=\"{kind}\"}}");
             let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(&name));
             counts.next()?.trim().parse::<u64>().ok()
         };
-        let mut judged = 0;
+        let mut validated = 0;
         for kind in ["vectorpipeline", "clustervectorpipeline"] {
             let waiting = count("workqueue_depth", "name", kind)?;
             // These metrics do not exist for a kind without objects.
@@ -160,12 +160,12 @@ async fn judgements(world: &World) -> u64 {
             if waiting + active > 0 {
                 return None;
             }
-            judged += of_these;
+            validated += of_these;
         }
-        Some(judged)
+        Some(validated)
     });
-    let judged = judged.await;
-    judged.unwrap_or_else(|error| world.fail(&error.to_string()))
+    let validated = validated.await;
+    validated.unwrap_or_else(|error| world.fail(&error.to_string()))
 }
 
 #[tokio::test(flavor = "multi_thread")]

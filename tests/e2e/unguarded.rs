@@ -163,8 +163,8 @@ async fn the_controller_validates_transitions_and_deletes_an_invalid_object_by_t
 fn desk_message(world: &World, object: &Value) -> String {
     let path = world.cluster.directory().join("desk.json");
     std::fs::write(&path, object.to_string()).expect("a file");
-    let verdict = check(&[], &path);
-    let messages: Vec<_> = verdict["errors"]
+    let result = check(&[], &path);
+    let messages: Vec<_> = result["errors"]
         .as_array()
         .expect("errors")
         .iter()

@@ -179,8 +179,8 @@ async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validate
     }
     let url = vector.world.installation.controller_health_url();
     let metrics = vector.world.metrics(&url).await;
-    let judged = "lockstep_controller_validations_total{controller=\"vectorpipeline\"} 1\n";
-    assert!(metrics.contains(judged), "{metrics}");
+    let validated = "lockstep_controller_validations_total{controller=\"vectorpipeline\"} 1\n";
+    assert!(metrics.contains(validated), "{metrics}");
     // The status is written in two steps. A controller that exits between them leaves this status.
     let is_valid = |condition: &Value| condition["type"] == "Valid";
     let object = vector
@@ -315,8 +315,8 @@ spec:
   sinks: {out: {type: blackhole, inputs: [parse]}}
 ";
     std::fs::write(&file, text).expect("a file");
-    let verdict = check(&[], &file);
-    let error = &verdict["errors"][0];
+    let result = check(&[], &file);
+    let error = &result["errors"][0];
     assert_eq!(
         (&error["line"], &error["column"]),
         (&json!(12), &json!(14)),

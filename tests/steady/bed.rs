@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use control_plane::{APISERVER_ARGS, Cluster, Fleet, Moto, Options, wait_until_armed};
+use control_plane::{APISERVER_ARGS, Cluster, Fleet, Moto, Options, wait_until_fail_closed};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PostParams};
 use serde_json::json;
@@ -46,7 +46,7 @@ impl Bed {
         for index in 0..2 {
             bed.ready(index).await;
         }
-        wait_until_armed(&bed.cluster)
+        wait_until_fail_closed(&bed.cluster)
             .await
             .expect("`failurePolicy` becomes `Fail`");
         bed.make_secret().await;

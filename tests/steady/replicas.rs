@@ -57,8 +57,8 @@ pub fn one_is_killed_thirty_times() {
         let mut bed = Bed::start(2, &[], &[]).await;
         let load = Load::start(&bed.cluster).await;
         let mut kills = Vec::new();
-        for round in 0..30 {
-            let index = round % 2;
+        for reconciliation in 0..30 {
+            let index = reconciliation % 2;
             let before = load.tally().asked();
             eventually("requests through both replicas", async || {
                 (load.tally().asked() > before + 30).then_some(())

@@ -84,8 +84,8 @@ pub fn keepers_are_killed() {
         let mut bed = Bed::start(2, &[], &QUICK).await;
         let load = Load::start(&bed.cluster).await;
         let mut seen = Vec::new();
-        for round in 0..6 {
-            let phase = ["introducing", "retiring", "steady"][round % 3];
+        for reconciliation in 0..6 {
+            let phase = ["introducing", "retiring", "steady"][reconciliation % 3];
             let (_, before) = look(&bed).await;
             ask_for_a_new_ca(&bed).await;
             eventually_within(Duration::from_mins(1), phase, async || {

@@ -17,7 +17,7 @@ use crate::review::{AdmissionRequest, LazyObject};
 /// Rulesets, policy and CRD status that requests are validated with.
 #[derive(Clone)]
 pub(crate) struct Handler {
-    pub(crate) rulesets: ValidatorRegistry,
+    pub(crate) validators: ValidatorRegistry,
     pub(crate) policy: PolicyHandle,
     pub(crate) crds: CrdStatusCache,
     pub(crate) metrics: Metrics,
@@ -40,7 +40,7 @@ impl Handler {
         request: &mut AdmissionRequest<LazyObject<'_>>,
     ) -> Result<AdmissionReview, RequestError> {
         let ruleset = self
-            .rulesets
+            .validators
             .get(&request.kind.group, &request.kind.kind)
             .filter(|ruleset| ruleset.version() == request.kind.version);
         let Some(ruleset) = ruleset else {
@@ -100,8 +100,9 @@ impl Handler {
             return Ok(AdmissionReview::allow(&request.uid));
         }
         let (object, old) = (Value::from(object), old.map(Value::from));
-        let accepted = old.as_ref().and_then(LastValidated::from_status_of);
-        let candidate = ValidationRequest::for_update(&object, old.as_ref(), accepted.as_ref());
+        let last_validated = old.as_ref().and_then(LastValidated::from_status_of);
+        let candidate =
+            ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
         let policy = self.policy.get();
         let candidate = candidate.with_policy(&policy).with_crd_match(crd);
         Ok(match question {
@@ -109,9 +110,9 @@ impl Handler {
                 AdmissionReview::patch(&request.uid, &ruleset.default_patch(&candidate))
             }
             Mode::Validate => {
-                let verdict = ruleset.validate(&candidate);
-                let review = AdmissionReview::from_result(request, &verdict);
-                self.record_metrics(request, &verdict, &review);
+                let result = ruleset.validate(&candidate);
+                let review = AdmissionReview::from_result(request, &result);
+                self.record_metrics(request, &result, &review);
                 review
             }
         })
@@ -136,14 +137,14 @@ impl Handler {
     fn record_metrics(
         &self,
         request: &AdmissionRequest<LazyObject<'_>>,
-        verdict: &ValidationResult,
+        result: &ValidationResult,
         review: &AdmissionReview,
     ) {
-        for violation in verdict.errors.iter().chain(&verdict.audit_violations) {
+        for violation in result.errors.iter().chain(&result.audit_violations) {
             let labels = ViolationLabels {
                 kind: request.kind.kind.clone(),
                 rule: violation.rule.clone(),
-                component: "gate",
+                component: "webhook",
             };
             self.metrics.violations.get_or_create(&labels).inc();
         }
@@ -156,7 +157,7 @@ impl Handler {
                 name = request.name,
                 operation = request.operation,
                 dry_run = request.dry_run,
-                rules = response::rules(verdict.errors.iter()),
+                rules = response::rules(result.errors.iter()),
                 "denied"
             );
         }

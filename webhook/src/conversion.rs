@@ -45,7 +45,7 @@ pub(crate) struct Response {
 /// Converts all objects of a review, or none if one of them cannot be converted.
 pub(crate) fn convert(
     body: &[u8],
-    rulesets: &ValidatorRegistry,
+    validators: &ValidatorRegistry,
 ) -> Result<ConversionReviewResponse, RequestError> {
     let asked: ConversionReviewRequest = serde_json::from_slice(body).map_err(|error| {
         RequestError::bad_request(format!("the body is not a ConversionReview: {error}"))
@@ -63,7 +63,7 @@ pub(crate) fn convert(
     })?;
     let to = request.desired_api_version.as_str();
     let converted = request.objects.iter().enumerate().map(|(index, object)| {
-        convert_object(object, to, rulesets)
+        convert_object(object, to, validators)
             .map_err(|problem| format!("objects[{index}]: {problem}"))
     });
     let (converted_objects, result) = match converted.collect::<Result<Vec<_>, _>>() {
@@ -81,11 +81,15 @@ pub(crate) fn convert(
     })
 }
 
-fn convert_object(object: &Value, to: &str, rulesets: &ValidatorRegistry) -> Result<Value, String> {
+fn convert_object(
+    object: &Value,
+    to: &str,
+    validators: &ValidatorRegistry,
+) -> Result<Value, String> {
     let text = |name: &str| object[name].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let (group, _) = api_version.split_once('/').unwrap_or_default();
-    let ruleset = rulesets
+    let ruleset = validators
         .get(group, kind)
         .ok_or_else(|| format!("no ruleset is registered for kind `{kind}` of `{api_version}`"))?;
     ruleset

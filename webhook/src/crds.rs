@@ -22,8 +22,8 @@ struct Known {
 impl CrdStatusCache {
     /// Creates a status for the kinds of `rulesets`, unknown for all of them.
     #[must_use]
-    pub fn new(rulesets: &ValidatorRegistry) -> Self {
-        let ours = rulesets.iter().map(|ruleset| {
+    pub fn new(validators: &ValidatorRegistry) -> Self {
+        let ours = validators.iter().map(|ruleset| {
             let fingerprint = CrdStatus::fingerprint(ruleset.crd(), ruleset.version());
             (CrdStatusReport::name(ruleset.as_ref()), fingerprint)
         });
@@ -85,7 +85,7 @@ mod tests {
     fn known(cluster: &CrdValidator, settled: bool, left: i64) -> CrdMatch {
         const NOW: u64 = 1_790_000_000;
         let ours = kind(1);
-        let rulesets = ValidatorRegistry::default().register(Arc::new(kind(1)));
+        let validators = ValidatorRegistry::default().register(Arc::new(kind(1)));
         let seen = CrdStatus {
             crd: CrdStatus::fingerprint(cluster.crd(), "v1"),
             propagated: settled,
@@ -94,7 +94,7 @@ mod tests {
             until: NOW.saturating_add_signed(left),
             kinds: [(CrdStatusReport::name(&ours), seen)].into(),
         };
-        let crds = CrdStatusCache::new(&rulesets);
+        let crds = CrdStatusCache::new(&validators);
         assert_eq!(crds.get(&ours), CrdMatch::Unknown);
         let told = crds.update(&seen, NOW);
         assert_eq!(told, [crds.get(&ours)]);

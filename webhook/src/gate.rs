@@ -92,10 +92,10 @@ impl Drop for InFlight {
 impl Webhook {
     /// Creates a webhook that validates the kinds of `rulesets`.
     #[must_use]
-    pub fn new(rulesets: ValidatorRegistry, metrics: Metrics, limits: Limits) -> Self {
+    pub fn new(validators: ValidatorRegistry, metrics: Metrics, limits: Limits) -> Self {
         Self {
             bench: Handler {
-                rulesets,
+                validators,
                 policy: PolicyHandle::default(),
                 crds: CrdStatusCache::default(),
                 metrics: metrics.clone(),
@@ -272,7 +272,7 @@ impl Webhook {
             Endpoint::Validate => reviewed(Mode::Validate),
             Endpoint::Mutate => reviewed(Mode::Mutate),
             Endpoint::Convert => {
-                conversion::convert(body, &self.bench.rulesets).map(EndpointResponse::Converted)
+                conversion::convert(body, &self.bench.validators).map(EndpointResponse::Converted)
             }
         }));
         answer.unwrap_or_else(|_| {

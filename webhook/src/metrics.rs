@@ -26,7 +26,7 @@ pub struct Metrics {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RejectionLabels {
-    limit: &'static str,
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -113,7 +113,7 @@ impl Metrics {
     /// Counts a connection or request that exceeded a limit.
     pub(crate) fn rejected(&self, limit: Limit) {
         let labels = RejectionLabels {
-            limit: limit.name(),
+            reason: limit.name(),
         };
         self.limited.get_or_create(&labels).inc();
     }

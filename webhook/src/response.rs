@@ -127,21 +127,18 @@ impl AdmissionReview {
 
     /// Returns the response for a validation result: denied with code 422 and one cause for each error, or
     /// allowed with warnings.
-    pub(crate) fn from_result<T>(
-        request: &AdmissionRequest<T>,
-        verdict: &ValidationResult,
-    ) -> Self {
-        let all = verdict.errors.iter().chain(&verdict.warnings);
-        let fired = rules(all.chain(&verdict.audit_violations));
+    pub(crate) fn from_result<T>(request: &AdmissionRequest<T>, result: &ValidationResult) -> Self {
+        let all = result.errors.iter().chain(&result.warnings);
+        let fired = rules(all.chain(&result.audit_violations));
         let response = AdmissionResponse {
-            warnings: verdict.warnings.iter().map(warning).collect(),
+            warnings: result.warnings.iter().map(warning).collect(),
             audit_annotations: (!fired.is_empty()).then_some(AuditAnnotations { rules: fired }),
             ..AdmissionResponse::allowed(&request.uid)
         };
-        if verdict.is_valid() {
+        if result.is_valid() {
             return Self::new(response);
         }
-        let status = invalid(&request.kind, &request.name, verdict);
+        let status = invalid(&request.kind, &request.name, result);
         Self::new(AdmissionResponse {
             allowed: false,
             status: Some(status),
@@ -172,9 +169,9 @@ impl AdmissionReview {
 }
 
 /// Returns the `Status` that the API server itself returns for an invalid object.
-fn invalid(kind: &GroupVersionKind, name: &str, verdict: &ValidationResult) -> Status {
+fn invalid(kind: &GroupVersionKind, name: &str, result: &ValidationResult) -> Status {
     let GroupVersionKind { group, kind, .. } = kind;
-    let causes = verdict.errors.iter().map(|violation| Cause {
+    let causes = result.errors.iter().map(|violation| Cause {
         reason: violation.error.error_type.as_str(),
         message: violation.error.body(),
         field: violation.error.path.to_string(),
@@ -236,18 +233,18 @@ mod tests {
             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
         }});
         let kind = CrdValidator::compile(&crd, "v1").expect("it compiles");
-        let verdict = kind.validate(&ValidationRequest::create(&json!({"a": "x", "b": 7})));
+        let result = kind.validate(&ValidationRequest::create(&json!({"a": "x", "b": 7})));
         let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "operation": "CREATE", "name": "one",
             "kind": {"group": "example.com", "version": "v1", "kind": "Trap"},
         }});
         let body = body.to_string();
         let request = review::parse(body.as_bytes()).expect("a review");
-        let status = AdmissionReview::from_result(&request, &verdict)
+        let status = AdmissionReview::from_result(&request, &result)
             .response
             .status;
         let status = status.expect("a denial");
-        let expected = format!("Trap.example.com \"one\" is invalid: {}", verdict.message());
+        let expected = format!("Trap.example.com \"one\" is invalid: {}", result.message());
         assert_eq!(status.message, expected);
         assert_eq!(status.details.map(|details| details.causes.len()), Some(2));
     }

@@ -111,11 +111,11 @@ impl Server {
         let drain = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+            let last_validated = tokio::select! {
+                last_validated = listener.accept() => last_validated,
                 () = &mut stop => break,
             };
-            match accepted {
+            match last_validated {
                 Ok((stream, _)) => {
                     let entered = connections.try_admit();
                     if entered.as_ref().is_none_or(|(_, evicts)| *evicts) {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use shared_validation::{Ruleset, ValidatedResource};
 
 use super::*;
-use crate::cycle::Action;
+use crate::context::Action;
 use crate::kept::Store;
 use crate::queue::Priority;
 use crate::reconcile::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};

@@ -11,10 +11,10 @@ use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Location, Spanned};
 
 use crate::desk::fields::PathIndex;
-use crate::desk::judge::{ParseError, SourceLocation};
 use crate::desk::parts::{self, DocumentPart};
 use crate::desk::places::{locate, locate_entry, of_location, value_at, written};
 use crate::desk::scalar;
+use crate::desk::validator::{ParseError, SourceLocation};
 use crate::desk::within;
 
 const MAX_DOCUMENTS: usize = 100_000;

@@ -12,6 +12,7 @@ use crate::desk::kinds::CrdLookup;
 
 /// One line: the operation, and the objects as raw JSON text.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Line {
     #[serde(default)]
     id: Value,
@@ -19,11 +20,11 @@ struct Line {
     operation: Operation,
     object: String,
     #[serde(default)]
-    old: Option<String>,
+    old_object: Option<String>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "UPPERCASE")]
 enum Operation {
     #[default]
     Create,
@@ -68,14 +69,14 @@ pub(crate) fn run(
 
 fn respond(kinds: &CrdLookup, policy: &Policy, line: &Line, count: &mut Count) -> Value {
     match validate(kinds, policy, line) {
-        Ok(verdict) => {
+        Ok(result) => {
             count.checked += 1;
-            count.invalid += usize::from(!verdict.is_valid());
+            count.invalid += usize::from(!result.is_valid());
             json!({
                 "id": line.id,
-                "valid": verdict.is_valid(),
-                "errors": verdict.errors.iter().map(finding).collect::<Vec<_>>(),
-                "warnings": verdict.warnings.iter().map(finding).collect::<Vec<_>>(),
+                "valid": result.is_valid(),
+                "errors": result.errors.iter().map(finding).collect::<Vec<_>>(),
+                "warnings": result.warnings.iter().map(finding).collect::<Vec<_>>(),
             })
         }
         Err(problem) => {
@@ -88,22 +89,25 @@ fn respond(kinds: &CrdLookup, policy: &Policy, line: &Line, count: &mut Count) -
 fn validate(kinds: &CrdLookup, policy: &Policy, line: &Line) -> Result<ValidationResult, String> {
     let object = ParsedJson::parse(&line.object)
         .map_err(|error| format!("`object` is not JSON: {error}"))?;
-    let old = match (&line.old, line.operation) {
+    let old = match (&line.old_object, line.operation) {
         (Some(old), Operation::Update) => Some(
             ParsedJson::parse(old)
-                .map_err(|error| format!("`old` is not JSON: {error}"))?
+                .map_err(|error| format!("`oldObject` is not JSON: {error}"))?
                 .value,
         ),
         (None, Operation::Update) => {
-            return Err("`op` is `update`, so `old` must contain the previous object".into());
+            return Err(
+                "`operation` is `UPDATE`, so `oldObject` must contain the previous object".into(),
+            );
         }
         (_, Operation::Create) => None,
     };
     let ruleset: &dyn Validator = kinds.get(&object.value)?;
-    let accepted = old.as_ref().and_then(LastValidated::from_status_of);
-    let candidate = ValidationRequest::for_update(&object.value, old.as_ref(), accepted.as_ref());
-    let candidate = candidate.deny_unknown_fields().with_policy(policy);
-    Ok(ruleset.validate(&candidate.with_duplicate_keys(&object.duplicate_keys)))
+    let last_validated = old.as_ref().and_then(LastValidated::from_status_of);
+    let request =
+        ValidationRequest::for_update(&object.value, old.as_ref(), last_validated.as_ref());
+    let request = request.deny_unknown_fields().with_policy(policy);
+    Ok(ruleset.validate(&request.with_duplicate_keys(&object.duplicate_keys)))
 }
 
 fn finding(violation: &Violation) -> Value {
@@ -119,6 +123,6 @@ fn finding(violation: &Violation) -> Value {
 
 /// Returns the result for an object that cannot be read: it is invalid, whatever its rules are.
 fn unreadable(id: &Value, problem: &str) -> Value {
-    let error = json!({"type": "InternalError", "field": "<nil>", "detail": problem, "message": problem, "rule": "readable"});
+    let error = json!({"type": "InternalError", "field": "<nil>", "detail": problem, "message": problem, "rule": "parse-error"});
     json!({"id": id, "valid": false, "errors": [error], "warnings": []})
 }

@@ -9,7 +9,7 @@ mod text;
 
 use std::io::{self, Write};
 
-use crate::desk::judge::FileReport;
+use crate::desk::validator::FileReport;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {

@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use crate::desk::judge::SourceLocation;
+use crate::desk::validator::SourceLocation;
 
 /// Range of a document in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use crate::desk::document::Node;
-use crate::desk::judge::SourceLocation;
+use crate::desk::validator::SourceLocation;
 
 /// Returns the source text of a scalar, including its quotes.
 pub(super) fn written(location: Location, text: &str) -> Option<&str> {

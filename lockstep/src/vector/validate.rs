@@ -10,7 +10,7 @@ use vector_rules::{Catalogue, Diagnostic, OptOut, validate_config, validate_star
 
 use super::configuration::{self, File, Format};
 use super::{REFUSED, lines};
-use crate::desk::judge::on_one_line;
+use crate::desk::validator::on_one_line;
 
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -116,10 +116,10 @@ fn validate(args: &Args) -> io::Result<bool> {
         writeln!(out, "{level}: {}", lines.join("\n"))?;
     }
     let is_refused = errors > 0 || args.deny_warnings && warnings > 0;
-    let verdict = if is_refused { "invalid" } else { "valid" };
+    let result = if is_refused { "invalid" } else { "valid" };
     writeln!(
         out,
-        "{verdict} for Vector {}: {errors} errors, {warnings} warnings",
+        "{result} for Vector {}: {errors} errors, {warnings} warnings",
         catalogue.version
     )?;
     Ok(!is_refused)

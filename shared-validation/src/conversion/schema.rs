@@ -15,8 +15,8 @@ pub(super) fn add(version: &VersionMapping, crd: &mut Value) {
     other["served"] = false.into();
     other["storage"] = false.into();
     let schema = &mut other["schema"]["openAPIV3Schema"];
-    for (judged, here) in version.moves {
-        relocate(schema, judged, here);
+    for (validated, here) in version.moves {
+        relocate(schema, validated, here);
     }
     for name in version.only_in_storage {
         take(schema, name);
@@ -29,8 +29,8 @@ pub(super) fn add(version: &VersionMapping, crd: &mut Value) {
     let columns = other["additionalPrinterColumns"].as_array_mut();
     for column in columns.into_iter().flatten() {
         let path = column["jsonPath"].as_str().unwrap_or_default();
-        let moved = version.moves.iter().find_map(|(judged, here)| {
-            (path.strip_prefix('.') == Some(*judged)).then(|| format!(".{here}"))
+        let moved = version.moves.iter().find_map(|(validated, here)| {
+            (path.strip_prefix('.') == Some(*validated)).then(|| format!(".{here}"))
         });
         if let Some(moved) = moved {
             column["jsonPath"] = moved.into();

@@ -17,8 +17,8 @@ impl Schema {
             .into_iter()
             .flatten();
         let schema = versions
-            .filter(|candidate| candidate["name"] == version)
-            .find_map(|candidate| candidate.pointer("/schema/openAPIV3Schema"))
+            .filter(|request| request["name"] == version)
+            .find_map(|request| request.pointer("/schema/openAPIV3Schema"))
             .ok_or_else(|| CompileError::NoSchema {
                 version: version.to_owned(),
             })?;

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::accepted::fingerprint;
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
 use crate::go;
+use crate::last_validated::fingerprint;
+use crate::result::Violation;
 use crate::rule::Layer;
 use crate::ruleset::{LayerContext, Report};
 use crate::schema::{ListType, Schema};
-use crate::verdict::Violation;
 
 /// Reports duplicate items. If the old object had any, all of them are ratcheted, as in the API server.
-pub(super) fn judge(case: &LayerContext<'_>, report: &mut Report<'_>) {
+pub(super) fn validator(case: &LayerContext<'_>, report: &mut Report<'_>) {
     let mut found = Vec::new();
     below(case.schema, case.object, Cursor::Root, &mut found);
     if found.is_empty() {

@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::go;
+use crate::result::Violation;
 use crate::rule::Layer;
 use crate::ruleset::{LayerContext, Report};
-use crate::verdict::Violation;
 
 /// Paths of the fields that the scale subresource shows.
 pub(crate) struct Scale {
@@ -43,7 +43,7 @@ impl Scale {
 }
 
 /// Validates the fields that the subresource shows. Their errors are never ratcheted.
-pub(super) fn judge(case: &LayerContext<'_>, report: &mut Report<'_>) {
+pub(super) fn validator(case: &LayerContext<'_>, report: &mut Report<'_>) {
     let Some(scale) = case.scale else {
         return;
     };

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::accepted::fingerprint;
 use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
 use crate::go;
+use crate::last_validated::fingerprint;
+use crate::result::Violation;
 use crate::rule::Layer;
 use crate::ruleset::{LayerContext, Report};
 use crate::schema::{Additional, JsonType, Schema};
 use crate::structural::{number, type_name};
 use crate::transition::Correlation;
-use crate::verdict::Violation;
 
 /// Validates the whole object.
 pub(super) fn root(
@@ -24,7 +24,7 @@ pub(super) fn root(
     for violation in outcome.errors {
         report.deny_or_ratchet(violation, false);
     }
-    for violation in outcome.inherited {
+    for violation in outcome.ratcheted {
         report.deny_or_ratchet(violation, true);
     }
 }
@@ -34,7 +34,7 @@ pub(super) fn root(
 pub(super) struct Outcome {
     pub(super) errors: Vec<Violation>,
     /// Ratcheted errors: errors that the old object has too.
-    inherited: Vec<Violation>,
+    ratcheted: Vec<Violation>,
     /// Number of checks that passed or were made. If several alternatives all fail, the API server reports the
     /// errors of the alternative with the highest number.
     matches: u32,
@@ -43,7 +43,7 @@ pub(super) struct Outcome {
 impl Outcome {
     fn merge(&mut self, other: Self) {
         self.errors.extend(other.errors);
-        self.inherited.extend(other.inherited);
+        self.ratcheted.extend(other.ratcheted);
         self.matches += other.matches;
     }
 
@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
         }
         let unchanged = || correlation.is_some_and(|correlation| correlation.is_unchanged());
         if !outcome.is_valid() && unchanged() {
-            outcome.inherited.append(&mut outcome.errors);
+            outcome.ratcheted.append(&mut outcome.errors);
         }
         outcome
     }
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
                 }
             }
             Value::Number(number) => {
-                number::judge(&mut outcome, schema, number, at);
+                number::validator(&mut outcome, schema, number, at);
                 outcome.matches += 2;
             }
             Value::Array(items) => {

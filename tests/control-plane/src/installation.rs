@@ -250,7 +250,7 @@ impl Installation {
             webhook["clientConfig"]["caBundle"] == authority
         })
         .await?;
-        wait_until_armed(cluster).await
+        wait_until_fail_closed(cluster).await
     }
 
     /// Returns the CA of the current serving certificate, encoded as a caBundle.
@@ -396,7 +396,7 @@ fn kubectl_patch(cluster: &Cluster, kind: &str, name: &str, patch: &Value) -> Re
 }
 
 /// Waits until the validating webhook fails closed (`failurePolicy: Fail`).
-pub async fn wait_until_armed(cluster: &Cluster) -> Result<(), Error> {
+pub async fn wait_until_fail_closed(cluster: &Cluster) -> Result<(), Error> {
     let validating = ["ValidatingWebhookConfiguration"];
     wait_for_webhooks(
         cluster,

@@ -23,7 +23,7 @@ pub use checks::{check_metrics, h2spec, kstatus};
 pub use cluster::Cluster;
 pub use error::Error;
 pub use fleet::{APISERVER_ARGS, Fleet};
-pub use installation::{Installation, Options, wait_until_armed};
+pub use installation::{Installation, Options, wait_until_fail_closed};
 pub use moto::Moto;
 pub use network::Network;
 pub use oracle::oracle;

@@ -148,7 +148,7 @@ fn change(more: usize) -> Value {
         "observedGeneration": 3,
         "endpoint": {"host": "cdb-0d6a2f43.eu-central-1.rds.amazonaws.com", "port": 5432},
         "conditions": [condition("Ready", "Available"), condition("Valid", "AllRulesKept")],
-        "accepted": {"generation": 3, "values": {
+        "lastValidated": {"generation": 3, "values": {
             "spec.credentials.username": "orders_owner",
             "spec.databaseName": "orders",
             "spec.deletionPolicy": "Snapshot",

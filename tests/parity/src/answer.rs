@@ -33,8 +33,8 @@ impl Answer {
     /// Converts a validation result of the engine. The causes of the structural layer have no message, because its
     /// wording may differ.
     #[must_use]
-    pub fn of_verdict(verdict: &ValidationResult) -> Self {
-        let causes = verdict.errors.iter().map(|violation| Cause {
+    pub fn of_verdict(result: &ValidationResult) -> Self {
+        let causes = result.errors.iter().map(|violation| Cause {
             reason: violation.error.error_type.as_str().to_owned(),
             field: violation.error.path.to_string(),
             message: match violation.layer {
@@ -43,8 +43,8 @@ impl Answer {
             },
         });
         Self {
-            valid: verdict.is_valid(),
-            code: if verdict.is_valid() { 200 } else { 422 },
+            valid: result.is_valid(),
+            code: if result.is_valid() { 200 } else { 422 },
             causes: causes.collect(),
         }
     }

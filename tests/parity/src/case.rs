@@ -61,22 +61,22 @@ impl Case {
     /// # Errors
     ///
     /// If a text is not JSON.
-    pub fn judge(&self, judge: &dyn Validator) -> Result<Answer, serde_json::Error> {
+    pub fn validator(&self, validator: &dyn Validator) -> Result<Answer, serde_json::Error> {
         let object = ParsedJson::parse(&self.object)?;
         let old = self
             .old
             .as_deref()
             .map(serde_json::from_str::<Value>)
             .transpose()?;
-        let candidate = match &old {
+        let request = match &old {
             Some(old) => ValidationRequest::update(&object.value, old),
             None => ValidationRequest::create(&object.value),
         };
-        let verdict = judge.validate(
-            &candidate
+        let result = validator.validate(
+            &request
                 .deny_unknown_fields()
                 .with_duplicate_keys(&object.duplicate_keys),
         );
-        Ok(Answer::of_verdict(&verdict))
+        Ok(Answer::of_verdict(&result))
     }
 }

@@ -34,7 +34,7 @@ pub async fn ask(
     crd: &Value,
     version: &str,
     extent: Extent,
-    judge: &dyn Validator,
+    validator: &dyn Validator,
 ) -> anyhow::Result<Vec<Case>> {
     let Extent {
         objects,
@@ -66,7 +66,7 @@ pub async fn ask(
     }
     let server = &server;
     let answered = stream::iter(cases).map(|case| async move {
-        let here = case.judge(judge)?;
+        let here = case.validator(validator)?;
         let mut answer = server.ask(&case).await?;
         let mut asked = 1;
         while differs(&answer, &here) && asked < MOST_ASKED {

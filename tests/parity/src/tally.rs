@@ -33,12 +33,12 @@ impl Tally {
     /// # Errors
     ///
     /// If the case has no response or is not JSON.
-    pub fn count(&mut self, case: &Case, judge: &dyn Validator) -> anyhow::Result<()> {
+    pub fn count(&mut self, case: &Case, validator: &dyn Validator) -> anyhow::Result<()> {
         let answer = case
             .answer
             .as_ref()
             .with_context(|| format!("{}: the case has no recorded response", case.id))?;
-        let here = case.judge(judge)?;
+        let here = case.validator(validator)?;
         self.cases += 1;
         self.refused += usize::from(!answer.valid);
         let Some(difference) = compare(answer, &here) else {

@@ -17,13 +17,13 @@ fn crd(file: &str) -> Value {
 }
 
 /// Validates an object and checks its defaults.
-fn check(judge: &dyn Validator, schema: &Value, object: &Value) {
-    let verdict = judge.validate(&ValidationRequest::create(object));
-    let filled = &verdict.object;
+fn check(validator: &dyn Validator, schema: &Value, object: &Value) {
+    let result = validator.validate(&ValidationRequest::create(object));
+    let filled = &result.object;
     let context = || {
         format!(
             "{object}\nwas changed to\n{filled}\nby the patch\n{:?}",
-            verdict.defaults
+            result.defaults
         )
     };
     assert!(
@@ -33,7 +33,7 @@ fn check(judge: &dyn Validator, schema: &Value, object: &Value) {
     );
 
     let mut patched = object.clone();
-    json_patch::patch(&mut patched, &verdict.defaults)
+    json_patch::patch(&mut patched, &result.defaults)
         .unwrap_or_else(|error| panic!("{error}:\n{}", context()));
     assert_eq!(
         &patched,
@@ -42,7 +42,7 @@ fn check(judge: &dyn Validator, schema: &Value, object: &Value) {
         context()
     );
 
-    let again = judge.validate(&ValidationRequest::create(filled));
+    let again = validator.validate(&ValidationRequest::create(filled));
     assert_eq!(
         &again.object,
         filled,

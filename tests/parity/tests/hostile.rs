@@ -39,8 +39,8 @@ fn errors(rule: &str) -> Vec<String> {
         "metadata": {"name": "trap"},
         "spec": {"text": "a".repeat(65_536), "list": vec![1; 300], "set": (0..300).collect::<Vec<_>>()},
     });
-    let verdict = kind.validate(&ValidationRequest::create(&object));
-    let messages = verdict.errors.iter();
+    let result = kind.validate(&ValidationRequest::create(&object));
+    let messages = result.errors.iter();
     messages
         .map(|violation| violation.error.to_string().chars().take(400).collect())
         .collect()
@@ -130,7 +130,7 @@ fn a_rule_that_is_expensive_to_compile_is_rejected_early() {
 fn a_large_object_is_validated_or_exceeds_the_budget() {
     let kind =
         kind("self.list.all(n, n >= 0) && !self.text.contains('b')").expect("the rule compiles");
-    let judged = |spec: Value| {
+    let validated = |spec: Value| {
         let object = json!({
             "apiVersion": "example.com/v1",
             "kind": "Trap",
@@ -141,16 +141,19 @@ fn a_large_object_is_validated_or_exceeds_the_budget() {
             .errors
             .len()
     };
-    assert_eq!(judged(json!({"text": "a".repeat(3 << 20), "list": []})), 0);
-    assert_eq!(judged(json!({"text": "", "list": vec![0; 100_000]})), 0);
     assert_eq!(
-        judged(json!({"text": "", "list": vec![0; 1_500_000]})),
+        validated(json!({"text": "a".repeat(3 << 20), "list": []})),
+        0
+    );
+    assert_eq!(validated(json!({"text": "", "list": vec![0; 100_000]})), 0);
+    assert_eq!(
+        validated(json!({"text": "", "list": vec![0; 1_500_000]})),
         1,
         "the rule exceeds the cost budget"
     );
     let stray: serde_json::Map<_, _> = (0..100_000).map(|n| (format!("f{n}"), json!(n))).collect();
     assert_eq!(
-        judged(Value::Object(stray)),
+        validated(Value::Object(stray)),
         100_001,
         "one error for every unknown field and one for the rule"
     );
@@ -171,8 +174,8 @@ fn a_list_that_would_take_hours_to_compare_is_rejected() {
             "metadata": {"name": "trap"},
             "spec": {"list": (0..200_000).collect::<Vec<_>>()},
         });
-        let verdict = kind.validate(&ValidationRequest::create(&object));
-        assert!(!verdict.is_valid(), "{rule}");
+        let result = kind.validate(&ValidationRequest::create(&object));
+        assert!(!result.is_valid(), "{rule}");
     }
 }
 

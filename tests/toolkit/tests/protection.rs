@@ -88,7 +88,7 @@ fn watches() -> [Watch; 2] {
 struct Bank {
     cluster: Cluster,
     calls: Calls,
-    keeper: Keeper,
+    manager: Keeper,
     vaults: Api<DynamicObject>,
     secrets: Api<DynamicObject>,
 }
@@ -101,13 +101,13 @@ impl Bank {
             vaults: objects::<Vault>(cluster.client(), Some(namespace)),
             secrets: Api::namespaced_with(cluster.client(), namespace, &secrets),
             calls: Calls::default(),
-            keeper: Keeper::default(),
+            manager: Keeper::default(),
             cluster,
         }
     }
 
     async fn start(&self) -> Running {
-        let handler = SyncReconciler::new(self.keeper.clone())
+        let handler = SyncReconciler::new(self.manager.clone())
             .watches_all(watches())
             .finalizer("toys.example.com/emptied");
         let metrics = Metrics::register(&mut Registry::default());
@@ -163,7 +163,7 @@ impl Bank {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_referenced_object_is_protected_until_the_last_reference_is_gone() {
     let bank = Bank::new("default").await;
-    bank.keeper.is_emptied.store(true, Ordering::Release);
+    bank.manager.is_emptied.store(true, Ordering::Release);
     let running = bank.start().await;
     for name in ["used", "unused"] {
         bank.secret(name).await;
@@ -215,7 +215,7 @@ async fn a_referenced_object_is_protected_until_the_last_reference_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn protection_is_kept_while_the_references_of_an_object_are_unknown() {
     let bank = Bank::new("default").await;
-    bank.keeper.is_emptied.store(true, Ordering::Release);
+    bank.manager.is_emptied.store(true, Ordering::Release);
     let _running = bank.start().await;
     for name in ["s", "t"] {
         bank.secret(name).await;
@@ -234,7 +234,7 @@ async fn protection_is_kept_while_the_references_of_an_object_are_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn protection_does_not_block_an_owner_whose_dependent_is_protected() {
     let bank = Bank::new("default").await;
-    bank.keeper.is_emptied.store(true, Ordering::Release);
+    bank.manager.is_emptied.store(true, Ordering::Release);
     let _running = bank.start().await;
     bank.secret("s").await;
     bank.vault("a", json!({"key": "s"})).await;
@@ -279,7 +279,7 @@ async fn an_object_that_a_cleanup_needs_is_protected_until_the_cleanup_completes
     stands(&bank.vaults, "a", "Ready", "False").await;
     bank.is_protected("s", true).await;
     bank.calls.take_writes();
-    bank.keeper.is_emptied.store(true, Ordering::Release);
+    bank.manager.is_emptied.store(true, Ordering::Release);
     namespace.goes().await;
     let writes = bank.calls.take_writes().into_iter();
     let mut patched: Vec<_> = writes

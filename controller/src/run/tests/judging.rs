@@ -65,8 +65,8 @@ impl ValidatedResource for Slow {
 fn warning() -> Policy {
     let file = json!({"rules": {"Slow": {"slow": "warn"}}});
     let ruleset = Ruleset::<Slow>::compile().expect("it compiles");
-    let rulesets = ValidatorRegistry::default().register(Arc::new(ruleset));
-    Policy::read(&file, &rulesets).expect("a policy")
+    let validators = ValidatorRegistry::default().register(Arc::new(ruleset));
+    Policy::read(&file, &validators).expect("a policy")
 }
 
 fn is_other_judged() -> bool {
@@ -101,13 +101,13 @@ impl Reconciler for Remembers {
 
     fn on_validated(
         &self,
-        candidate: &ValidationRequest<'_>,
-        verdict: &ValidationResult,
+        request: &ValidationRequest<'_>,
+        result: &ValidationResult,
     ) -> serde_json::Map<String, Value> {
-        let policy = candidate.policy.cloned().unwrap_or_default();
-        let others = candidate.related.cloned().unwrap_or_default();
+        let policy = request.policy.cloned().unwrap_or_default();
+        let others = request.related.cloned().unwrap_or_default();
         let mut told = self.told.lock().expect("no panic");
-        told.push((verdict.is_valid(), policy, others));
+        told.push((result.is_valid(), policy, others));
         serde_json::Map::new()
     }
 
@@ -126,60 +126,60 @@ impl Reconciler for Remembers {
 /// Returns a context, and an object for each of the names.
 fn slow(names: &[&str], policy: &PolicyHandle) -> (Context<Remembers>, Vec<DynamicObject>) {
     let metrics = Metrics::register(&mut Registry::default());
-    let cycle = cycle_of(Remembers::default(), &metrics, policy.clone());
+    let context = cycle_of(Remembers::default(), &metrics, policy.clone());
     let objects = names.iter().map(|name| {
-        let mut object = DynamicObject::new(name, &cycle.resource);
+        let mut object = DynamicObject::new(name, &context.resource);
         object.metadata.uid = Some((*name).to_owned());
         object
     });
     let objects = objects.collect();
-    (cycle, objects)
+    (context, objects)
 }
 
 /// Returns the results of concurrent reconciliations of all objects, as by the workers of a controller.
-async fn rounds(cycle: &Context<Remembers>, objects: &[DynamicObject]) -> Vec<Action> {
-    let rounds = objects.iter().map(|object| cycle.reconcile(object, &[]));
+async fn rounds(context: &Context<Remembers>, objects: &[DynamicObject]) -> Vec<Action> {
+    let rounds = objects.iter().map(|object| context.reconcile(object, &[]));
     let ended = futures::future::join_all(rounds).await.into_iter();
     ended.map(|next| next.expect("it ends")).collect()
 }
 
-fn told(cycle: &Context<Remembers>) -> Vec<Told> {
-    cycle.reconciler.told.lock().expect("no panic").clone()
+fn told(context: &Context<Remembers>) -> Vec<Told> {
+    context.reconciler.told.lock().expect("no panic").clone()
 }
 
 #[tokio::test]
 async fn a_validation_result_is_reported_with_the_policy_it_was_computed_with() {
-    let (cycle, objects) = slow(&["swayed"], &POLICY);
-    rounds(&cycle, &objects).await;
+    let (context, objects) = slow(&["swayed"], &POLICY);
+    rounds(&context, &objects).await;
     assert_ne!(
         *POLICY.get(),
         Policy::default(),
         "another policy is in force"
     );
-    assert_eq!(told(&cycle), [(true, Policy::default(), Value::Null)]);
+    assert_eq!(told(&context), [(true, Policy::default(), Value::Null)]);
 }
 
 #[tokio::test]
 async fn a_validation_result_is_not_reported_if_other_objects_have_changed() {
-    let (cycle, objects) = slow(&["any"], &PolicyHandle::default());
+    let (context, objects) = slow(&["any"], &PolicyHandle::default());
     let (before, now) = (json!("before"), json!("now"));
     // The last entry is used first.
-    *cycle.reconciler.others.lock().expect("no panic") = vec![now.clone(), before];
+    *context.reconciler.others.lock().expect("no panic") = vec![now.clone(), before];
     assert_eq!(
-        rounds(&cycle, &objects).await,
+        rounds(&context, &objects).await,
         [Action::RequeueAfter(Duration::ZERO)]
     );
-    assert!(told(&cycle).is_empty());
-    *cycle.reconciler.others.lock().expect("no panic") = vec![now.clone(), now.clone()];
-    rounds(&cycle, &objects).await;
-    assert_eq!(told(&cycle), [(true, Policy::default(), now)]);
+    assert!(told(&context).is_empty());
+    *context.reconciler.others.lock().expect("no panic") = vec![now.clone(), now.clone()];
+    rounds(&context, &objects).await;
+    assert_eq!(told(&context), [(true, Policy::default(), now)]);
 }
 
 #[tokio::test]
 async fn a_long_validation_does_not_delay_other_objects() {
-    let (cycle, objects) = slow(&["long", "short"], &PolicyHandle::default());
-    rounds(&cycle, &objects).await;
-    let valid: Vec<_> = told(&cycle)
+    let (context, objects) = slow(&["long", "short"], &PolicyHandle::default());
+    rounds(&context, &objects).await;
+    let valid: Vec<_> = told(&context)
         .iter()
         .map(|(is_valid, ..)| *is_valid)
         .collect();
@@ -194,10 +194,10 @@ fn a_validation_that_has_not_started_is_cancelled_with_its_reconciliation() {
     runtime.block_on(async {
         let (release, released) = mpsc::channel::<()>();
         let before = spawn_blocking(move || released.recv());
-        let (cycle, objects) = slow(&["unwanted"], &PolicyHandle::default());
-        let mut round = Box::pin(cycle.reconcile(&objects[0], &[]));
-        assert!(poll!(&mut round).is_pending());
-        drop(round);
+        let (context, objects) = slow(&["unwanted"], &PolicyHandle::default());
+        let mut reconciliation = Box::pin(context.reconcile(&objects[0], &[]));
+        assert!(poll!(&mut reconciliation).is_pending());
+        drop(reconciliation);
         release.send(()).expect("the blocking task waits");
         before.await.expect("no panic").expect("released");
         // A validation that was queued would have run by now.

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::desk::judge::{FileReport, Level, SourceLocation};
+use crate::desk::validator::{FileReport, Level, SourceLocation};
 
 pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     let mut command = |what: &str, place: Option<&SourceLocation>, title: &str, message: &str| {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::desk::judge::{Diagnostic, FileReport, Level};
+use crate::desk::validator::{Diagnostic, FileReport, Level};
 
 pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     for document in &report.documents {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use crate::desk::judge::{CheckedDocument, Diagnostic, FileReport, Level};
+use crate::desk::validator::{CheckedDocument, Diagnostic, FileReport, Level};
 
 pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<()> {
     let mut whole = Report::new("lockstep check");
@@ -16,7 +16,7 @@ pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<
         for problem in &report.problems {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status.set_message(problem.message.clone());
-            suite.add_test_case(TestCase::new("readable", status));
+            suite.add_test_case(TestCase::new("parse-error", status));
         }
         whole.add_test_suite(suite);
     }

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::desk::judge::{FileReport, Level, SourceLocation};
+use crate::desk::validator::{FileReport, Level, SourceLocation};
 
 /// Rule id for input that cannot be validated at all.
-const READABLE: &str = "readable";
+const PARSE_ERROR: &str = "parse-error";
 
 pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<()> {
     let findings = || {
@@ -19,7 +19,7 @@ pub(super) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<
     };
     let mut ids: BTreeSet<&str> = findings().map(|finding| finding.rule.as_str()).collect();
     if reports.iter().any(|report| !report.problems.is_empty()) {
-        ids.insert(READABLE);
+        ids.insert(PARSE_ERROR);
     }
     let rules: Vec<_> = ids.iter().map(|id| json!({"id": id})).collect();
     let log = json!({
@@ -68,7 +68,7 @@ fn results(report: &FileReport) -> Vec<Value> {
     }
     for problem in &report.problems {
         results.push(result(
-            READABLE,
+            PARSE_ERROR,
             "error",
             &problem.message,
             problem.location.as_ref(),

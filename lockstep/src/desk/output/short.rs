@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::desk::judge::{FileReport, Level, SourceLocation, on_one_line};
+use crate::desk::validator::{FileReport, Level, SourceLocation, on_one_line};
 
 pub(super) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     let file = &report.name;

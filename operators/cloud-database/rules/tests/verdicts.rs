@@ -41,8 +41,8 @@ fn json_merge(target: &mut Value, patch: &Value) {
     }
 }
 
-fn errors(verdict: &ValidationResult) -> Vec<String> {
-    verdict
+fn errors(result: &ValidationResult) -> Vec<String> {
+    result
         .errors
         .iter()
         .map(|violation| violation.error.to_string())
@@ -52,9 +52,9 @@ fn errors(verdict: &ValidationResult) -> Vec<String> {
 #[test]
 fn a_minimal_object_is_valid_and_gets_its_defaults() {
     let object = database(&json!({}));
-    let verdict = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
-    assert_eq!(errors(&verdict), Vec::<String>::new());
-    let spec = &verdict.object["spec"];
+    let result = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
+    assert_eq!(errors(&result), Vec::<String>::new());
+    let spec = &result.object["spec"];
     assert_eq!(spec["storage"], json!({"sizeGib": 100, "type": "gp3"}));
     assert_eq!(
         spec["credentials"]["selectors"],
@@ -78,9 +78,9 @@ fn the_default_patch_turns_the_written_object_into_the_defaulted_one() {
     let mut object = database(
         &json!({"credentials": {"selectors": {"password": "pw"}}, "unknown": {"kept": true}}),
     );
-    let verdict = rules().validate(&ValidationRequest::create(&object));
-    json_patch::patch(&mut object, &verdict.defaults).expect("the patch applies");
-    assert_eq!(object, verdict.object);
+    let result = rules().validate(&ValidationRequest::create(&object));
+    json_patch::patch(&mut object, &result.defaults).expect("the patch applies");
+    assert_eq!(object, result.object);
     assert_eq!(
         object["spec"]["credentials"]["selectors"],
         json!({"username": "username", "password": "pw"})
@@ -117,7 +117,7 @@ fn transitions_are_validated_against_the_last_validated_values_rather_than_the_o
     let rules = rules();
     let filled = database(&json!({}));
     let accepted_object = rules.validate(&ValidationRequest::create(&filled)).object;
-    let accepted = LastValidated::from_object(&accepted_object, rules.transition_fields());
+    let last_validated = LastValidated::from_object(&accepted_object, rules.transition_fields());
     let edited = database(&json!({
         "engine": "mysql",
         "storage": {"sizeGib": 50},
@@ -130,8 +130,8 @@ fn transitions_are_validated_against_the_last_validated_values_rather_than_the_o
         "spec.network.subnetGroup",
         "spec.storage.sizeGib",
     ];
-    let paths = |verdict: &ValidationResult| {
-        verdict
+    let paths = |result: &ValidationResult| {
+        result
             .errors
             .iter()
             .map(|v| v.error.path.to_string())
@@ -139,10 +139,9 @@ fn transitions_are_validated_against_the_last_validated_values_rather_than_the_o
     };
     // The controller, which has no old object, and the webhook, which has one.
     assert_eq!(
-        paths(
-            &rules
-                .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)))
-        ),
+        paths(&rules.validate(
+            &ValidationRequest::create(&edited).with_last_validated(Some(&last_validated))
+        )),
         refused
     );
     assert_eq!(
@@ -154,7 +153,7 @@ fn transitions_are_validated_against_the_last_validated_values_rather_than_the_o
         rules
             .validate(
                 &ValidationRequest::update(&accepted_object, &edited)
-                    .with_last_validated(Some(&accepted))
+                    .with_last_validated(Some(&last_validated))
             )
             .is_valid()
     );
@@ -173,13 +172,13 @@ fn an_old_violation_is_a_warning_and_a_new_one_is_an_error() {
     );
     let mut new = old.clone();
     new["spec"]["multiAz"] = json!(true);
-    let verdict = rules.validate(&ValidationRequest::update(&new, &old));
-    assert_eq!(errors(&verdict), Vec::<String>::new());
+    let result = rules.validate(&ValidationRequest::update(&new, &old));
+    assert_eq!(errors(&result), Vec::<String>::new());
     assert_eq!(
-        verdict.warnings.len(),
+        result.warnings.len(),
         4,
         "three old violations and a warning: {:?}",
-        verdict.warnings
+        result.warnings
     );
     new["spec"]["storage"]["maxSizeGib"] = json!(102);
     assert_eq!(
@@ -222,9 +221,9 @@ fn a_finalizer_can_be_removed_from_an_invalid_object_that_is_being_deleted() {
 #[test]
 fn a_misspelt_field_is_an_error_in_strict_decoding() {
     let object = database(&json!({"multiaz": true}));
-    let verdict = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
+    let result = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
     assert_eq!(
-        errors(&verdict),
+        errors(&result),
         ["spec.multiaz: Forbidden: unknown field; did you mean `multiAz`?"]
     );
     assert!(
@@ -238,26 +237,26 @@ fn a_misspelt_field_is_an_error_in_strict_decoding() {
 fn an_unknown_field_in_the_old_object_is_not_a_change() {
     let old = database(&json!({"port": 80, "credentials": {"stray": 1}}));
     let new = database(&json!({"port": 80}));
-    let verdict = rules().validate(&ValidationRequest::update(&new, &old));
-    assert_eq!(errors(&verdict), Vec::<String>::new());
-    assert_eq!(verdict.warnings.len(), 1, "the port was there before");
+    let result = rules().validate(&ValidationRequest::update(&new, &old));
+    assert_eq!(errors(&result), Vec::<String>::new());
+    assert_eq!(result.warnings.len(), 1, "the port was there before");
 }
 
 #[test]
 fn a_null_field_counts_as_absent() {
     let object = database(&json!({"port": null, "databaseName": null, "instanceClass": null}));
-    let verdict = rules().validate(&ValidationRequest::create(&object));
-    assert_eq!(errors(&verdict), ["spec.instanceClass: Required value"]);
+    let result = rules().validate(&ValidationRequest::create(&object));
+    assert_eq!(errors(&result), ["spec.instanceClass: Required value"]);
 }
 
 #[test]
 fn a_field_omitted_on_update_keeps_its_old_value_instead_of_the_default() {
     let old = database(&json!({"engineVersion": "16.4", "port": 6000}));
     let new = database(&json!({}));
-    let verdict = rules().validate(&ValidationRequest::update(&new, &old));
-    assert_eq!(verdict.object["spec"]["engineVersion"], "16.4");
-    assert_eq!(verdict.object["spec"]["port"], 6000);
-    assert!(verdict.is_valid());
+    let result = rules().validate(&ValidationRequest::update(&new, &old));
+    assert_eq!(result.object["spec"]["engineVersion"], "16.4");
+    assert_eq!(result.object["spec"]["port"], 6000);
+    assert!(result.is_valid());
 }
 
 /// The webhook adds a default port, so the API server serializes the object and parses it again, which turns `100.0`
@@ -266,14 +265,14 @@ fn a_field_omitted_on_update_keeps_its_old_value_instead_of_the_default() {
 fn a_whole_float_becomes_an_integer_once_a_default_was_added() {
     let old = database(&json!({}));
     let new = database(&json!({"storage": {"sizeGib": 100.0}}));
-    let verdict = rules().validate(&ValidationRequest::update(&new, &old));
-    assert_eq!(errors(&verdict), Vec::<String>::new());
-    let mut new = verdict.object;
+    let result = rules().validate(&ValidationRequest::update(&new, &old));
+    assert_eq!(errors(&result), Vec::<String>::new());
+    let mut new = result.object;
     new["spec"]["storage"]["sizeGib"] = json!(100.0);
-    let verdict = rules().validate(&ValidationRequest::update(&new, &old));
+    let result = rules().validate(&ValidationRequest::update(&new, &old));
     assert!(
-        errors(&verdict)[0].contains("expected int, got float64"),
-        "{verdict:?}"
+        errors(&result)[0].contains("expected int, got float64"),
+        "{result:?}"
     );
 }
 
@@ -281,19 +280,19 @@ fn a_whole_float_becomes_an_integer_once_a_default_was_added() {
 fn an_object_that_was_never_valid_is_corrected_as_if_it_were_new() {
     let mut stored = database(&json!({"credentials": {"username": "user"}}));
     let corrected = database(&json!({}));
-    let verdict = |old: &Value| {
+    let result = |old: &Value| {
         rules().validate(
             &ValidationRequest::update(&corrected, old)
                 .with_last_validated(LastValidated::from_status_of(old).as_ref()),
         )
     };
     assert_eq!(
-        verdict(&stored).errors[0].rule,
+        result(&stored).errors[0].rule,
         "username-immutable",
         "the controller has not validated it yet"
     );
     stored["status"] = json!({"conditions": [{"type": "Valid", "status": "False"}]});
-    assert_eq!(errors(&verdict(&stored)), Vec::<String>::new());
+    assert_eq!(errors(&result(&stored)), Vec::<String>::new());
 }
 
 /// Returns a database with overlapping windows, such as a rule of a later release might find in storage.
@@ -311,26 +310,26 @@ fn a_ratcheted_error_stays_a_warning_until_the_values_that_cause_it_change() {
     let rules = rules();
     let stored = overlapping(&json!({}));
     // The controller has found this generation valid before the rule was added.
-    let accepted = LastValidated::from_object(&stored, rules.transition_fields());
-    let verdict = rules.validate(
-        &ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)),
+    let last_validated = LastValidated::from_object(&stored, rules.transition_fields());
+    let result = rules.validate(
+        &ValidationRequest::update(&stored, &stored).with_last_validated(Some(&last_validated)),
     );
-    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
-    assert_eq!(verdict.ratcheted.len(), 1);
-    let accepted = accepted.with_ratcheted(&verdict.ratcheted);
+    assert!(result.is_valid(), "{:?}", errors(&result));
+    assert_eq!(result.ratcheted.len(), 1);
+    let last_validated = last_validated.with_ratcheted(&result.ratcheted);
 
     // An unrelated edit, validated by a controller without the old object.
     let edited = overlapping(&json!({"multiAz": true}));
-    let verdict =
-        rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
-    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
-    assert_eq!(verdict.warnings.len(), 1);
+    let result = rules
+        .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
+    assert!(result.is_valid(), "{:?}", errors(&result));
+    assert_eq!(result.warnings.len(), 1);
 
     // Another overlap is another error.
     let worse = overlapping(&json!({"backup": {"window": "05:00-05:30"}}));
-    let verdict =
-        rules.validate(&ValidationRequest::create(&worse).with_last_validated(Some(&accepted)));
-    assert_eq!(verdict.errors.len(), 1);
+    let result = rules
+        .validate(&ValidationRequest::create(&worse).with_last_validated(Some(&last_validated)));
+    assert_eq!(result.errors.len(), 1);
 }
 
 #[test]
@@ -340,22 +339,22 @@ fn errors_of_schema_and_cel_are_ratcheted_in_the_same_way() {
         "instanceClass": "t4g",
         "tags": {"aws:mine": "x"},
     }));
-    let accepted = LastValidated::from_object(&stored, rules.transition_fields());
-    let verdict = rules.validate(
-        &ValidationRequest::update(&stored, &stored).with_last_validated(Some(&accepted)),
+    let last_validated = LastValidated::from_object(&stored, rules.transition_fields());
+    let result = rules.validate(
+        &ValidationRequest::update(&stored, &stored).with_last_validated(Some(&last_validated)),
     );
-    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
-    let accepted = accepted.with_ratcheted(&verdict.ratcheted);
-    assert_eq!(accepted.ratcheted.len(), 2);
+    assert!(result.is_valid(), "{:?}", errors(&result));
+    let last_validated = last_validated.with_ratcheted(&result.ratcheted);
+    assert_eq!(last_validated.ratcheted.len(), 2);
     let mut edited = stored.clone();
     edited["spec"]["multiAz"] = json!(true);
-    let verdict =
-        rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
-    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
+    let result = rules
+        .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
+    assert!(result.is_valid(), "{:?}", errors(&result));
     edited["spec"]["tags"]["team"] = json!("y");
-    let verdict =
-        rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
-    assert_eq!(verdict.errors.len(), 1, "the tags have changed");
+    let result = rules
+        .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
+    assert_eq!(result.errors.len(), 1, "the tags have changed");
 }
 
 fn registry() -> ValidatorRegistry {
@@ -368,11 +367,11 @@ fn a_policy_sets_the_action_of_a_rust_rule() {
     let outcome = |action: &str| {
         let file = json!({"rules": {"CloudDatabase": {"overlapping-windows": action}}});
         let policy = Policy::read(&file, &registry()).expect("a policy");
-        let verdict = rules().validate(&ValidationRequest::create(&object).with_policy(&policy));
+        let result = rules().validate(&ValidationRequest::create(&object).with_policy(&policy));
         (
-            verdict.errors.len(),
-            verdict.warnings.len(),
-            verdict.audit_violations.len(),
+            result.errors.len(),
+            result.warnings.len(),
+            result.audit_violations.len(),
         )
     };
     assert_eq!(outcome("deny"), (1, 0, 0));
@@ -386,15 +385,15 @@ fn a_violation_that_a_policy_only_audited_is_a_warning_once_the_rule_denies() {
     let object = overlapping(&json!({}));
     let file = json!({"rules": {"CloudDatabase": {"overlapping-windows": "audit"}}});
     let policy = Policy::read(&file, &registry()).expect("a policy");
-    let verdict = rules.validate(&ValidationRequest::create(&object).with_policy(&policy));
-    let accepted = LastValidated::from_object(&object, rules.transition_fields())
-        .with_ratcheted(&verdict.ratcheted);
+    let result = rules.validate(&ValidationRequest::create(&object).with_policy(&policy));
+    let last_validated = LastValidated::from_object(&object, rules.transition_fields())
+        .with_ratcheted(&result.ratcheted);
     let edited = overlapping(&json!({"multiAz": true}));
-    let verdict =
-        rules.validate(&ValidationRequest::create(&edited).with_last_validated(Some(&accepted)));
-    assert!(verdict.is_valid(), "{:?}", errors(&verdict));
-    assert_eq!(verdict.warnings.len(), 1);
-    assert_eq!(verdict.ratcheted, accepted.ratcheted);
+    let result = rules
+        .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
+    assert!(result.is_valid(), "{:?}", errors(&result));
+    assert_eq!(result.warnings.len(), 1);
+    assert_eq!(result.ratcheted, last_validated.ratcheted);
 }
 
 #[test]

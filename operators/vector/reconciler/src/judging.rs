@@ -59,14 +59,14 @@ impl<K: ValidatedResource> ValidateOnlyReconciler<K> {
     }
 }
 
-fn hash<K: ValidatedResource>(candidate: &ValidationRequest<'_>) -> i64 {
+fn hash<K: ValidatedResource>(request: &ValidationRequest<'_>) -> i64 {
     let section = K::settings().map(|settings| settings.section);
-    let policy = candidate.policy;
+    let policy = request.policy;
     let policy = policy.map(|policy| policy.settings_fingerprint(K::KIND, section));
     let policy = policy.unwrap_or_default();
-    let others = candidate.related.unwrap_or(&Value::Null);
+    let others = request.related.unwrap_or(&Value::Null);
     let catalogue = Catalogue::shipped().digest();
-    hash::of(candidate.object, others, &policy, catalogue)
+    hash::of(request.object, others, &policy, catalogue)
 }
 
 #[async_trait]
@@ -85,29 +85,29 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         self.related.shared(object, related)
     }
 
-    fn is_up_to_date(&self, candidate: &ValidationRequest<'_>) -> bool {
-        candidate.object["status"][self.hash] == hash::<K>(candidate)
+    fn is_up_to_date(&self, request: &ValidationRequest<'_>) -> bool {
+        request.object["status"][self.hash] == hash::<K>(request)
     }
 
     fn on_validated(
         &self,
-        candidate: &ValidationRequest<'_>,
-        verdict: &ValidationResult,
+        request: &ValidationRequest<'_>,
+        result: &ValidationResult,
     ) -> Map<String, Value> {
-        let object = candidate.object;
-        let others = candidate.related.unwrap_or(&Value::Null);
+        let object = request.object;
+        let others = request.related.unwrap_or(&Value::Null);
         let sources = object.pointer("/spec/sources").and_then(Value::as_object);
         let role = sources.and_then(RunnerKind::of).map(RunnerKind::as_str);
         // A pipeline that could not be validated keeps its previous role and addresses.
-        let is_new = self.has_role && (verdict.is_valid() || verdict.is_complete());
+        let is_new = self.has_role && (result.is_valid() || result.is_complete());
         let role = is_new.then_some(("role".to_owned(), json!(role)));
-        let listens = is_new.then(|| listens_on(object, others, verdict));
-        let reason = (!verdict.is_valid()).then(|| shortened(verdict.message()));
+        let listens = is_new.then(|| listens_on(object, others, result));
+        let reason = (!result.is_valid()).then(|| shortened(result.message()));
         let fields = json!({
-            "configCheckResult": verdict.is_valid(),
+            "configCheckResult": result.is_valid(),
             "reason": reason,
             // Without a fingerprint, the object is validated again.
-            self.hash: verdict.is_complete().then(|| hash::<K>(candidate)),
+            self.hash: result.is_complete().then(|| hash::<K>(request)),
         });
         let fields = match fields {
             Value::Object(fields) => fields,
@@ -138,10 +138,10 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
 
 /// Returns the status fields with the addresses and runners of a pipeline, or with the addresses that it waits for.
 /// They are null if the pipeline cannot run for another reason.
-fn listens_on(object: &Value, others: &Value, verdict: &ValidationResult) -> Map<String, Value> {
-    let mut errors = verdict.errors.iter();
+fn listens_on(object: &Value, others: &Value, result: &ValidationResult) -> Map<String, Value> {
+    let mut errors = result.errors.iter();
     let could_run = errors.all(|violation| violation.rule == sharing::ADDRESS_FREE);
-    let waits = !verdict.is_valid();
+    let waits = !result.is_valid();
     let addresses = could_run.then(|| sharing::addresses(object, others, waits));
     let run_by = (!waits).then(|| sharing::run_by(others));
     let fields = [("addresses", addresses), ("runBy", run_by)];
@@ -214,45 +214,45 @@ mod tests {
         }
     }
 
-    fn status(candidate: &ValidationRequest<'_>, verdict: &ValidationResult) -> Map<String, Value> {
-        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]).on_validated(candidate, verdict)
+    fn status(request: &ValidationRequest<'_>, result: &ValidationResult) -> Map<String, Value> {
+        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]).on_validated(request, result)
     }
 
     fn rules() -> Ruleset<VectorPipeline> {
         Ruleset::compile().expect("it compiles")
     }
 
-    fn check(candidate: &ValidationRequest<'_>) -> ValidationResult {
-        rules().validate(candidate)
+    fn check(request: &ValidationRequest<'_>) -> ValidationResult {
+        rules().validate(request)
     }
 
     /// Returns a policy under which an address conflict is only a warning.
     fn warning() -> Policy {
         let file = json!({"rules": {"VectorPipeline": {"listen-address-conflict": "warn"}}});
-        let rulesets = ValidatorRegistry::default().register(Arc::new(rules()));
-        Policy::read(&file, &rulesets).expect("a policy")
+        let validators = ValidatorRegistry::default().register(Arc::new(rules()));
+        Policy::read(&file, &validators).expect("a policy")
     }
 
     #[test]
     fn a_pipeline_that_could_not_be_validated_keeps_its_role_and_addresses() {
         let object = pipeline();
-        let candidate = ValidationRequest::create(&object);
-        let verdict = check(&candidate);
-        let told = |verdict: &ValidationResult| {
-            let status = status(&candidate, verdict);
+        let request = ValidationRequest::create(&object);
+        let result = check(&request);
+        let told = |result: &ValidationResult| {
+            let status = status(&request, result);
             ["role", "addresses", "runBy"].map(|field| status.contains_key(field))
         };
-        assert_eq!(told(&verdict), [true; 3], "{}", verdict.message());
+        assert_eq!(told(&result), [true; 3], "{}", result.message());
         let too_much = FieldError::internal(FieldPath::root(), "too much");
         let violation = broken("vrl-compile", too_much);
-        let mut failed = verdict.clone();
+        let mut failed = result.clone();
         failed.errors.push(violation.clone());
         assert_eq!(told(&failed), [false; 3]);
         // A pipeline for which this is only a warning runs.
-        let mut warned = verdict;
+        let mut warned = result;
         warned.warnings.push(violation);
         assert_eq!(told(&warned), [true; 3]);
-        let status = status(&candidate, &warned);
+        let status = status(&request, &warned);
         assert_eq!(
             status["LastAppliedPipelineHash"],
             Value::Null,
@@ -267,22 +267,22 @@ mod tests {
         let warning = warning();
         let all = json!(["tcp 0.0.0.0:9000", "tcp 0.0.0.0:9001"]);
         let runner = json!(["VectorAggregator team/all"]);
-        let candidate = |others| ValidationRequest::create(&object).with_related(others);
-        let told = |candidate: &ValidationRequest<'_>, verdict: &ValidationResult| {
-            let status = status(candidate, verdict);
+        let request = |others| ValidationRequest::create(&object).with_related(others);
+        let told = |request: &ValidationRequest<'_>, result: &ValidationResult| {
+            let status = status(request, result);
             [status["addresses"].clone(), status["runBy"].clone()]
         };
-        let runs = candidate(&alone);
+        let runs = request(&alone);
         assert_eq!(told(&runs, &check(&runs)), [all, runner.clone()]);
         // A waiting pipeline lists the addresses that it waits for and has no runner.
-        let waits = candidate(&others);
-        let mut verdict = check(&waits);
+        let waits = request(&others);
+        let mut result = check(&waits);
         let first = json!(["tcp 0.0.0.0:9000"]);
-        assert_eq!(told(&waits, &verdict), [first, Value::Null]);
+        assert_eq!(told(&waits, &result), [first, Value::Null]);
         // A pipeline that cannot run for another reason waits for nothing.
         let other = FieldError::forbidden(FieldPath::root(), "for another reason");
-        verdict.errors.push(broken("mixed-roles", other));
-        assert_eq!(told(&waits, &verdict), [Value::Null, Value::Null]);
+        result.errors.push(broken("mixed-roles", other));
+        assert_eq!(told(&waits, &result), [Value::Null, Value::Null]);
         // A pipeline with only a warning runs, with the remaining addresses.
         let warned = waits.with_policy(&warning);
         let second = json!(["tcp 0.0.0.0:9001"]);
@@ -294,10 +294,10 @@ mod tests {
         let mut object = pipeline();
         let (others, none) = (others(), Policy::default());
         let before = object.clone();
-        let candidate = ValidationRequest::create(&before)
+        let request = ValidationRequest::create(&before)
             .with_policy(&none)
             .with_related(&others);
-        let status = status(&candidate, &check(&candidate));
+        let status = status(&request, &check(&request));
         object["status"] = status.into();
         let judging = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]);
         let stored = ValidationRequest::create(&object)

@@ -50,7 +50,7 @@ mod tests {
     use serde_json::json;
 
     use crate::catalogue::Catalogue;
-    use crate::judge::validate_config;
+    use crate::validator::validate_config;
 
     #[test]
     fn a_field_cannot_be_listed_in_only_fields_and_except_fields() {

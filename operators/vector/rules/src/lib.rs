@@ -23,8 +23,6 @@ mod encodings;
 mod flow;
 mod forms;
 mod functions;
-mod judge;
-mod judged;
 mod limits;
 mod names;
 mod option_errors;
@@ -37,6 +35,7 @@ mod problem;
 mod program;
 mod programs;
 mod readable;
+mod results;
 mod role;
 pub mod sharing;
 mod size;
@@ -47,7 +46,8 @@ mod tenants;
 mod topology;
 mod transforms;
 mod usable;
-mod verdicts;
+mod validated;
+mod validator;
 mod workload;
 
 pub use agent::{Vector, VectorSpec};
@@ -60,7 +60,6 @@ pub use catalogue::Catalogue;
 pub use compilers::{Compiler, MakeCompiler, set_compiler};
 pub use component::ComponentKind;
 pub use confinement::OptOut;
-pub use judge::validate_config;
 pub use pipeline::{
     ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,
     VectorPipeline,
@@ -69,4 +68,5 @@ pub use problem::{Check, Diagnostic};
 pub use program::{Program, VrlDiagnostic};
 pub use role::RunnerKind;
 pub use start_up::validate_start_up;
+pub use validator::validate_config;
 pub use workload::{Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus};

@@ -4,11 +4,11 @@ use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, S
 
 use crate::catalogue::Catalogue;
 use crate::component::ComponentKind;
-use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
 use crate::problem::{Check, Diagnostic};
 use crate::role::RunnerKind;
 use crate::start_up::validate_start_up;
+use crate::validated::CachedValidation;
 use crate::{sharing, tenants, usable};
 
 const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
@@ -123,8 +123,8 @@ fn push(problem: &Diagnostic, findings: &mut Diagnostics) {
 }
 
 fn template_confinement<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let judged = CachedValidation::of(subject);
-    let problems = validate_start_up(Catalogue::shipped(), &judged.config, judged.opt_out());
+    let validated = CachedValidation::of(subject);
+    let problems = validate_start_up(Catalogue::shipped(), &validated.config, validated.opt_out());
     let problems = problems.iter();
     for problem in problems.filter(|problem| problem.check == Check::Confinement) {
         push(problem, findings);

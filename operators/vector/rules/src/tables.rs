@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::judge::validate_config;
+    use crate::validator::validate_config;
 
     /// Returns the paths of the errors of a configuration with a table, a source of this type and a sink with these
     /// inputs.

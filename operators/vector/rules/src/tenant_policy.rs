@@ -190,9 +190,9 @@ mod tests {
     #[test]
     fn a_policy_accepts_the_section_and_names_unknown_sections() {
         let ruleset = Ruleset::<VectorPipeline>::compile().expect("it compiles");
-        let rulesets = ValidatorRegistry::default().register(Arc::new(ruleset));
+        let validators = ValidatorRegistry::default().register(Arc::new(ruleset));
         let read = |settings: Value| {
-            let policy = Policy::read(&json!({"settings": settings}), &rulesets);
+            let policy = Policy::read(&json!({"settings": settings}), &validators);
             policy.map_err(|error| error.to_string())
         };
         let section = json!({"tenants": {"deniedSinks": []}});
@@ -214,9 +214,9 @@ mod tests {
     /// Returns the rules that a tenant's pipeline with this sink violates under a policy, each with its message.
     fn broken(sink: &Value, tenants: &Value) -> Vec<(String, String)> {
         let ruleset = Arc::new(Ruleset::<VectorPipeline>::compile().expect("it compiles"));
-        let rulesets = ValidatorRegistry::default().register(Arc::clone(&ruleset) as Arc<_>);
+        let validators = ValidatorRegistry::default().register(Arc::clone(&ruleset) as Arc<_>);
         let file = json!({"settings": {"vector": {"tenants": tenants}}});
-        let policy = Policy::read(&file, &rulesets).expect("a policy");
+        let policy = Policy::read(&file, &validators).expect("a policy");
         let mut pipeline = json!({
             "apiVersion": "observability.kaasops.io/v1alpha1",
             "kind": "VectorPipeline",

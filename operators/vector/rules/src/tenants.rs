@@ -10,11 +10,11 @@ use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, S
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind, components, is_pattern};
-use crate::judged::CachedValidation;
 use crate::option_errors::below;
 use crate::pipeline::Pipeline;
 use crate::role::{KUBERNETES_EVENTS, RunnerKind};
 use crate::tenant_policy::TenantPolicy;
+use crate::validated::CachedValidation;
 
 const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
 const LABELS: &str =
@@ -122,12 +122,17 @@ fn secret_rule<K: Pipeline>(
 /// Calls a function for every component of a pipeline, with its path and the policy.
 fn each<K: Pipeline>(
     subject: &RuleContext<'_, K>,
-    mut judge: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
+    mut validator: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
 ) {
-    let judged = CachedValidation::of(subject);
-    for component in judged.config.as_object().into_iter().flat_map(components) {
+    let validated = CachedValidation::of(subject);
+    for component in validated
+        .config
+        .as_object()
+        .into_iter()
+        .flat_map(components)
+    {
         let path = FieldPath::new(format!("spec.{}", component.path()));
-        judge(&component, &path, &judged.policy);
+        validator(&component, &path, &validated.policy);
     }
 }
 

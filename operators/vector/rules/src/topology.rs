@@ -237,7 +237,7 @@ fn types(
         let Some((gives, _)) = outputs.by_name.get(edge.from) else {
             continue;
         };
-        let Some(accepts) = outputs::accepted(catalogue, &edge.to) else {
+        let Some(accepts) = outputs::last_validated(catalogue, &edge.to) else {
             continue;
         };
         if gives.and(accepts).is_empty() {
@@ -311,11 +311,11 @@ fn cycles(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut DiagnosticLi
             };
             *next += 1;
             if let Some(begin) = way.iter().position(|(id, _)| id == from) {
-                let mut round: Vec<_> = way[begin..].iter().map(|(id, _)| *id).collect();
-                round.reverse();
-                round.push(round[0]);
+                let mut reconciliation: Vec<_> = way[begin..].iter().map(|(id, _)| *id).collect();
+                reconciliation.reverse();
+                reconciliation.push(reconciliation[0]);
                 let path = FieldPath::new(format!("transforms[{here}].inputs[{index}]"));
-                let detail = format!("closes a cycle: {}", shown(&round));
+                let detail = format!("closes a cycle: {}", shown(&reconciliation));
                 problems.add(Check::Topology, FieldError::invalid(path, *from, detail));
             } else if !done.contains(from) && before.contains_key(from) {
                 way.push((from, 0));

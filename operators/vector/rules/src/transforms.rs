@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
     use crate::component::ComponentKind;
-    use crate::judge::validate_config as judge_all;
+    use crate::validator::validate_config as judge_all;
 
     const NO_PROGRAM: &str = "(((";
 
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn every_condition_is_compiled() {
         let catalogue = Catalogue::shipped();
-        let mut judged = BTreeSet::new();
+        let mut validated = BTreeSet::new();
         for kind in catalogue.kinds(ComponentKind::Transform) {
             let entry = catalogue
                 .entry(ComponentKind::Transform, kind)
@@ -277,9 +277,9 @@ mod tests {
                     problem.check == Check::Programs && is_here
                 });
                 assert!(is_judged, "{kind}.{option}: {found:?}");
-                judged.insert((kind, option));
+                validated.insert((kind, option));
             }
         }
-        assert!(judged.len() >= 10, "{judged:?}");
+        assert!(validated.len() >= 10, "{validated:?}");
     }
 }

@@ -5,8 +5,8 @@ use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, S
 
 use crate::called::{ComponentNamespace, DIVIDER};
 use crate::component::{Component, ComponentKind, components};
-use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
+use crate::validated::CachedValidation;
 
 /// Maximum length of a file name, in bytes.
 const LONGEST: usize = 255;
@@ -34,8 +34,8 @@ pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
 const DASHES: &str = "with `settings.vector.namesJoinedByDashes` in the policy, the parts of a component name are joined by `-` and must not contain `-` themselves";
 
 fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let (pipeline, judged) = (subject.object, CachedValidation::of(subject));
-    let has_dashes = |name: &str| judged.has_names_joined_by_dashes && name.contains('-');
+    let (pipeline, validated) = (subject.object, CachedValidation::of(subject));
+    let has_dashes = |name: &str| validated.has_names_joined_by_dashes && name.contains('-');
     let name = pipeline.name();
     let prefix =
         (!pipeline.spec().skip_prefix).then(|| ComponentNamespace::of(pipeline.namespace(), name));
@@ -46,7 +46,12 @@ fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagno
     if prefix.is_some() && has_dashes(name) {
         findings.invalid("metadata.name", name, DASHES);
     }
-    for component in judged.config.as_object().into_iter().flat_map(components) {
+    for component in validated
+        .config
+        .as_object()
+        .into_iter()
+        .flat_map(components)
+    {
         let id = component.id;
         let dashes = has_dashes(id).then(|| DASHES.to_owned());
         let details = [
@@ -125,12 +130,12 @@ mod tests {
     fn refused<K: ValidatedResource>(pipeline: &Value) -> Vec<String> {
         let ruleset = Arc::new(Ruleset::<K>::compile().expect("it compiles"));
         let file = json!({"settings": {"vector": {"forbidDashesInNames": true}}});
-        let rulesets = ValidatorRegistry::default().register(Arc::<Ruleset<K>>::clone(&ruleset));
-        let policy = Policy::read(&file, &rulesets).expect("a policy");
-        let candidate = ValidationRequest::create(pipeline);
-        let without = ruleset.validate(&candidate);
+        let validators = ValidatorRegistry::default().register(Arc::<Ruleset<K>>::clone(&ruleset));
+        let policy = Policy::read(&file, &validators).expect("a policy");
+        let request = ValidationRequest::create(pipeline);
+        let without = ruleset.validate(&request);
         assert!(without.is_valid(), "{}", without.message());
-        let errors = ruleset.validate(&candidate.with_policy(&policy)).errors;
+        let errors = ruleset.validate(&request.with_policy(&policy)).errors;
         let errors = errors
             .into_iter()
             .inspect(|it| assert_eq!(it.rule, "component-name"));

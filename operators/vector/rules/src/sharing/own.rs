@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 
 use super::listener::Listener;
-use crate::judged::CachedValidation;
 use crate::pipeline::Pipeline;
 use crate::role::RunnerKind;
+use crate::validated::CachedValidation;
 
 /// Maximum number of addresses that one pipeline may listen on: each is compared with those of others.
 pub(super) const MOST_ADDRESSES: usize = 100;

@@ -138,7 +138,7 @@ impl World {
     }
 
     /// Returns the desired status of a pipeline.
-    fn judged(&self, name: usize) -> Option<Value> {
+    fn validated(&self, name: usize) -> Option<Value> {
         let pipeline = self.pipelines[name].as_ref();
         let pipeline = pipeline.filter(|pipeline| !is_paused(pipeline))?;
         let keys = keys(pipeline);
@@ -168,10 +168,13 @@ impl World {
     }
 
     /// Validates some of the enqueued pipelines concurrently: each reads the previous state of the others.
-    fn round(&mut self, some: &[usize]) {
-        let judged: Vec<_> = some.iter().map(|&name| (name, self.judged(name))).collect();
+    fn reconciliation(&mut self, some: &[usize]) {
+        let validated: Vec<_> = some
+            .iter()
+            .map(|&name| (name, self.validated(name)))
+            .collect();
         self.queue.retain(|name| !some.contains(name));
-        for (name, status) in judged {
+        for (name, status) in validated {
             let (Some(status), Some(pipeline)) = (status, &mut self.pipelines[name]) else {
                 continue;
             };
@@ -297,7 +300,7 @@ proptest! {
                 let first = first % some.len();
                 some.rotate_left(first);
                 some.truncate(count);
-                world.round(&some);
+                world.reconciliation(&some);
                 if let Some(changed) = ousts {
                     let lost = running.iter().find(|&&it| it != changed && !world.is_valid(it));
                     prop_assert!(lost.is_none(), "{lost:?} lost its address to {changed}");
@@ -305,10 +308,10 @@ proptest! {
             }
             prop_assert!(!world.clashes(), "two run on one port: {:?}", world.pipelines);
             for name in 0..PIPELINES {
-                let (Some(pipeline), Some(judged)) = (&world.pipelines[name], world.judged(name)) else {
+                let (Some(pipeline), Some(validated)) = (&world.pipelines[name], world.validated(name)) else {
                     continue;
                 };
-                prop_assert_eq!(&judged, &pipeline["status"], "{} was not validated again", name);
+                prop_assert_eq!(&validated, &pipeline["status"], "{} was not validated again", name);
                 let waits = !world.is_valid(name);
                 prop_assert_eq!(waits, world.is_held_back(name, waits), "{} waits for a free address", name);
             }
@@ -327,7 +330,7 @@ proptest! {
                 rounds += 1;
                 prop_assert!(rounds < 200, "they do not converge: {:?}", world.pipelines);
                 let all: Vec<_> = world.queue.iter().copied().collect();
-                world.round(&all);
+                world.reconciliation(&all);
                 // Two pipelines of different runners may get a common runner.
                 prop_assert!(is_runners || !world.clashes(), "{:?}", world.pipelines);
             }

@@ -62,15 +62,15 @@ fn the_rule_names_the_field_and_the_holder_of_the_address() {
     .concat();
     let shared = shared_by(&pipelines, &both);
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
-    let candidate = ValidationRequest::create(&pipelines[0]);
-    assert!(rules.validate(&candidate).is_valid(), "without others");
-    let verdict = rules.validate(&candidate.with_related(&shared));
+    let request = ValidationRequest::create(&pipelines[0]);
+    assert!(rules.validate(&request).is_valid(), "without others");
+    let result = rules.validate(&request.with_related(&shared));
     let expected = "spec.sources[in].address: Invalid value: \"0.0.0.0:9000\": tcp 0.0.0.0:9000 is already used by the source `in` of VectorPipeline team/old in the Pods of VectorAggregator team/all; use another port, or change the labels of the pipeline so that another Vector runs it [listen-address-conflict]";
-    assert_eq!(verdict.message(), expected);
-    assert!(verdict.ratcheted.is_empty());
+    assert_eq!(result.message(), expected);
+    assert!(result.ratcheted.is_empty());
     // A conflict of an unchanged pipeline is not ratcheted: other pipelines caused it.
-    let candidate = ValidationRequest::update(&pipelines[0], &pipelines[0]);
-    assert!(!rules.validate(&candidate.with_related(&shared)).is_valid());
+    let request = ValidationRequest::update(&pipelines[0], &pipelines[0]);
+    assert!(!rules.validate(&request.with_related(&shared)).is_valid());
 }
 
 #[test]
@@ -92,13 +92,13 @@ fn a_conflict_that_was_only_a_warning_is_not_ratcheted() {
             .with_related(&shared),
     );
     assert!(warned.is_valid() && !warned.warnings.is_empty());
-    let accepted = LastValidated::from_object(&warned.object, rules.transition_fields());
-    let accepted = accepted.with_ratcheted(&warned.ratcheted);
-    let candidate = ValidationRequest::update(new, new).with_last_validated(Some(&accepted));
-    let verdict = rules.validate(&candidate.with_policy(&denies).with_related(&shared));
+    let last_validated = LastValidated::from_object(&warned.object, rules.transition_fields());
+    let last_validated = last_validated.with_ratcheted(&warned.ratcheted);
+    let request = ValidationRequest::update(new, new).with_last_validated(Some(&last_validated));
+    let result = rules.validate(&request.with_policy(&denies).with_related(&shared));
     assert!(
-        verdict.message().ends_with("[listen-address-conflict]"),
+        result.message().ends_with("[listen-address-conflict]"),
         "{}",
-        verdict.message()
+        result.message()
     );
 }

@@ -31,7 +31,7 @@ pub struct CrdStatusReporter {
     /// Client of the cluster.
     pub client: Client,
     /// Rulesets with the compiled CRDs.
-    pub rulesets: ValidatorRegistry,
+    pub validators: ValidatorRegistry,
     /// File that the webhook reads.
     pub file: PathBuf,
     /// Propagation delay: time after which every API server is assumed to know a changed CRD.
@@ -88,7 +88,7 @@ impl CrdStatusReporter {
     /// that cannot be read is not reported.
     pub async fn run(self) {
         let crds = self.crds();
-        let changes = self.rulesets.iter().map(|ruleset| {
+        let changes = self.validators.iter().map(|ruleset| {
             let changes = watch_object(crds.clone(), name(ruleset.as_ref())).default_backoff();
             changes.filter_map(|event| ready(event.ok())).boxed()
         });
@@ -110,7 +110,7 @@ impl CrdStatusReporter {
     async fn compare_all(&self, before: &Seen) -> Seen {
         let crds = self.crds();
         let mut seen = Seen::new();
-        for ruleset in self.rulesets.iter() {
+        for ruleset in self.validators.iter() {
             let ruleset = ruleset.as_ref();
             let (kind, name) = (CrdStatusReport::name(ruleset), name(ruleset));
             let found = match timeout(DEADLINE, crds.get_opt(name)).await {

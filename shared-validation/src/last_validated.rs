@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::go;
 use crate::pointer;
-use crate::verdict::Violation;
+use crate::result::Violation;
 
-/// Last validated values of all transition fields, stored in `status.accepted`.
+/// Last validated values of all transition fields, stored in `status.lastValidated`.
 ///
 /// # Guarantees
 ///
@@ -51,7 +51,7 @@ impl RatchetedViolation {
 }
 
 /// Maximum number of ratcheted errors that are stored for one object.
-const MAX_INHERITED: usize = 16;
+const MAX_RATCHETED: usize = 16;
 
 /// Computes a fingerprint of values. It is stored in the cluster, so the algorithm must never change.
 pub(crate) fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
@@ -85,7 +85,7 @@ impl LastValidated {
     /// Adds ratcheted errors.
     #[must_use]
     pub fn with_ratcheted(self, inherited: &[RatchetedViolation]) -> Self {
-        let inherited = inherited.iter().take(MAX_INHERITED).cloned().collect();
+        let inherited = inherited.iter().take(MAX_RATCHETED).cloned().collect();
         Self {
             ratcheted: inherited,
             ..self
@@ -105,8 +105,8 @@ impl LastValidated {
     /// Reads the last validated values from a status.
     pub(crate) fn from_status(status: &Value) -> Option<Self> {
         let remembered = status
-            .get("accepted")
-            .and_then(|accepted| Self::deserialize(accepted).ok());
+            .get("lastValidated")
+            .and_then(|last_validated| Self::deserialize(last_validated).ok());
         remembered.or_else(|| is_found_invalid(status).then(Self::default))
     }
 
@@ -157,18 +157,18 @@ mod tests {
         let fields = ["spec.engine", "spec.storage.sizeGib", "spec.name"]
             .map(String::from)
             .into();
-        let accepted = LastValidated::from_object(
+        let last_validated = LastValidated::from_object(
             &json!({"metadata": {"generation": 3}, "spec": {"engine": "postgres", "storage": {"sizeGib": 100}}}),
             &fields,
         );
-        assert_eq!(accepted.generation, 3);
+        assert_eq!(last_validated.generation, 3);
         let stored =
             json!({"spec": {"engine": "postgres", "storage": {"sizeGib": 100}, "other": 1}});
-        assert!(accepted.agrees(&stored, &fields));
+        assert!(last_validated.agrees(&stored, &fields));
         let edited = json!({"spec": {"engine": "mysql", "name": "x", "other": 1}});
-        assert!(!accepted.agrees(&edited, &fields));
+        assert!(!last_validated.agrees(&edited, &fields));
         assert_eq!(
-            accepted.overlay(&edited, &fields),
+            last_validated.overlay(&edited, &fields),
             json!({"spec": {"engine": "postgres", "storage": {"sizeGib": 100}, "other": 1}})
         );
     }

@@ -11,9 +11,9 @@ use shared_validation::RuleContext;
 use crate::confinement::{self, OptOut};
 use crate::pipeline::Pipeline;
 use crate::problem::Diagnostic;
+use crate::results;
 use crate::role::KUBERNETES_EVENTS;
 use crate::tenant_policy::{Section, TenantPolicy};
-use crate::verdicts;
 
 /// Pipeline with its validation result.
 pub(crate) struct CachedValidation {
@@ -60,7 +60,7 @@ impl CachedValidation {
             &none
         };
         self.problems
-            .get_or_init(|| verdicts::of(&stand_in(&self.config), denied))
+            .get_or_init(|| results::of(&stand_in(&self.config), denied))
     }
 }
 

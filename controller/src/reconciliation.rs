@@ -19,7 +19,7 @@ use shared_validation::{LastValidated, ValidationResult, Violation, aggregate};
 use crate::announce;
 use crate::backoff::LONGEST_WHILE_DELETING;
 use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
-use crate::cycle::{Action, Context};
+use crate::context::{Action, Context};
 use crate::metrics::ViolationLabels;
 use crate::pause;
 use crate::reconcile::{Readiness, ReconcileError, ReconcileOutput, Reconciler};
@@ -36,7 +36,7 @@ const PROCESSING_ERROR: &str = "ProcessingError";
 
 /// One reconciliation of one object.
 pub(crate) struct Reconciliation<'a, R> {
-    cycle: &'a Context<R>,
+    context: &'a Context<R>,
     related: &'a [RelatedCache],
     api: Api<DynamicObject>,
     name: String,
@@ -57,19 +57,19 @@ pub(crate) struct Reconciliation<'a, R> {
 
 impl<'a, R: Reconciler> Reconciliation<'a, R> {
     pub(crate) fn new(
-        cycle: &'a Context<R>,
+        context: &'a Context<R>,
         stored: &DynamicObject,
         related: &'a [RelatedCache],
     ) -> Result<Self, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
         let uid = stored.uid().unwrap_or_default();
-        let mut children = cycle.children.children_of(&uid);
+        let mut children = context.children.children_of(&uid);
         let deletion = stored.metadata.deletion_timestamp.as_ref();
-        let mut round = Self {
-            cycle,
+        let mut reconciliation = Self {
+            context,
             related,
-            api: cycle.api(namespace.as_deref()),
+            api: context.api(namespace.as_deref()),
             deleting_since: deletion.map(|time| time.0),
             namespace,
             finalizers: stored.finalizers().to_vec(),
@@ -77,20 +77,20 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
             journal: AppliedChanges::default(),
             is_looked_at: AtomicBool::default(),
             name: stored.name_any(),
-            reference: stored.object_ref(&cycle.resource),
+            reference: stored.object_ref(&context.resource),
             uid,
             stored: Arc::new(Stored {
                 generation: stored.metadata.generation.unwrap_or_default(),
-                accepted: LastValidated::from_status_of(&object),
-                policy: cycle.policy.get(),
+                last_validated: LastValidated::from_status_of(&object),
+                policy: context.policy.get(),
                 object,
             }),
         };
         // Labels can be copied, so ownership is checked.
-        let owner = round.owner();
-        children.retain(|place, child| owner.owns(&cycle.owned_types[place.0], child));
-        round.children = children;
-        Ok(round)
+        let owner = reconciliation.owner();
+        children.retain(|place, child| owner.owns(&context.owned_types[place.0], child));
+        reconciliation.children = children;
+        Ok(reconciliation)
     }
 }
 
@@ -98,7 +98,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     /// Changes nothing but the condition `Paused`.
     pub(crate) async fn pause(&self) -> Result<Action, kube::Error> {
         // An existing condition `Paused` stays, since it has its own `lastTransitionTime`.
-        let mut status = Status::from_object(&self.stored.object, self.cycle.has_status);
+        let mut status = Status::from_object(&self.stored.object, self.context.has_status);
         let message = format!(
             "Reconciliation is paused: nothing is changed or deleted while the annotation `{}` is \"true\"",
             pause::ANNOTATION
@@ -112,7 +112,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Returns the status of an object that is not paused.
     fn status(&self) -> Status {
-        let mut status = Status::from_object(&self.stored.object, self.cycle.has_status);
+        let mut status = Status::from_object(&self.stored.object, self.context.has_status);
         status.remove_condition(PAUSED);
         status
     }
@@ -133,18 +133,18 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     fn owner(&self) -> Owner<'_> {
         let namespace = self.namespace.as_deref();
-        self.cycle.owner(namespace, &self.name, &self.uid)
+        self.context.owner(namespace, &self.name, &self.uid)
     }
 
     fn writer(&self) -> ChildWriter<'_> {
-        self.cycle.writer(self.owner(), &self.journal)
+        self.context.writer(self.owner(), &self.journal)
     }
 
     async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
         let patch = Patch::<()>::Json(json_patch::Patch(operations));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
-        self.cycle.pending_writes.record(patched.clone());
+        self.context.pending_writes.record(patched.clone());
         Ok(patched)
     }
 
@@ -153,21 +153,21 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let written = status.write(&self.api, &self.name).await?;
         let is_written = written.is_some();
         if let Some(object) = written {
-            self.cycle.pending_writes.record(object);
+            self.context.pending_writes.record(object);
         }
         Ok(is_written)
     }
 
     fn related(&self) -> RelatedObjects<'_> {
         RelatedObjects {
-            watches: &self.cycle.watches,
+            watches: &self.context.watches,
             watched: self.related,
             namespace: self.namespace.as_deref().unwrap_or_default(),
         }
     }
 
     async fn validate(&self, others: &Arc<Value>) -> ValidationResult {
-        self.stored.validate(&self.cycle.validator, others).await
+        self.stored.validate(&self.context.validator, others).await
     }
 
     /// Reports an invalid object. It is suspended: nothing is changed until it is fixed.
@@ -185,7 +185,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             "Validation failed; reconciliation is suspended until the object is fixed",
         );
         let written = self.write_status(&mut status).await?;
-        self.cycle
+        self.context
             .recorder
             .warning(&self.reference, "Invalid", message)
             .await;
@@ -231,14 +231,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         // A result that requests an immediate requeue does not reset the back-off: the next step may fail as the
         // last one did.
         if !requeue_after.is_zero() {
-            self.cycle.backoffs.reset(&self.uid);
+            self.context.backoffs.reset(&self.uid);
         }
         let dropped = status.dropped();
         if !dropped.is_empty() {
             return Ok(self.fields_dropped(dropped, requeue_after).await);
         }
         if turned_ready {
-            self.cycle
+            self.context
                 .recorder
                 .normal(&self.reference, readiness.reason, &readiness.message)
                 .await;
@@ -254,7 +254,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             fields.join(", ")
         );
         tracing::warn!(note, "the API server did not store all status fields");
-        self.cycle
+        self.context
             .recorder
             .warning(&self.reference, PROCESSING_ERROR, &note)
             .await;
@@ -314,7 +314,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         status.set_health(standing, reason, &message);
         self.write_status(&mut status).await?;
         let note = format!("{reason}: {message}");
-        let announcer = &self.cycle.recorder;
+        let announcer = &self.context.recorder;
         announcer
             .warning(&self.reference, PROCESSING_ERROR, &note)
             .await;
@@ -355,24 +355,24 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     fn backoff(&self) -> Action {
-        let backoffs = &self.cycle.backoffs;
+        let backoffs = &self.context.backoffs;
         let is_deleted = self.deleting_since.is_some();
         Action::Backoff(backoffs.record_failure(&self.uid, self.stored.generation, is_deleted))
     }
 
     fn forget(&self) {
-        self.cycle.forget(&self.uid);
+        self.context.forget(&self.uid);
     }
 
     fn count(&self, broken: &[Violation]) {
         for violation in broken {
-            let kind = self.cycle.validator.kind().to_owned();
+            let kind = self.context.validator.kind().to_owned();
             let labels = ViolationLabels {
                 kind,
                 rule: violation.rule.clone(),
-                component: "loop",
+                component: "controller",
             };
-            self.cycle.metrics.violations.get_or_create(&labels).inc();
+            self.context.metrics.violations.get_or_create(&labels).inc();
         }
     }
 }

@@ -115,13 +115,13 @@ impl CertificateManager {
     /// Synchronizes for as long as the process lives: periodically, and on every change of the Secret or of a
     /// target. A failure is logged and retried. Invalid content of the Secret is reported by an Event as well.
     pub async fn run(self) {
-        let announcer = EventRecorder::new(&self.client, &self.namespace, &self.secret);
+        let recorder = EventRecorder::new(&self.client, &self.namespace, &self.secret);
         let mut changes = select_all(self.changes());
         let mut memory = provided::SyncState::default();
         loop {
             let pause = match self.sync(&mut memory).await {
                 Ok(()) => {
-                    announcer.forget();
+                    recorder.forget();
                     jittered(self.sync_interval)
                 }
                 Err(error) => {
@@ -131,7 +131,7 @@ impl CertificateManager {
                     | CertError::MissingKey(_)
                     | CertError::UnmanagedSecret(_) = error
                     {
-                        announcer
+                        recorder
                             .warning("InvalidServingCertificate", &error.to_string())
                             .await;
                     }

@@ -16,8 +16,8 @@ use crate::metrics::Metrics;
 use crate::objects;
 use crate::pause;
 use crate::reconcile::Reconciler;
+use crate::reconciliation::Reconciliation;
 use crate::related::RelatedCache;
-use crate::round::Reconciliation;
 use crate::stalls::DeletionTimeouts;
 use crate::watch::Watch;
 use crate::written::PendingWrites;
@@ -139,16 +139,18 @@ impl<R: Reconciler> Context<R> {
         stored: &DynamicObject,
         related: &[RelatedCache],
     ) -> Result<Action, kube::Error> {
-        let round = Reconciliation::new(self, stored, related)?;
+        let reconciliation = Reconciliation::new(self, stored, related)?;
         let next = if pause::is_paused(stored) {
-            round.pause().await?
+            reconciliation.pause().await?
         } else if stored.metadata.deletion_timestamp.is_some() {
-            round.finalize().await?
+            reconciliation.finalize().await?
         } else {
-            round.reconcile().await?
+            reconciliation.reconcile().await?
         };
         Ok(match next {
-            Action::RequeueAfter(_) if round.is_outdated() => Action::RequeueAfter(Duration::ZERO),
+            Action::RequeueAfter(_) if reconciliation.is_outdated() => {
+                Action::RequeueAfter(Duration::ZERO)
+            }
             next => next,
         })
     }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use shared_validation::ErrorType;
 
 use crate::catalogue::Catalogue;
-use crate::judge::validate_config;
 use crate::problem::Diagnostic;
+use crate::validator::validate_config;
 
 /// Maximum number of cached results.
 const KEPT: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");

@@ -27,7 +27,7 @@ impl Finding {
             .message
             .strip_prefix(&format!("{}: ", self.field))
             .unwrap_or(&self.message);
-        let body = if self.layer == "structural" { "" } else { body };
+        let body = if self.layer == "schema" { "" } else { body };
         (self.error_type.clone(), self.field.clone(), body.to_owned())
     }
 }

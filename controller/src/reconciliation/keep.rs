@@ -9,7 +9,7 @@ use shared_validation::{LastValidated, ValidationRequest, ValidationResult, deco
 
 use super::{READY, Reconciliation, VALID};
 use crate::announce;
-use crate::cycle::Action;
+use crate::context::Action;
 use crate::finalizers;
 use crate::reconcile::{ReconcileError, ReconcileOutput, Reconciler};
 use crate::request::SyncRequest;
@@ -38,32 +38,32 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
             None => {}
         }
-        let verdict = self.validate(&others).await;
+        let result = self.validate(&others).await;
         // Validation may have taken a while. A result that was computed among other objects must not be reported
         // once these have changed.
         if !matches!(self.related_for_validation(), Ok(now) if now == *others) {
             return Ok(Action::RequeueAfter(Duration::ZERO));
         }
-        self.cycle.metrics.validated(&self.cycle.name);
-        let kind = self.cycle.validator.kind();
-        self.cycle
+        self.context.metrics.validated(&self.context.name);
+        let kind = self.context.validator.kind();
+        self.context
             .metrics
             .violating_objects
-            .set(kind, &self.uid, &verdict);
-        let reconciler = &self.cycle.reconciler;
-        status.set_fields(reconciler.on_validated(&candidate, &verdict));
-        if !verdict.is_valid() {
+            .set(kind, &self.uid, &result);
+        let reconciler = &self.context.reconciler;
+        status.set_fields(reconciler.on_validated(&candidate, &result));
+        if !result.is_valid() {
             // An incomplete validation may give another result later, without a change.
-            let next = if verdict.is_complete() {
+            let next = if result.is_complete() {
                 Action::RequeueAfter(announce::RENEW_AFTER)
             } else {
                 self.backoff()
             };
             return self
-                .invalid(status, &verdict.message(), &verdict.errors, next)
+                .invalid(status, &result.message(), &result.errors, next)
                 .await;
         }
-        let object = match decode::<R::Kind>(&verdict.object) {
+        let object = match decode::<R::Kind>(&result.object) {
             Ok(object) => object,
             Err(error) => {
                 let message = format!("the object cannot be deserialized: {error}");
@@ -77,7 +77,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                     .await;
             }
         };
-        if let Some(operations) = self.initialization(&verdict) {
+        if let Some(operations) = self.initialization(&result) {
             match self.patch(operations).await {
                 // The watch event triggers the next reconciliation, with the changed object.
                 Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
@@ -100,16 +100,16 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
         }
         status.set_condition(VALID, true, "Valid", "The object passed validation");
-        let accepted =
-            LastValidated::from_object(&verdict.object, self.cycle.validator.transition_fields());
-        status.set_last_validated(&accepted.with_ratcheted(&verdict.ratcheted));
+        let last_validated =
+            LastValidated::from_object(&result.object, self.context.validator.transition_fields());
+        status.set_last_validated(&last_validated.with_ratcheted(&result.ratcheted));
         let request = SyncRequest {
             parent: &object,
-            raw: &verdict.object,
+            raw: &result.object,
             children: self.observed_children(),
             related: self.related(),
         };
-        match self.cycle.reconciler.status_identity(&request).await {
+        match self.context.reconciler.status_identity(&request).await {
             Ok(identity) => status.set_fields(identity),
             Err(error) => return self.failed(status, error).await,
         }
@@ -117,7 +117,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         if status.last_validated_changed() {
             self.write_status(&mut status).await?;
         }
-        match self.cycle.reconciler.reconcile(&request).await {
+        match self.context.reconciler.reconcile(&request).await {
             Ok(progress) => self.apply_output(status, progress).await,
             Err(error) => self.failed(status, error).await,
         }
@@ -125,13 +125,13 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Returns what the operator passes to the rules about other objects.
     fn related_for_validation(&self) -> Result<Value, ReconcileError> {
-        let reconciler = &self.cycle.reconciler;
+        let reconciler = &self.context.reconciler;
         reconciler.related_for_validation(&self.stored.object, self.related())
     }
 
     /// Returns the stored validation result if the status describes the object in its current state.
     fn up_to_date(&self, status: &Status, candidate: &ValidationRequest<'_>) -> Option<UpToDate> {
-        if !status.is_unchanged() || !self.cycle.reconciler.is_up_to_date(candidate) {
+        if !status.is_unchanged() || !self.context.reconciler.is_up_to_date(candidate) {
             return None;
         }
         let (is_valid, message) = status.condition_of_this_generation(VALID)?;
@@ -140,11 +140,11 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             return None;
         }
         // The message of every rule that is not a schema rule ends with the rule's id.
-        let rules = (!is_valid).then(|| self.cycle.validator.rules());
+        let rules = (!is_valid).then(|| self.context.validator.rules());
         let names = rules.into_iter().flatten().map(|rule| rule.id);
         let broken = names.filter(|id| message.contains(&format!("[{id}]")));
-        let kind = self.cycle.validator.kind();
-        let standing = &self.cycle.metrics.violating_objects;
+        let kind = self.context.validator.kind();
+        let standing = &self.context.metrics.violating_objects;
         standing.set_rules(kind, &self.uid, broken);
         Some(if is_valid {
             UpToDate::Valid
@@ -171,9 +171,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     /// Returns one patch with the defaults to persist and our finalizer, or none if all of them are set.
-    fn initialization(&self, verdict: &ValidationResult) -> Option<Vec<PatchOperation>> {
-        let mut operations = verdict.defaults.0.clone();
-        let finalizer = self.cycle.finalizer.iter();
+    fn initialization(&self, result: &ValidationResult) -> Option<Vec<PatchOperation>> {
+        let mut operations = result.defaults.0.clone();
+        let finalizer = self.context.finalizer.iter();
         operations.extend(finalizer.filter_map(|it| finalizers::add_patch(&self.finalizers, it)));
         if operations.is_empty() {
             return None;

@@ -234,30 +234,30 @@ impl Checker {
         };
         let written = object;
         let object = applied.as_ref().unwrap_or(object);
-        let accepted = old
+        let last_validated = old
             .as_ref()
             .and_then(shared_validation::LastValidated::from_status_of);
-        let candidate = ValidationRequest::for_update(object, old.as_ref(), accepted.as_ref());
-        let verdict = ruleset.validate(&candidate.deny_unknown_fields().with_policy(&self.policy));
-        let stored = (self.shows_defaulted && verdict.is_valid())
-            .then(|| stored::difference(written, &verdict.object, ruleset.crd()));
+        let request = ValidationRequest::for_update(object, old.as_ref(), last_validated.as_ref());
+        let result = ruleset.validate(&request.deny_unknown_fields().with_policy(&self.policy));
+        let stored = (self.shows_defaulted && result.is_valid())
+            .then(|| stored::difference(written, &result.object, ruleset.crd()));
         report.documents.push(CheckedDocument {
             kind: kind.to_owned(),
             name: object["metadata"]["name"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned(),
-            diagnostics: diagnostics(document, &report.text, &verdict),
+            diagnostics: diagnostics(document, &report.text, &result),
             diff: stored,
         });
     }
 }
 
-fn diagnostics(document: &Document, text: &str, verdict: &ValidationResult) -> Vec<Diagnostic> {
+fn diagnostics(document: &Document, text: &str, result: &ValidationResult) -> Vec<Diagnostic> {
     let lists = [
-        (Level::Error, &verdict.errors),
-        (Level::Warning, &verdict.warnings),
-        (Level::Audit, &verdict.audit_violations),
+        (Level::Error, &result.errors),
+        (Level::Warning, &result.warnings),
+        (Level::Audit, &result.audit_violations),
     ];
     let finding = |level: Level, violation: &Violation| Diagnostic {
         level,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Reconciliation;
 use crate::backoff::LONGEST_WHILE_DELETING;
-use crate::cycle::Action;
+use crate::context::Action;
 use crate::finalizers;
 use crate::reconcile::{
     FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput, Reconciler,
@@ -31,7 +31,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     /// Removes the finalizer once the cleanup is done.
     pub(crate) async fn finalize(&self) -> Result<Action, kube::Error> {
         let removal = self
-            .cycle
+            .context
             .finalizer
             .as_deref()
             .and_then(|finalizer| finalizers::remove_patch(&self.finalizers, finalizer));
@@ -39,18 +39,18 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             self.forget();
             return Ok(Action::AwaitChange);
         };
-        let verdict = self.validate(&Arc::new(Value::Null)).await;
+        let result = self.validate(&Arc::new(Value::Null)).await;
         let deleted = FinalizeRequest {
             object: &self.stored.object,
-            last_validated: self.stored.accepted.as_ref(),
-            is_valid: verdict.is_valid(),
+            last_validated: self.stored.last_validated.as_ref(),
+            is_valid: result.is_valid(),
             children: self.observed_children(),
         };
         self.record_terminating();
         if self.is_cleaned_up() {
             return self.release(&removal, None).await;
         }
-        match self.cycle.reconciler.finalize(&deleted).await {
+        match self.context.reconciler.finalize(&deleted).await {
             Ok(FinalizeOutcome::Done) => self.release(&removal, None).await,
             Ok(FinalizeOutcome::Retained(what)) => self.release(&removal, Some(&what)).await,
             Ok(FinalizeOutcome::Waiting(progress)) => self.waiting(&removal, progress).await,
@@ -114,14 +114,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     fn record_terminating(&self) {
         if let Some(since) = self.deleting_since {
-            let terminating = &self.cycle.metrics.terminating;
-            terminating.set(&self.cycle.name, &self.uid, since.as_second());
+            let terminating = &self.context.metrics.terminating;
+            terminating.set(&self.context.name, &self.uid, since.as_second());
         }
     }
 
     /// Returns true if the deletion has taken longer than the limit after which the finalizer is removed.
     fn must_force_finalize(&self) -> bool {
-        let limit = self.cycle.deletion_timeouts.force_after;
+        let limit = self.context.deletion_timeouts.force_after;
         limit.is_some_and(|limit| self.deletion_age() >= limit)
     }
 
@@ -141,7 +141,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
-        self.cycle.pending_writes.record(patched);
+        self.context.pending_writes.record(patched);
         Ok(())
     }
 
@@ -152,11 +152,11 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             return None;
         }
         let mut status = self.status();
-        if self.deletion_age() >= self.cycle.deletion_timeouts.stalled_after {
+        if self.deletion_age() >= self.context.deletion_timeouts.stalled_after {
             let since = self.deleting_since.unwrap_or_default();
             let message = format!("Deletion started at {since} and has not finished: {why}");
             status.set_condition(DELETION_STALLED, true, "FinalizerStalled", &message);
-            self.cycle
+            self.context
                 .recorder
                 .warning(&self.reference, DELETION_STALLED, &message)
                 .await;
@@ -166,7 +166,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Removes the finalizer before the cleanup is done: the external resources are left behind.
     async fn force_finalize(&self, removal: &Patch<()>, why: &str) -> Result<Action, kube::Error> {
-        let own = Status::from_object(&self.stored.object, self.cycle.has_status).own_fields();
+        let own = Status::from_object(&self.stored.object, self.context.has_status).own_fields();
         let left = Value::Object(own);
         tracing::error!(
             %left,
@@ -174,7 +174,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             "the finalizer is removed before the cleanup completed: external resources are left behind"
         );
         let note = format!("finalizer removed before cleanup completed; leaked: {left}; {why}");
-        self.cycle
+        self.context
             .recorder
             .warning(&self.reference, "Orphaned", &note)
             .await;
@@ -208,7 +208,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                         what,
                         "the object is removed and its external resources are kept"
                     );
-                    let announcer = &self.cycle.recorder;
+                    let announcer = &self.context.recorder;
                     announcer.normal(&self.reference, "Kept", what).await;
                 }
                 return self.remove_finalizer(removal).await;
@@ -239,7 +239,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         self.forget();
         if !patched.finalizers().is_empty() {
             // The object remains because of other finalizers; nothing is left to do for it here.
-            self.cycle.pending_writes.record(patched);
+            self.context.pending_writes.record(patched);
         }
         Ok(Action::AwaitChange)
     }

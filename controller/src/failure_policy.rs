@@ -19,7 +19,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
-use shared_validation::{ValidatorRegistry, canary};
+use shared_validation::{ValidatorRegistry, probe};
 use tokio::sync::watch;
 
 /// Field manager of `failurePolicy`, for the moment of a write.
@@ -48,7 +48,7 @@ pub struct FailurePolicyController {
     /// Name of the webhook's Deployment.
     pub deployment: String,
     /// Rulesets of the kinds that a probe is sent for.
-    pub rulesets: ValidatorRegistry,
+    pub validators: ValidatorRegistry,
     /// Interval of the probes, in addition to one after every change of the configuration.
     pub probe_interval: Duration,
     /// Check for a replica of the webhook that accepts connections. If set, the failure policy becomes `Ignore`
@@ -65,13 +65,13 @@ pub type BackendProbe =
 /// Prometheus metrics for the failure policy.
 #[derive(Clone)]
 pub struct FailurePolicyMetrics {
-    armed: Gauge,
-    canaries: Family<ProbeLabels, Counter>,
+    fail_closed: Gauge,
+    probes: Family<ProbeLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ProbeLabels {
-    outcome: &'static str,
+    result: &'static str,
 }
 
 impl FailurePolicyMetrics {
@@ -79,18 +79,18 @@ impl FailurePolicyMetrics {
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            armed: Gauge::default(),
-            canaries: Family::default(),
+            fail_closed: Gauge::default(),
+            probes: Family::default(),
         };
         registry.register(
             "lockstep_webhook_fail_closed",
             "1 if the webhook configuration has failurePolicy=Fail, 0 otherwise",
-            metrics.armed.clone(),
+            metrics.fail_closed.clone(),
         );
         registry.register(
             "lockstep_webhook_probes",
-            "Total number of admission probes by outcome; each should be denied by the webhook",
-            metrics.canaries.clone(),
+            "Total number of admission probes by result; each should be denied by the webhook",
+            metrics.probes.clone(),
         );
         metrics
     }
@@ -109,8 +109,8 @@ enum ProbeResult {
 impl ProbeResult {
     fn as_str(&self) -> &'static str {
         match self {
-            Self::Denied => "refused",
-            Self::Allowed => "admitted",
+            Self::Denied => "denied",
+            Self::Allowed => "allowed",
             Self::Failed(_) => "failed",
         }
     }
@@ -147,7 +147,7 @@ impl FailurePolicyController {
             if let Err(error) = self.sync(&mut misses).await {
                 tracing::error!(%error, "cannot check the failure policy of the webhook");
             }
-            let pause = match self.metrics.armed.get() {
+            let pause = match self.metrics.fail_closed.get() {
                 1 => self.probe_interval,
                 // The webhook may become available at any moment.
                 _ => RETRY_AFTER.min(self.probe_interval),
@@ -163,25 +163,25 @@ impl FailurePolicyController {
     async fn sync(&self, misses: &mut u32) -> Result<(), kube::Error> {
         let found = self.configurations().get_opt(&self.configuration).await?;
         let found = found.and_then(|found| Some((self.find_webhook(&found)?, found)));
-        let Some(((index, armed), found)) = found else {
+        let Some(((index, fail_closed), found)) = found else {
             tracing::warn!(
                 configuration = self.configuration,
                 webhook = self.webhook,
                 "the configuration does not contain the webhook; its failure policy cannot be set"
             );
-            self.metrics.armed.set(0);
+            self.metrics.fail_closed.set(0);
             return Ok(());
         };
-        self.metrics.armed.set(i64::from(armed));
+        self.metrics.fail_closed.set(i64::from(fail_closed));
         let outcome = self.probe_all().await;
         let labels = ProbeLabels {
-            outcome: outcome.as_str(),
+            result: outcome.as_str(),
         };
-        self.metrics.canaries.get_or_create(&labels).inc();
+        self.metrics.probes.get_or_create(&labels).inc();
         match outcome {
             ProbeResult::Denied => {
                 *misses = 0;
-                if !armed {
+                if !fail_closed {
                     self.set_failure_policy(&found, index, "Fail").await?;
                     tracing::info!(
                         "the webhook denied an admission probe; failurePolicy is now Fail"
@@ -191,17 +191,17 @@ impl FailurePolicyController {
             }
             ProbeResult::Allowed => {
                 tracing::warn!(
-                    armed,
+                    fail_closed,
                     "the admission probe was not denied: the webhook is not called"
                 );
             }
             ProbeResult::Failed(problem) => {
                 tracing::error!(
-                    armed,
+                    fail_closed,
                     problem,
                     "the admission probe did not reach the webhook"
                 );
-                *misses = if armed && self.has_no_backend().await {
+                *misses = if fail_closed && self.has_no_backend().await {
                     *misses + 1
                 } else {
                     0
@@ -252,15 +252,16 @@ impl FailurePolicyController {
     /// Sends a probe for each kind.
     async fn probe_all(&self) -> ProbeResult {
         let mut outcome = ProbeResult::Allowed;
-        for ruleset in self.rulesets.iter() {
-            let Some(canary) = ruleset.probe_object("lockstep-canary", &self.namespace) else {
+        for ruleset in self.validators.iter() {
+            let Some(object) = ruleset.probe_object("lockstep-admission-probe", &self.namespace)
+            else {
                 continue;
             };
             let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
             let names = &ruleset.crd()["spec"]["names"];
             let plural = names["plural"].as_str().unwrap_or_default();
             let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-            outcome = self.probe(&resource, canary).await;
+            outcome = self.probe(&resource, object).await;
             if !matches!(outcome, ProbeResult::Denied) {
                 return outcome;
             }
@@ -268,12 +269,12 @@ impl FailurePolicyController {
         outcome
     }
 
-    async fn probe(&self, resource: &ApiResource, canary: Value) -> ProbeResult {
-        let canary: DynamicObject = match serde_json::from_value(canary) {
-            Ok(canary) => canary,
+    async fn probe(&self, resource: &ApiResource, object: Value) -> ProbeResult {
+        let object: DynamicObject = match serde_json::from_value(object) {
+            Ok(object) => object,
             Err(error) => return ProbeResult::Failed(error.to_string()),
         };
-        let api: Api<DynamicObject> = match &canary.metadata.namespace {
+        let api: Api<DynamicObject> = match &object.metadata.namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
         };
@@ -281,7 +282,7 @@ impl FailurePolicyController {
             dry_run: true,
             ..PostParams::default()
         };
-        let refusal = match api.create(&params, &canary).await {
+        let refusal = match api.create(&params, &object).await {
             Ok(_) => return ProbeResult::Allowed,
             Err(kube::Error::Api(status)) => status,
             Err(error) => return ProbeResult::Failed(error.to_string()),
@@ -290,7 +291,7 @@ impl FailurePolicyController {
         let causes = refusal.details.iter().flat_map(|details| &details.causes);
         let for_being_one = causes
             .map(|cause| &cause.field)
-            .any(|field| *field == canary::field());
+            .any(|field| *field == probe::field());
         if refusal.message.starts_with(&by_gate) && for_being_one {
             ProbeResult::Denied
         } else {
@@ -328,7 +329,7 @@ impl FailurePolicyController {
             {"op": "replace", "path": format!("/webhooks/{index}/failurePolicy"), "value": policy},
         ]);
         let changed = self.patch(operations).await?;
-        self.metrics.armed.set(i64::from(policy == "Fail"));
+        self.metrics.fail_closed.set(i64::from(policy == "Fail"));
         self.release_field(&changed).await
     }
 

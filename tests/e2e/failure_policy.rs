@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use control_plane::{Cluster, Moto, eventually, stays, wait_until_armed};
+use control_plane::{Cluster, Moto, eventually, stays, wait_until_fail_closed};
 
 use crate::world::{Detours, World, database, judging_webhook, root};
 
@@ -73,7 +73,7 @@ async fn applying_the_manifests_again_ends_with_failure_policy_fail_and_causes_n
     for arguments in [&client_side[..], &client_side, &server_side, &server_side] {
         let applied = world.kubectl(arguments);
         applied.unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
-        wait_until_armed(&world.cluster)
+        wait_until_fail_closed(&world.cluster)
             .await
             .expect("`failurePolicy` becomes `Fail` again");
     }
@@ -81,7 +81,7 @@ async fn applying_the_manifests_again_ends_with_failure_policy_fail_and_causes_n
     if let Err(error) = world.kubectl(&by_another) {
         assert!(!error.contains("lockstep-"), "{error}");
     }
-    wait_until_armed(&world.cluster)
+    wait_until_fail_closed(&world.cluster)
         .await
         .expect("`failurePolicy` becomes `Fail` again");
     let refusal = world.kubectl_apply(&invalid("orders"));

@@ -12,7 +12,7 @@ use tracing::Span;
 /// The object and the input of its validation.
 pub(super) struct Stored {
     pub(super) object: Value,
-    pub(super) accepted: Option<LastValidated>,
+    pub(super) last_validated: Option<LastValidated>,
     pub(super) generation: i64,
     /// Policy for the whole reconciliation, even if it changes in between: a validation result must be reported
     /// under the policy that it was computed with.
@@ -22,14 +22,14 @@ pub(super) struct Stored {
 impl Stored {
     /// Returns the validation request for the object among others.
     pub(super) fn request<'a>(&'a self, others: &'a Value) -> ValidationRequest<'a> {
-        let accepted = self.accepted.as_ref();
-        let candidate = if accepted.is_some_and(|it| it.generation == self.generation) {
+        let last_validated = self.last_validated.as_ref();
+        let candidate = if last_validated.is_some_and(|it| it.generation == self.generation) {
             // Ratcheting: an object that was valid before gets warnings for a stricter rule of a later release.
             ValidationRequest::update(&self.object, &self.object)
         } else {
             ValidationRequest::create(&self.object)
         };
-        let candidate = candidate.with_last_validated(accepted);
+        let candidate = candidate.with_last_validated(last_validated);
         candidate.with_policy(&self.policy).with_related(others)
     }
 
@@ -46,7 +46,7 @@ impl Stored {
         judging
             .spawn_blocking(move || span.in_scope(|| ruleset.validate(&stored.request(&others))));
         match judging.join_next().await {
-            Some(Ok(verdict)) => verdict,
+            Some(Ok(result)) => result,
             Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
             // The process is ending, and this reconciliation with it.
             _ => pending().await,

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::accepted::RatchetedViolation;
 use crate::field_error::{ErrorType, FieldError, aggregate};
 use crate::field_path::FieldPath;
+use crate::last_validated::RatchetedViolation;
 use crate::rule::Layer;
 
 /// Violation of one rule at one field.

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use crate::catalogue::RuleInfo;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
+use crate::result::Violation;
 use crate::rule::{Layer, Severity};
 use crate::ruleset::Report;
-use crate::verdict::Violation;
 
 /// Id of the rule that denies admission probes. A policy cannot change its action.
-pub const RULE: &str = "canary";
+pub const RULE: &str = "admission-probe";
 
 /// Annotation that marks an object as an admission probe.
 pub const ANNOTATION: &str = "lockstep.dev/admission-probe";
@@ -24,7 +24,7 @@ pub fn field() -> String {
 
 /// Turns an otherwise valid object into an admission probe.
 pub(crate) fn probe_object(mut object: Value, name: &str, namespace: Option<&str>) -> Value {
-    object["metadata"] = json!({"name": name, "annotations": {ANNOTATION: "refused"}});
+    object["metadata"] = json!({"name": name, "annotations": {ANNOTATION: "denied"}});
     if let Some(namespace) = namespace {
         object["metadata"]["namespace"] = json!(namespace);
     }

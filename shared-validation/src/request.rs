@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::accepted::LastValidated;
 use crate::field_path::FieldPath;
+use crate::last_validated::LastValidated;
 use crate::policy::Policy;
 use crate::sighting::CrdMatch;
 
