@@ -14,6 +14,7 @@ use crate::desk::output::{Format, Writer};
 use crate::desk::sources::Source;
 use crate::desk::validator::{Checker, FileReport, OldObject};
 use crate::desk::{document, jsonl, sources};
+use crate::input_format::InputFormat;
 use crate::{cluster, kinds, policy};
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -42,10 +43,10 @@ pub(crate) struct Args {
     /// Show a diff between each valid object as written and as the cluster would store it.
     #[arg(long)]
     show_defaulted: bool,
-    /// Read one request `{"id","op","object","old"}` per line, with the objects as JSON text, and write one result
-    /// per line. Without files, reads standard input.
-    #[arg(long, conflicts_with_all = ["old_object", "against_cluster", "output", "fail_on_unknown_kind", "show_defaulted"])]
-    jsonl: bool,
+    /// Read one request `{"id","operation","object","oldObject"}` per line, with the objects as JSON text, and write
+    /// one result per line. Without files, reads standard input.
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["old_object", "against_cluster", "output", "fail_on_unknown_kind", "show_defaulted"])]
+    input_format: Option<InputFormat>,
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Full)]
     output: Format,
@@ -77,7 +78,7 @@ fn check(args: &Args) -> Result<ExitCode, String> {
         None => Policy::default(),
     };
     let kinds = CrdLookup::new(validators, &args.crds)?;
-    if args.jsonl {
+    if args.input_format == Some(InputFormat::Jsonl) {
         return check_batch(&kinds, &policy, &args.files);
     }
     if args.show_defaulted && !args.output.shows_defaulted() {

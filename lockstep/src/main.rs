@@ -8,6 +8,7 @@ mod controller;
 mod crds;
 mod desk;
 mod dev;
+mod input_format;
 mod keeping;
 mod kinds;
 mod knocking;

@@ -305,7 +305,7 @@ impl CrdValidator {
     }
 
     fn validate_raw_metadata(&self, request: &ValidationRequest<'_>, report: &mut Report<'_>) {
-        metadata::validator(request.object, self.is_namespaced, report);
+        metadata::validate(request.object, self.is_namespaced, report);
         if let Some(old) = request.old {
             metadata::judge_change(request.object, old, report);
         }

@@ -152,7 +152,7 @@ fn owners(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
 }
 
 /// Validates the metadata of a custom resource as the user wrote it.
-pub(crate) fn validator(object: &Value, is_namespaced: bool, report: &mut Report<'_>) {
+pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<'_>) {
     let at = Cursor::Root.child("metadata");
     let empty = json!({});
     let metadata = object.get("metadata").unwrap_or(&empty);
@@ -347,7 +347,7 @@ mod tests {
 
     fn problems(metadata: &Value) -> Vec<String> {
         let mut report = Report::default();
-        validator(&json!({"metadata": metadata}), true, &mut report);
+        validate(&json!({"metadata": metadata}), true, &mut report);
         report
             .into_result(Value::Null, vec![])
             .errors

@@ -25,9 +25,9 @@ impl ValidationLayer for Structural {
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));
         walk::root(case, correlation, report);
-        scale::validator(case, report);
-        embedded::validator(case, report);
-        lists::validator(case, report);
+        scale::validate(case, report);
+        embedded::validate(case, report);
+        lists::validate(case, report);
     }
 }
 

@@ -20,9 +20,9 @@ fn each_line_gets_a_validation_result_in_the_same_order() {
     let mut shrunk = database("a");
     shrunk["spec"]["storage"]["sizeGib"] = 50.into();
     let lines = [
-        serde_json::json!({"id": 1, "op": "create", "object": valid}),
-        serde_json::json!({"id": "two", "op": "update", "object": shrunk.to_string(), "old": valid}),
-        serde_json::json!({"id": 3, "op": "create", "object": "{\"kind\": 1, \"kind\": 2"}),
+        serde_json::json!({"id": 1, "operation": "CREATE", "object": valid}),
+        serde_json::json!({"id": "two", "operation": "UPDATE", "object": shrunk.to_string(), "oldObject": valid}),
+        serde_json::json!({"id": 3, "operation": "CREATE", "object": "{\"kind\": 1, \"kind\": 2"}),
     ];
     let input = lines.map(|line| line.to_string()).join("\n");
     let output = lockstep(&["check", "--input-format=jsonl"], &input);
@@ -56,7 +56,7 @@ fn lines_are_validated_with_the_policy_and_the_last_validated_values() {
     let mut reserved = database("orders");
     reserved["spec"]["credentials"]["username"] = "user".into();
     let create =
-        serde_json::json!({"id": "create", "op": "create", "object": reserved.to_string()});
+        serde_json::json!({"id": "create", "operation": "CREATE", "object": reserved.to_string()});
 
     // After an edit that bypassed the webhook, the change back is allowed.
     let (mut edited, mut repaired) = (database("orders"), database("orders"));
@@ -67,11 +67,12 @@ fn lines_are_validated_with_the_policy_and_the_last_validated_values() {
             "spec.storage.sizeGib": 100, "spec.storage.type": "gp3"},
     }});
     repaired["spec"]["credentials"]["username"] = "alice".into();
-    let update = serde_json::json!({"id": "update", "op": "update",
-        "object": repaired.to_string(), "old": edited.to_string()});
+    let update = serde_json::json!({"id": "update", "operation": "UPDATE",
+        "object": repaired.to_string(), "oldObject": edited.to_string()});
 
-    let input =
-        format!("{create}\n{{\"id\": 7, \"op\": \"delete\", \"object\": \"{{}}\"}}\n{update}\n");
+    let input = format!(
+        "{create}\n{{\"id\": 7, \"operation\": \"DELETE\", \"object\": \"{{}}\"}}\n{update}\n"
+    );
     let output = lockstep(
         &[
             "check",

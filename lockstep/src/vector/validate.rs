@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use serde_json::Value;
 use vector_rules::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
 
+use crate::input_format::InputFormat;
+
 use super::configuration::{self, File, Format};
 use super::{REFUSED, lines};
 use crate::desk::validator::on_one_line;
@@ -35,8 +37,8 @@ pub(crate) struct Args {
     no_environment: bool,
     /// Read one configuration `{"id":…,"config":…}` per line and write one result per line. Without files, reads
     /// standard input.
-    #[arg(long, conflicts_with_all = ["config_yaml", "config_json", "config_toml", "deny_warnings"])]
-    jsonl: bool,
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["config_yaml", "config_json", "config_toml", "deny_warnings"])]
+    input_format: Option<InputFormat>,
     /// Also report errors that prevent Vector from starting although `vector validate --no-environment` accepts
     /// the configuration: template confinement.
     #[arg(long)]
@@ -54,8 +56,8 @@ pub(super) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) 
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let done = if args.jsonl {
-        jsonl(&args.files, args.start)
+    let done = if args.input_format == Some(InputFormat::Jsonl) {
+        validate_lines(&args.files, args.start)
     } else {
         validate(args)
     };
@@ -125,7 +127,7 @@ fn validate(args: &Args) -> io::Result<bool> {
     Ok(!is_refused)
 }
 
-fn jsonl(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
+fn validate_lines(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
     let out = &mut io::BufWriter::new(io::stdout().lock());
     let is_valid = match files {
         [file] if file.as_os_str() != "-" => {

@@ -9,7 +9,7 @@ use crate::ruleset::{LayerContext, Report};
 use crate::schema::Schema;
 
 /// Validates all embedded resources. Their errors are never ratcheted.
-pub(super) fn validator(case: &LayerContext<'_>, report: &mut Report<'_>) {
+pub(super) fn validate(case: &LayerContext<'_>, report: &mut Report<'_>) {
     below(case.schema, case.object, Cursor::Root, report);
 }
 

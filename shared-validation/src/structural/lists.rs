@@ -14,7 +14,7 @@ use crate::ruleset::{LayerContext, Report};
 use crate::schema::{ListType, Schema};
 
 /// Reports duplicate items. If the old object had any, all of them are ratcheted, as in the API server.
-pub(super) fn validator(case: &LayerContext<'_>, report: &mut Report<'_>) {
+pub(super) fn validate(case: &LayerContext<'_>, report: &mut Report<'_>) {
     let mut found = Vec::new();
     below(case.schema, case.object, Cursor::Root, &mut found);
     if found.is_empty() {

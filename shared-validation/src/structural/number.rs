@@ -42,7 +42,7 @@ impl Held {
     }
 }
 
-pub(super) fn validator(outcome: &mut Outcome, schema: &Schema, number: &Number, at: Cursor<'_>) {
+pub(super) fn validate(outcome: &mut Outcome, schema: &Schema, number: &Number, at: Cursor<'_>) {
     let held = Held::of(number);
     if !is_within_format(schema, held) {
         out_of_format(outcome, schema, "format", "Checked", at);

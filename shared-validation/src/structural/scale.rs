@@ -43,7 +43,7 @@ impl Scale {
 }
 
 /// Validates the fields that the subresource shows. Their errors are never ratcheted.
-pub(super) fn validator(case: &LayerContext<'_>, report: &mut Report<'_>) {
+pub(super) fn validate(case: &LayerContext<'_>, report: &mut Report<'_>) {
     let Some(scale) = case.scale else {
         return;
     };

@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
                 }
             }
             Value::Number(number) => {
-                number::validator(&mut outcome, schema, number, at);
+                number::validate(&mut outcome, schema, number, at);
                 outcome.matches += 2;
             }
             Value::Array(items) => {

@@ -8,26 +8,27 @@ use crate::answer::Answer;
 
 /// Operation on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
     /// The object is created.
     Create,
-    /// The object replaces `old`.
+    /// The object replaces `oldObject`.
     Update,
 }
 
 /// Validation request. The objects are raw JSON text, because the text itself may contain the error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Case {
     /// Name of the case.
     pub id: String,
     /// Operation.
-    pub op: Operation,
+    pub operation: Operation,
     /// New object.
     pub object: String,
     /// Old object of an update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub old: Option<String>,
+    pub old_object: Option<String>,
     /// Response of the API server, if it has been recorded.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
@@ -39,9 +40,9 @@ impl Case {
     pub fn create(id: impl Into<String>, object: &Value) -> Self {
         Self {
             id: id.into(),
-            op: Operation::Create,
+            operation: Operation::Create,
             object: object.to_string(),
-            old: None,
+            old_object: None,
             answer: None,
         }
     }
@@ -50,8 +51,8 @@ impl Case {
     #[must_use]
     pub fn update(id: impl Into<String>, object: &Value, old: &Value) -> Self {
         Self {
-            op: Operation::Update,
-            old: Some(old.to_string()),
+            operation: Operation::Update,
+            old_object: Some(old.to_string()),
             ..Self::create(id, object)
         }
     }
@@ -61,10 +62,10 @@ impl Case {
     /// # Errors
     ///
     /// If a text is not JSON.
-    pub fn validator(&self, validator: &dyn Validator) -> Result<Answer, serde_json::Error> {
+    pub fn validate(&self, validator: &dyn Validator) -> Result<Answer, serde_json::Error> {
         let object = ParsedJson::parse(&self.object)?;
         let old = self
-            .old
+            .old_object
             .as_deref()
             .map(serde_json::from_str::<Value>)
             .transpose()?;

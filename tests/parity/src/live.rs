@@ -66,7 +66,7 @@ pub async fn ask(
     }
     let server = &server;
     let answered = stream::iter(cases).map(|case| async move {
-        let here = case.validator(validator)?;
+        let here = case.validate(validator)?;
         let mut answer = server.ask(&case).await?;
         let mut asked = 1;
         while differs(&answer, &here) && asked < MOST_ASKED {

@@ -141,7 +141,7 @@ impl Server {
     /// If the server does not respond.
     pub async fn ask(&self, case: &Case) -> anyhow::Result<Answer> {
         let strict = "dryRun=All&fieldValidation=Strict";
-        let sent = match case.op {
+        let sent = match case.operation {
             Operation::Create => {
                 self.send(
                     Method::POST,

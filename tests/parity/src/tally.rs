@@ -38,7 +38,7 @@ impl Tally {
             .answer
             .as_ref()
             .with_context(|| format!("{}: the case has no recorded response", case.id))?;
-        let here = case.validator(validator)?;
+        let here = case.validate(validator)?;
         self.cases += 1;
         self.refused += usize::from(!answer.valid);
         let Some(difference) = compare(answer, &here) else {
@@ -50,7 +50,10 @@ impl Tally {
             Difference::Errors(..) => &mut self.errors,
             Difference::Messages(_) => &mut self.messages,
         } += 1;
-        let old = case.old.as_deref().map(|old| format!("\n  old    {old}"));
+        let old = case
+            .old_object
+            .as_deref()
+            .map(|old| format!("\n  old    {old}"));
         self.differences.push(format!(
             "{}: {difference}\n  object {}{}\n  API server {answer:?}\n  engine     {here:?}",
             case.id,

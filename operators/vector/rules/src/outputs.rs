@@ -92,7 +92,7 @@ pub(crate) fn of(
 }
 
 /// Returns the event types that a component accepts, if its type is known.
-pub(crate) fn last_validated(catalogue: &Catalogue, component: &Component<'_>) -> Option<DataType> {
+pub(crate) fn accepted_types(catalogue: &Catalogue, component: &Component<'_>) -> Option<DataType> {
     if component.block == tables::BLOCK {
         return Some(tables::TYPES);
     }

@@ -122,7 +122,7 @@ fn secret_rule<K: Pipeline>(
 /// Calls a function for every component of a pipeline, with its path and the policy.
 fn each<K: Pipeline>(
     subject: &RuleContext<'_, K>,
-    mut validator: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
+    mut check: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
 ) {
     let validated = CachedValidation::of(subject);
     for component in validated
@@ -132,7 +132,7 @@ fn each<K: Pipeline>(
         .flat_map(components)
     {
         let path = FieldPath::new(format!("spec.{}", component.path()));
-        validator(&component, &path, &validated.policy);
+        check(&component, &path, &validated.policy);
     }
 }
 

@@ -237,7 +237,7 @@ fn types(
         let Some((gives, _)) = outputs.by_name.get(edge.from) else {
             continue;
         };
-        let Some(accepts) = outputs::last_validated(catalogue, &edge.to) else {
+        let Some(accepts) = outputs::accepted_types(catalogue, &edge.to) else {
             continue;
         };
         if gives.and(accepts).is_empty() {

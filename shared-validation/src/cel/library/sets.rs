@@ -27,7 +27,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     )
 }
 
-fn validator<'b, 'v>(
+fn compare<'b, 'v>(
     arguments: &[CowVal<'b, 'v>],
     holds: impl Fn(&[&dyn Val], &[&dyn Val]) -> Result<bool, ExecutionError>,
 ) -> Outcome<'b, 'v> {
@@ -63,16 +63,16 @@ fn has_all(a: &[&dyn Val], b: &[&dyn Val]) -> Result<bool, ExecutionError> {
 }
 
 fn contains<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
-    validator(&arguments, has_all)
+    compare(&arguments, has_all)
 }
 
 fn equivalent<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
-    validator(&arguments, |a, b| Ok(has_all(a, b)? && has_all(b, a)?))
+    compare(&arguments, |a, b| Ok(has_all(a, b)? && has_all(b, a)?))
 }
 
 fn intersects<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
     // An item that cannot be compared is in no list.
-    validator(&arguments, |a, b| {
+    compare(&arguments, |a, b| {
         Ok(a.iter().any(|item| has(b, *item).unwrap_or(false)))
     })
 }

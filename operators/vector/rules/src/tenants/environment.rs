@@ -33,7 +33,7 @@ pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
     each(subject, |component, path, policy| {
         // The operator itself reads its selectors and does not replace references to secrets in them.
         let has_secrets = component.kind() != Some("kubernetes_logs");
-        let mut validator = |text: &str, what: Text, path: &FieldPath| {
+        let mut check = |text: &str, what: Text, path: &FieldPath| {
             let problems =
                 environment(text, what, policy).chain(secret(text, what, has_secrets, |name| {
                     secrets.contains_key(name)
@@ -43,8 +43,8 @@ pub(super) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
                 findings.push(FieldError::invalid_hidden(path.clone(), detail));
             }
         };
-        validator(component.id, Text::Name, path);
-        texts(component.value, path, &mut validator);
+        check(component.id, Text::Name, path);
+        texts(component.value, path, &mut check);
     });
 }
 
@@ -95,19 +95,19 @@ fn secret<'a>(
 }
 
 /// Calls a function for every text in a value, including the names of fields.
-fn texts(value: &Value, path: &FieldPath, validator: &mut impl FnMut(&str, Text, &FieldPath)) {
+fn texts(value: &Value, path: &FieldPath, check: &mut impl FnMut(&str, Text, &FieldPath)) {
     match value {
-        Value::String(text) => validator(text, Text::Value, path),
+        Value::String(text) => check(text, Text::Value, path),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                texts(item, &path.index(index), validator);
+                texts(item, &path.index(index), check);
             }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
                 let path = below(path, name);
-                validator(name, Text::Name, &path);
-                texts(value, &path, validator);
+                check(name, Text::Name, &path);
+                texts(value, &path, check);
             }
         }
         _ => {}
