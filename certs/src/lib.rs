@@ -4,25 +4,21 @@
 //! [`CertificateManager`] runs next to the webhook, in the process that has cluster credentials. It is independent of the
 //! kinds that are validated: it gets only names.
 
-mod announce;
-mod authority;
-mod bundle;
-mod cluster;
-mod files;
-mod keys;
+mod api;
+mod ca;
+mod events;
+mod inject;
 mod manager;
 mod metrics;
-mod own;
-mod plan;
-mod provided;
-mod replicas;
-mod secret;
+mod replica_probe;
 #[cfg(test)]
 mod simulation;
+mod source;
+mod store;
 
-pub use authority::{AuthorityError, CertKeyPair, CertificateAuthority};
-pub use bundle::{InjectTarget, InjectTargetKind};
+pub use crate::ca::authority::{AuthorityError, CertKeyPair, CertificateAuthority};
+pub use crate::ca::rotation::RotationPolicy;
+pub use crate::inject::target::{InjectTarget, InjectTargetKind};
+pub use crate::replica_probe::ReplicaProbe;
 pub use manager::{CertError, CertificateManager, CertificateSource};
 pub use metrics::Metrics;
-pub use plan::RotationPolicy;
-pub use replicas::ReplicaProbe;

@@ -11,14 +11,14 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 
-use crate::announce::EventRecorder;
-use crate::authority::AuthorityError;
-use crate::bundle::{InjectOutcome, InjectTarget};
-use crate::cluster::{ClusterApi, KubeApi};
+use crate::api::{ClusterApi, KubeApi};
+use crate::ca::authority::AuthorityError;
+use crate::ca::rotation::RotationPolicy;
+use crate::events::EventRecorder;
+use crate::inject::target::{InjectOutcome, InjectTarget};
 use crate::metrics::Metrics;
-use crate::plan::RotationPolicy;
-use crate::replicas::ReplicaProbe;
-use crate::{own, provided};
+use crate::replica_probe::ReplicaProbe;
+use crate::source::{external, self_signed};
 
 /// Debounce time: changes within it are handled together.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -117,7 +117,7 @@ impl CertificateManager {
     pub async fn run(self) {
         let recorder = EventRecorder::new(&self.client, &self.namespace, &self.secret);
         let mut changes = select_all(self.changes());
-        let mut memory = provided::SyncState::default();
+        let mut memory = external::SyncState::default();
         loop {
             let pause = match self.sync(&mut memory).await {
                 Ok(()) => {
@@ -146,7 +146,7 @@ impl CertificateManager {
         }
     }
 
-    async fn sync(&self, memory: &mut provided::SyncState) -> Result<(), CertError> {
+    async fn sync(&self, memory: &mut external::SyncState) -> Result<(), CertError> {
         let cluster = KubeApi {
             client: &self.client,
             secrets: Api::namespaced(self.client.clone(), &self.namespace),
@@ -156,13 +156,13 @@ impl CertificateManager {
         };
         match &self.source {
             CertificateSource::SelfSigned(plan) => {
-                let keys = own::sync(&cluster, &self.secret, plan, &self.targets).await?;
+                let keys = self_signed::sync(&cluster, &self.secret, plan, &self.targets).await?;
                 self.metrics.set(&keys);
                 Ok(())
             }
             CertificateSource::Secret { settle } => {
                 let name = &self.replica_probe.server_name;
-                provided::sync(&cluster, name, *settle, &self.targets, memory).await
+                external::sync(&cluster, name, *settle, &self.targets, memory).await
             }
             CertificateSource::Files { ca: None } => Ok(()),
             CertificateSource::Files { ca: Some(path) } => {

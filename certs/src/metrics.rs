@@ -6,8 +6,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::authority::Validity;
-use crate::keys::{CertificateBundle, RotationPhase};
+use crate::ca::authority::Validity;
+use crate::ca::bundle::{CertificateBundle, RotationPhase};
 
 /// Metrics of certificates and CA rotation.
 #[derive(Clone)]

@@ -15,13 +15,14 @@ use serde_json::json;
 use time::OffsetDateTime;
 use x509_parser::pem::parse_x509_pem;
 
-use crate::authority::CertKeyPair;
-use crate::bundle::{InjectOutcome, InjectTarget, InjectTargetKind};
-use crate::cluster::ClusterApi;
-use crate::keys::{CertificateBundle, RotationPhase};
+use crate::api::ClusterApi;
+use crate::ca::authority::CertKeyPair;
+use crate::ca::bundle::{CertificateBundle, RotationPhase};
+use crate::ca::rotation::RotationPolicy;
+use crate::inject::target::{InjectOutcome, InjectTarget, InjectTargetKind};
 use crate::manager::CertError;
-use crate::plan::RotationPolicy;
-use crate::{own, secret};
+use crate::source::self_signed;
+use crate::store::secret;
 
 const HOUR: Duration = Duration::from_hours(1);
 const SETTLE: Duration = Duration::from_mins(10);
@@ -291,7 +292,7 @@ fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
             cert_duration: 24 * HOUR,
             propagation_delay: SETTLE,
         };
-        own::sync(&replica, "keys", &plan, &targets).await
+        self_signed::sync(&replica, "keys", &plan, &targets).await
     })
 }
 

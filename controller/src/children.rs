@@ -3,23 +3,24 @@
 //! The desired children (`desired`) are compared with the cached ones (`observed`), and only differences are
 //! written (`settle`, `write`). The managed fields of a child show which of its fields are ours (`owned_fields`).
 
-mod child_type;
+mod apply;
+mod cache;
+mod changes;
+mod client;
 mod desired;
-mod journal;
-mod observed;
-mod owned_fields;
+mod health;
+mod managed_fields;
+pub(crate) mod orphans;
+mod owned_type;
 mod owner;
-mod settle;
-mod standing;
-mod write;
 
-pub use child_type::{OwnedType, UpdateStrategy};
-pub(crate) use journal::AppliedChanges;
-pub(crate) use observed::{ChildCache, ChildMap, Place};
-pub(crate) use owned_fields::is_our_entry;
+pub(crate) use crate::children::cache::{ChildCache, ChildMap, Place};
+pub(crate) use crate::children::changes::AppliedChanges;
+pub(crate) use crate::children::client::ChildWriter;
+pub(crate) use crate::children::health::pending_reason;
+pub(crate) use crate::children::managed_fields::is_our_entry;
+pub use crate::children::owned_type::{OwnedType, UpdateStrategy};
 pub(crate) use owner::{Owner, controller_of};
-pub(crate) use standing::pending_reason;
-pub(crate) use write::ChildWriter;
 
 /// Field manager of the children.
 pub(crate) const FIELD_MANAGER: &str = "lockstep";

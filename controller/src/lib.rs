@@ -94,65 +94,41 @@
 //! [`Metrics`], [`ClientMetrics`], [`LeaderElectionMetrics`], [`FailurePolicyMetrics`] and [`CrdStatusMetrics`] are the Prometheus
 //! metrics. A [`RateLimiter`] limits the rate of calls to the API server or to another system.
 
-mod announce;
-mod backoff;
-mod bereaved;
+mod api;
+mod cache;
 mod children;
-mod conditions;
-mod context;
-mod crd_status;
-mod directory;
-mod failable;
-mod failure_policy;
-mod filed;
-mod finalizers;
-mod handler;
-mod index;
-mod kept;
-mod leadership;
-mod merge_patch;
+mod controller;
+mod dynamic_object;
+mod events;
+mod leader_election;
 mod metrics;
-mod objects;
-mod pace;
-mod pause;
 pub mod predicate;
 mod protection;
 mod queue;
 mod reconcile;
-mod reconciliation;
-mod referrers;
-mod related;
-mod request;
-mod run;
-mod sources;
-mod stalls;
 mod status;
-mod step;
-mod tenure;
-mod together;
-mod token_bucket;
 mod watch;
-mod watches;
-mod worker;
-mod written;
+mod webhook_lifecycle;
 
-pub use children::{OwnedType, UpdateStrategy};
-pub use context::Action;
-pub use crd_status::{CrdStatusMetrics, CrdStatusReporter};
-pub use directory::{ControllerNotFound, ControllerRegistry, ReconcileTrigger};
-pub use failable::{Failable, FailableHandler};
-pub use failure_policy::{BackendProbe, FailurePolicyController, FailurePolicyMetrics};
-pub use handler::{SyncHandler, SyncReconciler, SyncResponse};
-pub use leadership::{LeaderElectionMetrics, LeaderElector};
-pub use metrics::{ClientMetrics, Metrics};
-pub use pace::Config;
-pub use reconcile::{
+pub use crate::api::failable::{Failable, FailableHandler};
+pub use crate::api::reconciler::{
     FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
 };
-pub use related::{Lookup, RelatedObjects};
-pub use request::{Children, SyncRequest};
-pub use run::{Controller, Runnable, api_resource};
-pub use stalls::DeletionTimeouts;
-pub use tenure::Leadership;
-pub use token_bucket::{RateLimited, RateLimiter};
-pub use watch::{Reference, Watch};
+pub use crate::api::request::{Children, SyncRequest};
+pub use crate::api::sync::{SyncHandler, SyncReconciler, SyncResponse};
+pub use crate::cache::related::{Lookup, RelatedObjects};
+pub use crate::controller::config::Config;
+pub use crate::controller::context::Action;
+pub use crate::controller::deletion_timeouts::DeletionTimeouts;
+pub use crate::controller::registry::{ControllerNotFound, ControllerRegistry, ReconcileTrigger};
+pub use crate::controller::{Controller, Runnable, api_resource};
+pub use crate::leader_election::elector::{LeaderElectionMetrics, LeaderElector};
+pub use crate::leader_election::leadership::Leadership;
+pub use crate::queue::rate_limiter::{RateLimited, RateLimiter};
+pub use crate::watch::dependency::{Reference, Watch};
+pub use crate::webhook_lifecycle::crd_status::{CrdStatusMetrics, CrdStatusReporter};
+pub use crate::webhook_lifecycle::failure_policy::{
+    BackendProbe, FailurePolicyController, FailurePolicyMetrics,
+};
+pub use children::{OwnedType, UpdateStrategy};
+pub use metrics::{ClientMetrics, Metrics};

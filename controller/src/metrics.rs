@@ -1,11 +1,11 @@
 //! Prometheus metrics of controllers, with controller-runtime's names where these exist.
 
-mod by_object;
-mod calls;
 mod child_writes;
-mod queues;
-mod running;
-mod watches;
+mod client;
+mod in_progress;
+mod queue;
+mod threshold_gauge;
+mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,13 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 use shared_validation::ValidationResult;
 
-pub(crate) use by_object::ThresholdGauge;
-pub use calls::ClientMetrics;
+pub use crate::metrics::client::ClientMetrics;
+pub(crate) use crate::metrics::queue::QueueMetrics;
+use crate::metrics::queue::Queues;
+pub(crate) use crate::metrics::threshold_gauge::ThresholdGauge;
+pub(crate) use crate::metrics::watch::WatchState;
+use crate::metrics::watch::Watches;
 pub(crate) use child_writes::ChildWrites;
-pub(crate) use queues::QueueMetrics;
-use queues::Queues;
-pub(crate) use watches::WatchState;
-use watches::Watches;
 
 /// Prometheus metrics of all controllers.
 #[derive(Clone)]
@@ -193,8 +193,8 @@ impl Metrics {
             queues: Queues::register(registry),
             child_writes: ChildWrites::register(registry),
             violating_objects: standing,
-            terminating: ThresholdGauge::register(&by_object::TERMINATING, registry),
-            failing: ThresholdGauge::register(&by_object::FAILING, registry),
+            terminating: ThresholdGauge::register(&threshold_gauge::TERMINATING, registry),
+            failing: ThresholdGauge::register(&threshold_gauge::FAILING, registry),
         }
     }
 

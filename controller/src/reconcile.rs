@@ -1,207 +1,379 @@
-//! The interface that an operator author implements.
+//! Reconciliation of one object: its input, and how its result is reported.
 
+mod finalize;
+pub(crate) mod finalizer;
+mod update;
+mod validate;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use serde_json::{Map, Value};
-use shared_validation::{
-    FieldError, LastValidated, ValidatedResource, ValidationRequest, ValidationResult,
-};
+use jiff::Timestamp;
+use json_patch::PatchOperation;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::{Resource, ResourceExt};
+use serde_json::Value;
+use shared_validation::{LastValidated, ValidationResult, Violation, aggregate};
 
-use crate::children::OwnedType;
-use crate::related::RelatedObjects;
-use crate::request::{Children, SyncRequest};
-use crate::watch::Watch;
+use crate::api::reconciler::{Readiness, ReconcileError, ReconcileOutput, Reconciler};
+use crate::api::request::Children;
+use crate::cache::related::{RelatedCache, RelatedObjects};
+use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
+use crate::controller::context::{Action, Context};
+use crate::events::recorder;
+use crate::metrics::ViolationLabels;
+use crate::queue::backoff::LONGEST_WHILE_DELETING;
+use crate::reconcile::validate::Stored;
+use crate::status::patch::{Health, READY, Status};
+use crate::status::paused;
 
-/// Reconciler of one kind: the two steps that an operator author writes.
-///
-/// # Guarantees
-///
-/// At most one step runs for an object at a time. [`reconcile`](Reconciler::reconcile) is called only for a valid
-/// object, and only once the object has the finalizer.
-///
-/// # Assumptions
-///
-/// Every call may be the first, may repeat the previous one and may be interrupted anywhere. A step therefore
-/// compares the desired with the current state and does not depend on the event that triggered it.
-#[async_trait]
-pub trait Reconciler: Send + Sync + 'static {
-    /// Kind of the reconciled objects, with defaults filled in.
-    type Kind: ValidatedResource;
+const VALID: &str = "Valid";
+const PAUSED: &str = "Paused";
 
-    /// Returns the finalizer that keeps an object until its external resources are removed. A finalizer that the
-    /// children need is added without being declared here.
-    fn finalizer(&self) -> Option<&'static str> {
-        None
-    }
+/// Reason of every Event that reports a failure; the note starts with the specific reason.
+const PROCESSING_ERROR: &str = "ProcessingError";
 
-    /// Returns the types of children that the operator creates.
-    fn owns(&self) -> Vec<OwnedType> {
-        Vec::new()
-    }
-
-    /// Returns the watches on objects that the reconciled objects depend on.
-    fn watches(&self) -> Vec<Watch> {
-        Vec::new()
-    }
-
-    /// Returns the permissions that the operator needs beyond its own kind, as RBAC rules.
-    fn rbac_rules(&self) -> Vec<Value> {
-        let children = self.owns();
-        let children = children.iter().map(OwnedType::rbac_rule);
-        children
-            .chain(self.watches().iter().map(Watch::rbac_rule))
-            .collect()
-    }
-
-    /// Returns status fields that identify what the object manages outside the cluster: names, and the account or
-    /// region in which these are to be found. They are written before [`reconcile`](Reconciler::reconcile) is first
-    /// called, so that what it creates can be found again even if this process does not survive the call.
-    ///
-    /// # Errors
-    ///
-    /// The fields are unknown, or differ from those in the status: `reconcile` is not called, and the status
-    /// fields do not change.
-    async fn status_identity(
-        &self,
-        _request: &SyncRequest<'_, Self::Kind>,
-    ) -> Result<Map<String, Value>, ReconcileError> {
-        Ok(Map::new())
-    }
-
-    /// Returns what the rules of the kind receive as [others](shared_validation::RuleContext::related): information
-    /// about other objects, which only the controller has. If it has changed, the object is validated again. Null
-    /// passes nothing.
-    ///
-    /// # Errors
-    ///
-    /// The information cannot be computed: the object is neither validated nor reconciled.
-    fn related_for_validation(
-        &self,
-        _object: &Value,
-        _related: RelatedObjects<'_>,
-    ) -> Result<Value, ReconcileError> {
-        Ok(Value::Null)
-    }
-
-    /// Returns true if the status already describes the object in its current state, among the other objects and
-    /// under the current policy, and nothing is left to report; a fingerprint of what was validated can decide
-    /// this. The object is then not validated again, not even after a restart.
-    fn is_up_to_date(&self, _candidate: &ValidationRequest<'_>) -> bool {
-        false
-    }
-
-    /// Returns status fields that describe the validation result, in addition to the condition `Valid`; a null
-    /// removes a field. They are written for invalid objects, too, for which no other step is called.
-    fn on_validated(
-        &self,
-        _candidate: &ValidationRequest<'_>,
-        _verdict: &ValidationResult,
-    ) -> Map<String, Value> {
-        Map::new()
-    }
-
-    /// Brings the current state to the desired state and reports the progress. Never writes the spec.
-    async fn reconcile(
-        &self,
-        request: &SyncRequest<'_, Self::Kind>,
-    ) -> Result<ReconcileOutput, ReconcileError>;
-
-    /// Removes the external resources of the object; the runtime removes its children. Called until it returns
-    /// [`FinalizeOutcome::Done`] or [`FinalizeOutcome::Retained`].
-    async fn finalize(
-        &self,
-        deleted: &FinalizeRequest<'_>,
-    ) -> Result<FinalizeOutcome, ReconcileError>;
+/// One reconciliation of one object.
+pub(crate) struct Reconciliation<'a, R> {
+    context: &'a Context<R>,
+    related: &'a [RelatedCache],
+    api: Api<DynamicObject>,
+    name: String,
+    reference: ObjectReference,
+    uid: String,
+    deleting_since: Option<Timestamp>,
+    /// None if the kind is cluster-scoped.
+    namespace: Option<String>,
+    finalizers: Vec<String>,
+    stored: Arc<Stored>,
+    /// Children of the object when the reconciliation began.
+    children: ChildMap,
+    /// Changes to the children since then.
+    journal: AppliedChanges,
+    /// If true, the operator has read the children.
+    is_looked_at: AtomicBool,
 }
 
-/// Object that is being deleted. It may be invalid, or even fail to deserialize as its kind.
-#[derive(Clone, Copy, Debug)]
-pub struct FinalizeRequest<'a> {
-    /// The object as stored.
-    pub object: &'a Value,
-    /// Last validated values of the object, if they are known.
-    pub last_validated: Option<&'a LastValidated>,
-    /// If true, the object violates no rule of its kind.
-    pub is_valid: bool,
-    /// Children of the object in their current state.
-    pub children: Children<'a>,
+impl<'a, R: Reconciler> Reconciliation<'a, R> {
+    pub(crate) fn new(
+        context: &'a Context<R>,
+        stored: &DynamicObject,
+        related: &'a [RelatedCache],
+    ) -> Result<Self, kube::Error> {
+        let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
+        let namespace = stored.namespace();
+        let uid = stored.uid().unwrap_or_default();
+        let mut children = context.children.children_of(&uid);
+        let deletion = stored.metadata.deletion_timestamp.as_ref();
+        let mut reconciliation = Self {
+            context,
+            related,
+            api: context.api(namespace.as_deref()),
+            deleting_since: deletion.map(|time| time.0),
+            namespace,
+            finalizers: stored.finalizers().to_vec(),
+            children: ChildMap::new(),
+            journal: AppliedChanges::default(),
+            is_looked_at: AtomicBool::default(),
+            name: stored.name_any(),
+            reference: stored.object_ref(&context.resource),
+            uid,
+            stored: Arc::new(Stored {
+                generation: stored.metadata.generation.unwrap_or_default(),
+                last_validated: LastValidated::from_status_of(&object),
+                policy: context.policy.get(),
+                object,
+            }),
+        };
+        // Labels can be copied, so ownership is checked.
+        let owner = reconciliation.owner();
+        children.retain(|place, child| owner.owns(&context.owned_types[place.0], child));
+        reconciliation.children = children;
+        Ok(reconciliation)
+    }
 }
 
-/// Result of a reconcile step.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReconcileOutput {
-    /// The operator's own status fields. A null removes a field; a field that is not listed does not change.
-    pub status: Map<String, Value>,
-    /// The `Ready` condition. If unset, the object is ready once all children are up to date and rolled out.
-    pub readiness: Option<Readiness>,
-    /// Time after which the object is reconciled again if nothing changes in the cluster.
-    pub requeue_after: Duration,
-    /// Desired children; a child that is not listed is deleted. While the object is being deleted, only children
-    /// of types that are [for cleanup](OwnedType::cleanup_job) may be listed.
-    pub children: Vec<Value>,
-}
+impl<R: Reconciler> Reconciliation<'_, R> {
+    /// Changes nothing but the condition `Paused`.
+    pub(crate) async fn pause(&self) -> Result<Action, kube::Error> {
+        // An existing condition `Paused` stays, since it has its own `lastTransitionTime`.
+        let mut status = Status::from_object(&self.stored.object, self.context.has_status);
+        let message = format!(
+            "Reconciliation is paused: nothing is changed or deleted while the annotation `{}` is \"true\"",
+            paused::ANNOTATION
+        );
+        status.set_condition(PAUSED, true, "Annotated", &message);
+        // A spec change made while the object is paused has not been observed.
+        status.keep_observed_generation();
+        self.write_status(&mut status).await?;
+        Ok(Action::AwaitChange)
+    }
 
-/// The `Ready` condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Readiness {
-    /// If true, the object is ready for use.
-    pub ready: bool,
-    /// Reason for programs, one CamelCase word.
-    pub reason: &'static str,
-    /// Message for people, one sentence.
-    pub message: String,
-}
+    /// Returns the status of an object that is not paused.
+    fn status(&self) -> Status {
+        let mut status = Status::from_object(&self.stored.object, self.context.has_status);
+        status.remove_condition(PAUSED);
+        status
+    }
 
-/// Result of a finalize step.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FinalizeOutcome {
-    /// The external resources are confirmed to be gone: the finalizer is removed.
-    Done,
-    /// The external resources are kept on purpose: the finalizer is removed, and an Event reports what is left.
-    Retained(String),
-    /// Cleanup is still in progress: the children do the remaining work, or the resources disappear without
-    /// further calls.
-    Waiting(ReconcileOutput),
-}
+    fn observed_children(&self) -> Children<'_> {
+        Children {
+            children: &self.children,
+            is_looked_at: &self.is_looked_at,
+        }
+    }
 
-/// Reason why a step did not succeed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ReconcileError {
-    /// Something that the object refers to violates a rule. The object is treated as invalid and reconciled again
-    /// after a back-off, since the fix may be made elsewhere.
-    #[error("{}", shared_validation::aggregate(.0))]
-    Invalid(Vec<FieldError>),
-    /// A retry without a change cannot succeed.
-    #[error("{message}")]
-    Permanent {
-        /// Reason for programs, one CamelCase word.
-        reason: &'static str,
-        /// Message for people: what is wrong and what to do.
-        message: String,
-    },
-    /// An error that the operator's own status fields report as well.
-    #[error("{error}")]
-    Told {
-        /// Status fields, as in [`ReconcileOutput`].
-        status: Map<String, Value>,
-        /// The error itself.
-        error: Box<ReconcileError>,
-    },
-    /// An error whose cause may disappear outside the cluster, where no watch reports it.
-    #[error("{error}")]
-    RequeueAfter {
-        /// Time until the object is reconciled again.
-        after: Duration,
-        /// The error that is reported.
-        error: Box<ReconcileError>,
-    },
-    /// A retry may succeed.
-    #[error("{message}")]
-    Transient {
-        /// Reason for programs, one CamelCase word.
-        reason: &'static str,
-        /// Message for people, one sentence.
-        message: String,
-    },
+    /// Returns true if the result was computed from children that have changed since. No watch event reports that,
+    /// since the writes of a reconciliation trigger no other one.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let is_looked_at = self.is_looked_at.load(Ordering::Relaxed);
+        is_looked_at && self.journal.has_written() || self.journal.has_missed()
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        let namespace = self.namespace.as_deref();
+        self.context.owner(namespace, &self.name, &self.uid)
+    }
+
+    fn writer(&self) -> ChildWriter<'_> {
+        self.context.writer(self.owner(), &self.journal)
+    }
+
+    async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
+        let patch = Patch::<()>::Json(json_patch::Patch(operations));
+        let params = PatchParams::default();
+        let patched = self.api.patch(&self.name, &params, &patch).await?;
+        self.context.pending_writes.record(patched.clone());
+        Ok(patched)
+    }
+
+    /// Patches the status if it differs. Returns true if it was written.
+    async fn write_status(&self, status: &mut Status) -> Result<bool, kube::Error> {
+        let written = status.write(&self.api, &self.name).await?;
+        let is_written = written.is_some();
+        if let Some(object) = written {
+            self.context.pending_writes.record(object);
+        }
+        Ok(is_written)
+    }
+
+    fn related(&self) -> RelatedObjects<'_> {
+        RelatedObjects {
+            watches: &self.context.watches,
+            watched: self.related,
+            namespace: self.namespace.as_deref().unwrap_or_default(),
+        }
+    }
+
+    async fn validate(&self, others: &Arc<Value>) -> ValidationResult {
+        self.stored.validate(&self.context.validator, others).await
+    }
+
+    /// Reports an invalid object. It is suspended: nothing is changed until it is fixed.
+    async fn invalid(
+        &self,
+        mut status: Status,
+        message: &str,
+        broken: &[Violation],
+        next: Action,
+    ) -> Result<Action, kube::Error> {
+        status.set_condition(VALID, false, "Invalid", message);
+        status.set_health(
+            Health::Stalled,
+            "Invalid",
+            "Validation failed; reconciliation is suspended until the object is fixed",
+        );
+        let written = self.write_status(&mut status).await?;
+        self.context
+            .recorder
+            .warning(&self.reference, "Invalid", message)
+            .await;
+        if written {
+            tracing::warn!(error = message, "the object is invalid");
+            self.count(broken);
+        }
+        Ok(next)
+    }
+
+    async fn reconciled(
+        &self,
+        mut status: Status,
+        progress: ReconcileOutput,
+    ) -> Result<Action, kube::Error> {
+        let ReconcileOutput {
+            status: fields,
+            readiness,
+            requeue_after,
+            children,
+        } = progress;
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&children));
+        // An object that was ready from the start gets no Event.
+        let turned_ready = readiness.ready && status.had_condition(READY, false);
+        status.set_fields(fields);
+        let standing = if readiness.ready {
+            Health::Ready
+        } else {
+            Health::Reconciling
+        };
+        status.set_health(standing, readiness.reason, &readiness.message);
+        match self.write_status(&mut status).await {
+            Err(kube::Error::Api(answer)) if answer.is_invalid() => {
+                // Retried without the operator's own fields.
+                let error = ReconcileError::Permanent {
+                    reason: "StatusRejected",
+                    message: format!("the status cannot be written: {}", answer.message),
+                };
+                return self.failed(self.status(), error).await;
+            }
+            written => written?,
+        };
+        // A result that requests an immediate requeue does not reset the back-off: the next step may fail as the
+        // last one did.
+        if !requeue_after.is_zero() {
+            self.context.backoffs.reset(&self.uid);
+        }
+        let dropped = status.dropped();
+        if !dropped.is_empty() {
+            return Ok(self.fields_dropped(dropped, requeue_after).await);
+        }
+        if turned_ready {
+            self.context
+                .recorder
+                .normal(&self.reference, readiness.reason, &readiness.message)
+                .await;
+        }
+        Ok(Action::RequeueAfter(requeue_after))
+    }
+
+    /// Reports status fields that the API server has dropped, and delays the next step: without the values to be
+    /// recorded it would be the same step again.
+    async fn fields_dropped(&self, fields: &[String], requeue_after: Duration) -> Action {
+        let note = format!(
+            "StatusFieldsDropped: the CRD in the cluster does not have the status fields {}; apply the CRD of this release",
+            fields.join(", ")
+        );
+        tracing::warn!(note, "the API server did not store all status fields");
+        self.context
+            .recorder
+            .warning(&self.reference, PROCESSING_ERROR, &note)
+            .await;
+        match self.backoff() {
+            Action::Backoff(delay) => Action::Backoff(delay.max(requeue_after)),
+            next => next,
+        }
+    }
+
+    /// Reports an error and returns when the object is reconciled again.
+    async fn failed(
+        &self,
+        mut status: Status,
+        error: ReconcileError,
+    ) -> Result<Action, kube::Error> {
+        let mut error = error;
+        let mut recheck_after = None;
+        let error = loop {
+            error = match error {
+                ReconcileError::Told { status: own, error } => {
+                    status.set_fields(own);
+                    *error
+                }
+                ReconcileError::RequeueAfter { after, error } => {
+                    recheck_after = Some(after);
+                    *error
+                }
+                error => break error,
+            };
+        };
+        let message = error.to_string();
+        let (reason, standing, next) = match error {
+            ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
+                // The object itself is valid; an object that it refers to is not.
+                let message = aggregate(&errors);
+                return self.invalid(status, &message, &[], self.backoff()).await;
+            }
+            ReconcileError::Invalid(_)
+            | ReconcileError::Told { .. }
+            | ReconcileError::RequeueAfter { .. } => {
+                ("Invalid", Health::Reconciling, self.backoff())
+            }
+            // Reconciled again nevertheless: the cause may change outside, where no watch reports it.
+            ReconcileError::Permanent { reason, .. } => {
+                let after = match self.deleting_since {
+                    Some(_) => LONGEST_WHILE_DELETING,
+                    None => recorder::RENEW_AFTER,
+                };
+                let after = recheck_after.map_or(after, |recheck| after.min(recheck));
+                (reason, Health::Stalled, Action::Backoff(after))
+            }
+            ReconcileError::Transient { reason, .. } => {
+                (reason, Health::Reconciling, self.backoff())
+            }
+        };
+        tracing::warn!(reason, error = message, "reconciliation failed");
+        status.set_health(standing, reason, &message);
+        self.write_status(&mut status).await?;
+        let note = format!("{reason}: {message}");
+        let announcer = &self.context.recorder;
+        announcer
+            .warning(&self.reference, PROCESSING_ERROR, &note)
+            .await;
+        Ok(next)
+    }
+
+    /// Returns the readiness of an object whose operator does not set it: it is ready once all children, in their
+    /// current state, are up to date.
+    fn readiness(&self, desired: &[Value]) -> Readiness {
+        let children = self.journal.children_after(&self.children);
+        let observation = Children {
+            children: &children,
+            is_looked_at: &AtomicBool::default(),
+        };
+        let mut desired = desired.iter();
+        let waits_for = desired.find_map(|child| observation.pending_reason(child));
+        if self.deleting_since.is_some() {
+            let message =
+                waits_for.unwrap_or("the external resources are being removed".to_owned());
+            return Readiness {
+                ready: false,
+                reason: "Terminating",
+                message,
+            };
+        }
+        match waits_for {
+            Some(message) => Readiness {
+                ready: false,
+                reason: "ChildrenInProgress",
+                message,
+            },
+            None => Readiness {
+                ready: true,
+                reason: "Available",
+                message: "All owned resources are up to date".to_owned(),
+            },
+        }
+    }
+
+    fn backoff(&self) -> Action {
+        let backoffs = &self.context.backoffs;
+        let is_deleted = self.deleting_since.is_some();
+        Action::Backoff(backoffs.record_failure(&self.uid, self.stored.generation, is_deleted))
+    }
+
+    fn forget(&self) {
+        self.context.forget(&self.uid);
+    }
+
+    fn count(&self, broken: &[Violation]) {
+        for violation in broken {
+            let kind = self.context.validator.kind().to_owned();
+            let labels = ViolationLabels {
+                kind,
+                rule: violation.rule.clone(),
+                component: "controller",
+            };
+            self.context.metrics.violations.get_or_create(&labels).inc();
+        }
+    }
 }

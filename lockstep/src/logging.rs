@@ -5,7 +5,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::traces::{self, Traces};
+use crate::tracing_export;
+use crate::tracing_export::Traces;
 
 /// Default filter. Callers log failed requests together with their purpose; the client's own lines name neither
 /// the caller nor the purpose.
@@ -23,7 +24,7 @@ pub(crate) fn start(traces: Option<&Traces>) {
         // The webhook's spans exist only for tracing. The controller's spans name the reconciliation that a line
         // belongs to.
         .with_filter(filter.and(filter_fn(|metadata| {
-            metadata.is_event() || !metadata.target().starts_with(traces::SPAN_TARGET)
+            metadata.is_event() || !metadata.target().starts_with(tracing_export::SPAN_TARGET)
         })));
     tracing_subscriber::registry()
         .with(traces.map(Traces::layer))

@@ -1,29 +1,13 @@
 //! The `lockstep` program: admission webhook, controllers, offline check and installation manifests.
 
-mod admin;
-mod audit;
+mod args;
 mod check;
-mod cluster;
-mod controller;
-mod crds;
-mod desk;
-mod dev;
-mod input_format;
-mod keeping;
-mod kinds;
-mod knocking;
-mod limits;
+mod commands;
 mod logging;
-mod manifests;
-mod policy;
-mod rules;
-mod scope;
-mod serving;
-mod shell;
-mod stdout;
-mod traces;
-mod vector;
-mod webhook;
+mod printer;
+mod registry;
+mod server;
+mod tracing_export;
 
 use std::process::ExitCode;
 
@@ -47,48 +31,48 @@ struct Cli {
 enum Command {
     /// Validate files without a cluster. Exit codes: 0: all objects are valid; 1: at least one object is invalid;
     /// 2: an input could not be read.
-    Check(check::Args),
+    Check(commands::check::Args),
     /// Run the admission webhook over HTTPS.
     #[command(args_override_self = true)]
-    Webhook(Box<webhook::Args>),
+    Webhook(Box<commands::webhook::Args>),
     /// Run the controllers, and manage the certificates of the webhook.
     #[command(args_override_self = true)]
-    Controller(Box<controller::Args>),
+    Controller(Box<commands::controller::Args>),
     /// Write the YAML files that install Lockstep.
-    Manifests(manifests::Args),
+    Manifests(commands::manifests::Args),
     /// List all rules, or explain one.
-    Rules(rules::Args),
+    Rules(commands::rules::Args),
     /// Validate all stored objects of a cluster, using the current kubeconfig. Exit codes: 0: no object would be
     /// denied; 1: at least one would be denied; 2: the cluster could not be read.
-    Audit(audit::Args),
+    Audit(commands::audit::Args),
     /// Validate Vector configurations.
-    Vector(vector::Args),
+    Vector(commands::vector::Args),
     /// Print a shell completion script.
-    Completions(shell::CompletionsArgs),
+    Completions(commands::shell::CompletionsArgs),
     /// Write manual pages.
-    Man(shell::ManArgs),
+    Man(commands::shell::ManArgs),
     /// Start a real Kubernetes control plane on this machine, install Lockstep and apply the examples.
-    Dev(dev::Args),
+    Dev(commands::dev::Args),
 }
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     vector_rules::set_compiler(match command {
         // The API server waits for the response to each review.
-        Command::Webhook(_) => vector::workers::compiler_with_deadline,
-        _ => vector::workers::compiler,
+        Command::Webhook(_) => commands::vector::pool::compiler_with_deadline,
+        _ => commands::vector::pool::compiler,
     });
     let result = match command {
-        Command::Check(args) => return check::run(&args),
-        Command::Audit(args) => return audit::run(&args),
-        Command::Vector(args) => return vector::run(&args),
-        Command::Manifests(args) => manifests::run(&args),
-        Command::Completions(args) => shell::completions(&args),
-        Command::Man(args) => shell::man(&args),
-        Command::Rules(args) => rules::run(&args),
-        Command::Webhook(args) => webhook::run(*args),
-        Command::Controller(args) => controller::run(*args),
-        Command::Dev(args) => dev::run(&args),
+        Command::Check(args) => return commands::check::run(&args),
+        Command::Audit(args) => return commands::audit::run(&args),
+        Command::Vector(args) => return commands::vector::run(&args),
+        Command::Manifests(args) => commands::manifests::run(&args),
+        Command::Completions(args) => commands::shell::completions(&args),
+        Command::Man(args) => commands::shell::man(&args),
+        Command::Rules(args) => commands::rules::run(&args),
+        Command::Webhook(args) => commands::webhook::run(*args),
+        Command::Controller(args) => commands::controller::run(*args),
+        Command::Dev(args) => commands::dev::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

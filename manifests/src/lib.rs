@@ -1,14 +1,14 @@
 //! Kubernetes manifests of an installation, generated from the Rust types.
 
 mod crds;
-mod editor;
+mod deployment;
+mod json_schema;
 mod kustomization;
 pub mod names;
 mod namespaced;
 mod rbac;
-mod split;
-mod webhooks;
-mod workload;
+mod separate_pods;
+mod webhook_configuration;
 
 use serde_json::Value;
 use shared_validation::{Validator, ValidatorRegistry};
@@ -48,34 +48,34 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     // webhook is known to work. On delete it avoids a configuration that refers to a webhook already deleted.
     let mut files = Vec::new();
     if !install.webhook_only {
-        let mutating = webhooks::mutating(install.validators);
+        let mutating = webhook_configuration::mutating(install.validators);
         files.push(manifest("mutating-webhook.yaml", &[mutating]));
     }
-    let validating = webhooks::validating(install.validators);
+    let validating = webhook_configuration::validating(install.validators);
     files.push(manifest("validating-webhook.yaml", &[validating]));
-    files.push(manifest("namespace.yaml", &[workload::namespace()]));
+    files.push(manifest("namespace.yaml", &[deployment::namespace()]));
     let validators = install.validators.iter().filter(|_| !install.webhook_only);
     files
         .extend(validators.map(|ruleset| crd_file(ruleset.as_ref(), &crds::crd(ruleset.as_ref()))));
     files.push(manifest("rbac.yaml", &rbac::all(install)));
-    files.push(manifest("service.yaml", &[workload::service()]));
+    files.push(manifest("service.yaml", &[deployment::service()]));
     files.push(manifest(
         "disruption-budget.yaml",
-        &[workload::disruption_budget()],
+        &[deployment::disruption_budget()],
     ));
     files.push(manifest(
         "deployment.yaml",
-        &[workload::deployment(install)],
+        &[deployment::deployment(install)],
     ));
     let kustomization = kustomization::kustomization(&files);
     files.push(manifest("kustomization.yaml", &[kustomization]));
     files.push(manifest(
         "split/controller.yaml",
-        &[split::controller(install)],
+        &[separate_pods::controller(install)],
     ));
     files.push(manifest(
         "split/kustomization.yaml",
-        &[split::kustomization()],
+        &[separate_pods::kustomization()],
     ));
     files.extend(schemas(install));
     files
@@ -97,7 +97,7 @@ fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
 /// Returns the file with the JSON Schema of a kind.
 fn schema(ruleset: &dyn Validator) -> Manifest {
     let (group, version, kind) = (ruleset.group(), ruleset.version(), ruleset.kind());
-    let schema = editor::json_schema(ruleset.crd(), group, version, kind);
+    let schema = json_schema::json_schema(ruleset.crd(), group, version, kind);
     Manifest {
         name: format!("schemas/{}_{version}.json", kind.to_lowercase()),
         content: format!("{schema:#}\n"),

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::{
-    InstallOptions, Manifest, crd_file, crds, kustomization, manifest, rbac, schemas, workload,
+    InstallOptions, Manifest, crd_file, crds, deployment, kustomization, manifest, rbac, schemas,
 };
 
 /// Renders the objects in the namespaces, and in the directory `cluster/` the cluster-scoped objects, which need a
@@ -22,7 +22,7 @@ pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> 
         ),
         manifest(
             "deployment.yaml",
-            &[workload::standalone_controller(install, home)],
+            &[deployment::standalone_controller(install, home)],
         ),
     ];
     let base = kustomization::kustomization(&files);

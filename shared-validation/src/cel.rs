@@ -1,51 +1,51 @@
 //! CEL layer: evaluates the `x-kubernetes-validations` of the CRD as the API server does.
 
+mod activation;
+mod apiserver_panic;
 mod ast;
-mod budget;
+mod check;
+mod cost;
+mod cost_instrumentation;
+mod dyn_value;
+mod escaping;
+mod field_path;
+mod field_usage;
+mod identifier;
+mod library;
+mod list_map;
+mod map_key;
+mod opaque;
+mod partial_eval;
+mod program;
+mod value;
+
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the cel crate calls functions with values"
 )]
-mod careful;
-mod check;
-mod crash;
-mod field_path;
-mod identity;
-mod keyed;
 #[expect(
     clippy::needless_pass_by_value,
     clippy::trivially_copy_pass_by_ref,
     reason = "the cel crate calls functions with values, and methods with references"
 )]
-mod library;
-mod name;
-mod opaque;
-mod payment;
-mod plain;
-mod question;
-mod reach;
-mod rule;
-mod untyped;
-mod value;
-
 use std::cell::OnceCell;
 
 use serde_json::Value;
 
-use crate::cel::budget::Budget;
-use crate::cel::question::Question;
-use crate::cel::rule::Answer;
+use crate::cel::activation::Question;
+use crate::cel::cost::Budget;
+use crate::cel::program::Answer;
+use crate::correlation::{Correlation, Counterparts, Ratchet};
 use crate::field_path::Cursor;
 use crate::last_validated::fingerprint;
 use crate::result::Violation;
 use crate::rule::Layer;
 use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::schema::Schema;
-use crate::transition::{Correlation, Counterparts, Ratchet};
 
-pub(crate) use name::identifier;
-pub(crate) use reach::Reach;
-pub(crate) use rule::CelRule;
+pub(crate) use crate::cel::escaping::identifier;
+pub(crate) use crate::cel::field_usage::Reach;
+pub(crate) use crate::cel::program::CelRule;
 
 /// Validator for the CEL rules of the schema.
 pub(crate) struct Cel;

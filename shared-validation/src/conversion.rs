@@ -7,7 +7,7 @@ mod schema;
 
 use serde_json::{Map, Value};
 
-use crate::pointer;
+use crate::json_pointer;
 
 /// Version of a kind other than the validated one.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ impl VersionMapping {
             relocate(&mut object, validated, here);
         }
         for name in self.only_in_storage {
-            pointer::remove(&mut object, name);
+            json_pointer::remove(&mut object, name);
         }
         object
     }
@@ -87,7 +87,7 @@ impl VersionMapping {
             relocate(&mut object, here, validated);
         }
         for (name, _) in self.only_in_version {
-            pointer::remove(&mut object, name);
+            json_pointer::remove(&mut object, name);
         }
         object
     }

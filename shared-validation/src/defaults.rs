@@ -4,8 +4,8 @@ use json_patch::jsonptr::{Assign, PointerBuf};
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::Value;
 
-use crate::go;
-use crate::pointer;
+use crate::format::go_fmt;
+use crate::json_pointer;
 use crate::schema::Schema;
 
 /// Default that depends on other fields and so cannot be declared in the CRD.
@@ -48,7 +48,7 @@ pub(crate) fn fill_static(
 /// Returns true if any field with a dynamic default is missing.
 pub(crate) fn lacks_dynamic(object: &Value, defaults: &[DynamicDefault]) -> bool {
     let mut fields = defaults.iter().map(|default| default.field);
-    fields.any(|field| pointer::get(object, field).is_none())
+    fields.any(|field| json_pointer::get(object, field).is_none())
 }
 
 /// Fills the defaults that depend on other fields. Call this after the static defaults are filled.
@@ -67,12 +67,12 @@ pub(crate) fn fill_dynamic(
             .field
             .rsplit_once('.')
             .map_or("", |(parent, _)| parent);
-        let has_parent = pointer::get(object, parent).is_some_and(Value::is_object);
-        if !has_parent || pointer::get(object, default.field).is_some() {
+        let has_parent = json_pointer::get(object, parent).is_some_and(Value::is_object);
+        if !has_parent || json_pointer::get(object, default.field).is_some() {
             continue;
         }
         let kept = before
-            .and_then(|before| pointer::get(before, default.field))
+            .and_then(|before| json_pointer::get(before, default.field))
             .cloned();
         if let Some(value) = kept.or_else(|| (default.value)(object)) {
             let at = PointerBuf::from_tokens(default.field.split('.'));
@@ -106,7 +106,7 @@ pub(crate) fn has_floats(value: &Value) -> bool {
 /// object again, which turns `100.0` into `100`.
 pub(crate) fn reread(object: &Value) -> Value {
     match object {
-        Value::Number(number) => match go::json_number(number).parse::<i64>() {
+        Value::Number(number) => match go_fmt::json_number(number).parse::<i64>() {
             Ok(whole) => whole.into(),
             Err(_) => object.clone(),
         },

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::field_path::FieldPath;
-use crate::go;
+use crate::format::go_fmt;
 
 /// Type of a field error, as in `causes[].reason` of an API server response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -195,7 +195,7 @@ impl FieldError {
         let detail = if supported.is_empty() {
             String::new()
         } else {
-            let quoted: Vec<_> = supported.iter().map(|value| go::quote(value)).collect();
+            let quoted: Vec<_> = supported.iter().map(|value| go_fmt::quote(value)).collect();
             format!("supported values: {}", quoted.join(", "))
         };
         Self::new(
@@ -251,9 +251,9 @@ impl FieldError {
         let mut out = match &self.bad_value {
             BadValue::Value(value) if self.error_type.prints_value() => {
                 let shown = match value {
-                    Value::String(text) => go::quote(text),
-                    Value::Number(number) => go::plain_number(number),
-                    other => go::json(other),
+                    Value::String(text) => go_fmt::quote(text),
+                    Value::Number(number) => go_fmt::plain_number(number),
+                    other => go_fmt::json(other),
                 };
                 format!("{label}: {shown}")
             }

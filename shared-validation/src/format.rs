@@ -1,6 +1,7 @@
 //! String formats, as implemented by the API server's validator:
 //! <https://pkg.go.dev/k8s.io/kube-openapi/pkg/validation/strfmt>.
 
+pub(crate) mod go_fmt;
 pub(crate) mod mail;
 pub(crate) mod name;
 pub(crate) mod network;

@@ -7,8 +7,8 @@ use std::hash::Hasher;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::go;
-use crate::pointer;
+use crate::format::go_fmt;
+use crate::json_pointer;
 use crate::result::Violation;
 
 /// Last validated values of all transition fields, stored in `status.lastValidated`.
@@ -57,7 +57,7 @@ const MAX_RATCHETED: usize = 16;
 pub(crate) fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
     let mut hasher = fnv::FnvHasher::default();
     for value in values {
-        hasher.write(go::json(value).as_bytes());
+        hasher.write(go_fmt::json(value).as_bytes());
         hasher.write_u8(0);
     }
     hasher.finish()
@@ -73,7 +73,7 @@ impl LastValidated {
             .unwrap_or_default();
         let values = fields
             .iter()
-            .filter_map(|name| Some((name.clone(), pointer::get(object, name)?.clone())))
+            .filter_map(|name| Some((name.clone(), json_pointer::get(object, name)?.clone())))
             .collect();
         Self {
             generation,
@@ -119,7 +119,7 @@ impl LastValidated {
     /// Returns true if all transition fields of an object have their last validated values.
     pub(crate) fn agrees(&self, object: &Value, fields: &BTreeSet<String>) -> bool {
         let mut fields = fields.iter();
-        fields.all(|name| pointer::get(object, name) == self.values.get(name))
+        fields.all(|name| json_pointer::get(object, name) == self.values.get(name))
     }
 
     /// Returns `object` with the last validated values of all transition fields. Transition rules compare with
@@ -128,8 +128,8 @@ impl LastValidated {
         let mut old = object.clone();
         for name in fields {
             match self.values.get(name) {
-                Some(value) => pointer::set(&mut old, name, value.clone()),
-                None => pointer::remove(&mut old, name),
+                Some(value) => json_pointer::set(&mut old, name, value.clone()),
+                None => json_pointer::remove(&mut old, name),
             }
         }
         old

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::catalogue::RuleInfo;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::result::Violation;
 use crate::rule::{Layer, Severity};
+use crate::rule_info::RuleInfo;
 use crate::ruleset::Report;
 
 /// Id of the rule that denies admission probes. A policy cannot change its action.

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use crate::crd_status::CrdMatch;
 use crate::field_path::FieldPath;
 use crate::last_validated::LastValidated;
 use crate::policy::Policy;
-use crate::sighting::CrdMatch;
 
 /// Operation on the object, as in an `AdmissionRequest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,25 +6,26 @@ use std::collections::BTreeSet;
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use crate::catalogue::{self, RuleInfo};
 use crate::conversion::{ConversionError, Versions};
-use crate::custom_resource::{CrdValidator, ExtraLayers};
+use crate::crd_status::CrdMatch;
+use crate::crd_validator::{CrdValidator, ExtraLayers};
 use crate::defaults::DynamicDefault;
+use crate::fast_path;
 use crate::field_error::ErrorType;
 use crate::kind::ValidatedResource;
 use crate::last_validated::RatchetedViolation;
-use crate::passing;
 use crate::policy::Policy;
 use crate::probe;
+use crate::raw::RawObject;
 use crate::request::{Operation, ValidationRequest};
 use crate::result::{ValidationResult, Violation};
 use crate::rule::Layer;
+use crate::rule_info;
+use crate::rule_info::RuleInfo;
+use crate::rust_rules::RustRules;
 use crate::schema::{Schema, join};
 use crate::settings::Settings;
-use crate::sighting::CrdMatch;
 use crate::structural::Scale;
-use crate::typed::RustRules;
-use crate::written::RawObject;
 
 /// Compile error of a ruleset. It can occur only at startup, never during a request.
 #[derive(Debug, thiserror::Error)]
@@ -296,7 +297,7 @@ impl<K: ValidatedResource> Ruleset<K> {
                 }
             }
         });
-        let mut catalogue = catalogue::of_version(
+        let mut catalogue = rule_info::of_version(
             &resource.schema,
             resource.scale.as_ref(),
             K::rule_references(),
@@ -396,16 +397,16 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         crd: CrdMatch,
     ) -> bool {
         let (object, old) = (object.tree(), old.map(RawObject::tree));
-        passing::is_complete(object, &self.dynamic_defaults)
+        fast_path::is_complete(object, &self.dynamic_defaults)
             && old.is_none_or(|old| {
-                passing::is_as_accepted(old, &self.dynamic_defaults, &self.transition_fields)
+                fast_path::is_as_accepted(old, &self.dynamic_defaults, &self.transition_fields)
             })
             && (crd == CrdMatch::Same || self.resource.is_trivially_valid(object, old))
             && self.typed.is_trivially_valid(object, old)
     }
 
     fn has_all_defaults(&self, object: &RawObject<'_>, crd: CrdMatch) -> bool {
-        passing::is_complete(object.tree(), &self.dynamic_defaults)
+        fast_path::is_complete(object.tree(), &self.dynamic_defaults)
             && (crd == CrdMatch::Same || self.resource.has_all_defaults(object.tree()))
     }
 

@@ -1,6 +1,8 @@
 //! Compiled structural schema of a CRD.
 
 mod compile;
+pub(crate) mod projection;
+pub(crate) mod standard_fields;
 
 use std::collections::BTreeMap;
 

@@ -3,18 +3,18 @@
 //! The order of the checks, the conditions under which checks are skipped, and the messages are those of
 //! <https://pkg.go.dev/k8s.io/kube-openapi/pkg/validation/validate>.
 
-mod embedded;
-mod lists;
+mod embedded_resource;
+mod list_type;
 mod number;
-mod scale;
-mod walk;
+mod scale_subresource;
+mod validate;
 
 use serde_json::{Number, Value};
 
-pub(crate) use scale::Scale;
+pub(crate) use crate::structural::scale_subresource::Scale;
 
+use crate::correlation::Correlation;
 use crate::ruleset::{LayerContext, Report, ValidationLayer};
-use crate::transition::Correlation;
 
 /// Validator for the structural schema.
 pub(crate) struct Structural;
@@ -24,10 +24,10 @@ impl ValidationLayer for Structural {
         let correlation = case
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));
-        walk::root(case, correlation, report);
-        scale::validate(case, report);
-        embedded::validate(case, report);
-        lists::validate(case, report);
+        validate::root(case, correlation, report);
+        scale_subresource::validate(case, report);
+        embedded_resource::validate(case, report);
+        list_type::validate(case, report);
     }
 }
 

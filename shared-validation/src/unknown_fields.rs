@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
-use crate::meant::did_you_mean;
 use crate::metadata;
 use crate::ruleset::Report;
 use crate::schema::{Additional, Schema};
+use crate::suggest::did_you_mean;
 
 /// Fields that every object has.
 const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];

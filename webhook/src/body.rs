@@ -6,9 +6,9 @@ use axum::body::Body;
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::admission::error::RequestError;
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
-use crate::refusal::RequestError;
 
 /// Memory limit shared by all request bodies.
 #[derive(Clone)]

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared_validation::ValidatorRegistry;
 
-use crate::refusal::RequestError;
-use crate::response::ReviewEnvelope;
+use crate::admission::error::RequestError;
+use crate::admission::response::ReviewEnvelope;
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";

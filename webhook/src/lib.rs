@@ -4,24 +4,20 @@
 //! [`Webhook`] holds the rulesets and answers requests. [`Server`] serves it over TLS with the
 //! certificate that [`CertWatcher`] reloads when it changes.
 
+mod admission;
 mod arrival;
-mod bench;
 mod body;
 mod connections;
 mod conversion;
-mod crds;
-mod gate;
 mod keys;
 mod limits;
 mod metrics;
-mod refusal;
-mod response;
-mod review;
 mod server;
 mod tls;
+mod webhook;
 
-pub use crds::CrdStatusCache;
-pub use gate::Webhook;
+pub use crate::admission::crd_status::CrdStatusCache;
+pub use crate::webhook::Webhook;
 pub use keys::{CertError, CertWatcher};
 pub use limits::Limits;
 pub use metrics::Metrics;

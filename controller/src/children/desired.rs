@@ -9,9 +9,9 @@ use fnv::FnvHasher;
 use serde_json::{Map, Value, json};
 use std::hash::Hasher;
 
-use super::observed::Place;
-use super::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OWNER_LABEL, OwnedType, Owner};
-use crate::reconcile::ReconcileError;
+use crate::api::reconciler::ReconcileError;
+use crate::children::cache::Place;
+use crate::children::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OWNER_LABEL, OwnedType, Owner};
 
 /// One desired child.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
-use super::{CONTROLLER_LABEL, OWNER_LABEL, OwnedType};
+use crate::children::{CONTROLLER_LABEL, OWNER_LABEL, OwnedType};
 
 /// Owner of children.
 pub(crate) struct Owner<'a> {

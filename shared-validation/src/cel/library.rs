@@ -2,16 +2,16 @@
 //! <https://kubernetes.io/docs/reference/using-api/cel/>.
 
 mod conversions;
-mod format;
-mod formatting;
 mod ip;
 mod lists;
 mod macros;
+mod named_format;
+mod overloads;
 mod quantity;
-mod redirect;
 mod regex;
 mod semver;
 mod sets;
+mod string_format;
 mod strings;
 mod url;
 
@@ -20,10 +20,10 @@ use std::sync::{Arc, LazyLock};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError, extensions};
 
-pub(super) use redirect::redirect;
+pub(super) use crate::cel::library::overloads::redirect;
 pub(super) use regex::compile as compile_regex;
 
-use crate::cel::{budget, careful, keyed};
+use crate::cel::{cost, list_map, partial_eval};
 
 /// Returns true if a function with this name exists, as a method or in a namespace.
 pub(super) fn has_function(name: &str) -> bool {
@@ -49,13 +49,13 @@ fn build() -> Result<Env, DeclarationError> {
     environment.add_extension(extensions::strings)?;
     environment.add_extension(extensions::lists)?;
     for declare in [
-        budget::declare,
-        careful::declare,
+        cost::declare,
+        partial_eval::declare,
         conversions::declare,
-        format::declare,
-        formatting::declare,
+        named_format::declare,
+        string_format::declare,
         ip::declare,
-        keyed::declare,
+        list_map::declare,
         lists::declare,
         macros::declare,
         quantity::declare,
@@ -286,7 +286,7 @@ const NAMES: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cel::payment;
+    use crate::cel::cost_instrumentation;
     use ::cel::{Context, Value};
 
     /// Evaluates an expression in the environment of rules.
@@ -295,9 +295,9 @@ mod tests {
             .parser()
             .parse(source)
             .map_err(|error| error.to_string())?;
-        payment::instrument(&mut expression);
+        cost_instrumentation::instrument(&mut expression);
         let context = Context::with_env(environment());
-        let outcome = budget::Budget::new().spend(|| Value::resolve(&expression, &context));
+        let outcome = cost::Budget::new().spend(|| Value::resolve(&expression, &context));
         outcome
             .ok_or("out of budget")?
             .map_err(|error| error.to_string())

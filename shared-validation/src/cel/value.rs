@@ -11,12 +11,13 @@ use ::cel::common::value::Val;
 use base64::Engine;
 use serde_json::{Map, Number, Value};
 
-use crate::cel::identity::{self, Identified};
-use crate::cel::keyed::Keyed;
-use crate::cel::reach::Reach;
-use crate::cel::untyped::{Broken, Preserved};
+use crate::cel::dyn_value::{Broken, Preserved};
+use crate::cel::field_usage::Reach;
+use crate::cel::list_map::Keyed;
+use crate::cel::map_key;
+use crate::cel::map_key::Identified;
+use crate::format::go_fmt;
 use crate::format::{Format, time};
-use crate::go;
 use crate::schema::{JsonType, ListType, Schema};
 
 /// Key of the entry with all unknown fields of an object, which is only used for comparisons. No rule can
@@ -92,7 +93,7 @@ impl Conversion {
             (None, _) => "a type",
         };
         let got = if expected.ends_with("got") {
-            go::type_name(value)
+            go_fmt::type_name(value)
         } else {
             ""
         };
@@ -236,7 +237,7 @@ impl Conversion {
                         let schema = item_schema.properties.get(name);
                         let called = schema.and_then(|schema| schema.identifier.as_deref());
                         let json_type = schema.and_then(|schema| schema.json_type);
-                        identity::Field {
+                        map_key::Field {
                             name: called
                                 .is_none_or(|called| called == name)
                                 .then(|| name.clone()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::VersionMapping;
+use crate::conversion::VersionMapping;
 
 pub(super) fn add(version: &VersionMapping, crd: &mut Value) {
     let Some(versions) = crd["spec"]["versions"].as_array_mut() else {

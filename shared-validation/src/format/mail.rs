@@ -109,7 +109,7 @@ impl Reader<'_> {
         let (inside, rest) = self.rest.strip_prefix('[')?.split_once(']')?;
         self.rest = rest;
         let address = inside.strip_prefix("IPv6:").unwrap_or(inside);
-        super::network::ip(address).map(drop)
+        crate::format::network::ip(address).map(drop)
     }
 
     fn take(&mut self, c: char) -> Option<()> {

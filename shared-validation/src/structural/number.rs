@@ -4,9 +4,9 @@ use serde_json::Number;
 
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
-use crate::go;
+use crate::format::go_fmt;
 use crate::schema::{Bound, JsonType, NumberFormat, Schema};
-use crate::structural::walk::Outcome;
+use crate::structural::validate::Outcome;
 
 /// 2^63, the first float that does not fit into a 64-bit integer.
 const I64_LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -192,7 +192,7 @@ fn multiple(outcome: &mut Outcome, held: Held, factor: f64, at: Cursor<'_>) {
         Held::Integer(_) => Held::Integer(cut(factor)),
         Held::Float(_) => Held::Float(factor),
     };
-    let shown = go::plain_number(&factor.to_number());
+    let shown = go_fmt::plain_number(&factor.to_number());
     let is_multiple = match (held, factor) {
         (_, factor) if factor.as_float() <= 0.0 => {
             let path = at.to_path();
@@ -264,6 +264,6 @@ fn compared(
         Held::Integer(_) => Number::from(cut(limit(bound))),
         Held::Float(_) => Held::Float(limit(bound)).to_number(),
     };
-    let what = format!("should be {relation} {}", go::plain_number(&limit));
+    let what = format!("should be {relation} {}", go_fmt::plain_number(&limit));
     outcome.invalid(keyword, at, held.to_number(), &what);
 }

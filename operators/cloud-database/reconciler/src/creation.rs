@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use crate::call_error::CallError;
 use crate::credentials;
 use crate::drift;
+use crate::preconditions;
 use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours, with_status};
-use crate::record::RecordedInstance;
-use crate::standing;
+use crate::recorded_instance::RecordedInstance;
 use crate::tags;
 
 impl CloudDatabaseReconciler {
@@ -42,7 +42,7 @@ impl CloudDatabaseReconciler {
                 return Err(self.missing(id, shown));
             }
         }
-        standing::require_valid_credentials(&self.client, object).await?;
+        preconditions::require_valid_credentials(&self.client, object).await?;
         let user = credentials::read(&self.client, object).await?;
         if record.region.is_none() || record.account_id.is_none() {
             self.require_first(object).await?;

@@ -13,12 +13,12 @@ use controller::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutp
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::deletion;
+use crate::deletion_policy;
 use crate::modification::Modification;
 use crate::reconciler::{
     CloudDatabaseReconciler, fields, identifier, observed, require_ours, with_status,
 };
-use crate::record::RecordedInstance;
+use crate::recorded_instance::RecordedInstance;
 
 /// States in which RDS cannot take a final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
 const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
@@ -31,7 +31,7 @@ impl CloudDatabaseReconciler {
         let uid = uid_of(deleted);
         let id = identifier(uid)?;
         let record = RecordedInstance::from_status(deleted.object, &id);
-        let policy = deletion::safer_policy(deleted);
+        let policy = deletion_policy::safer_policy(deleted);
         if policy == DeletionPolicy::Retain {
             let place = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
             return Ok(FinalizeOutcome::Retained(format!(
@@ -69,7 +69,7 @@ impl CloudDatabaseReconciler {
             return Ok(self.waiting(id, phase));
         }
         if instance.deletion_protection() == Some(true) {
-            if !deletion::lifts_protection(deleted) {
+            if !deletion_policy::lifts_protection(deleted) {
                 return Err(ReconcileError::Permanent {
                     reason: "DeletionProtected",
                     message: "the instance has deletion protection; set `spec.deletionProtection` to false to delete it".to_owned(),

@@ -3,22 +3,22 @@
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
 mod account;
-mod asked;
 mod call_error;
 mod creation;
 mod credentials;
-mod deletion;
+mod deletion_policy;
 mod drift;
 mod finalization;
-mod instances;
 mod location;
 mod modification;
+mod preconditions;
+mod rds_client;
 mod reconciler;
-mod record;
-mod standing;
+mod recorded_instance;
+mod rejected_modifications;
 mod tags;
 
-pub use instances::RdsClient;
+pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 
 /// Returns the RBAC rules that the operator needs besides those for its own kind: it reads the Secret of an object.

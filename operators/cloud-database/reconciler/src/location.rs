@@ -2,7 +2,7 @@
 
 use controller::ReconcileError;
 
-use crate::record::RecordedInstance;
+use crate::recorded_instance::RecordedInstance;
 
 /// Region of an account. The identifier of an instance is valid only within it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,12 +15,12 @@ use controller::{
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use crate::asked::RejectedModifications;
 use crate::creation;
 use crate::drift;
-use crate::instances::RdsClient;
 use crate::modification::Modification;
-use crate::record::RecordedInstance;
+use crate::rds_client::RdsClient;
+use crate::recorded_instance::RecordedInstance;
+use crate::rejected_modifications::RejectedModifications;
 use crate::tags::{self, OWNER_TAG};
 
 /// Intervals of the calls to RDS.

@@ -7,7 +7,7 @@ use shared_validation::{
 
 use crate::engine::Engine;
 use crate::spec::CloudDatabase;
-use crate::{crd, rules};
+use crate::{crd, validation};
 
 const CREATE: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html";
@@ -95,7 +95,7 @@ impl ValidatedResource for CloudDatabase {
     }
 
     fn rules() -> Vec<Rule<Self>> {
-        rules::all()
+        validation::all()
     }
 
     fn dynamic_defaults() -> Vec<DynamicDefault> {

@@ -8,15 +8,15 @@
 mod crd;
 mod engine;
 mod kind;
-mod reserved;
-mod rules;
+mod reserved_names;
 mod spec;
 mod status;
+mod validation;
 mod window;
 
+pub use crate::validation::{check_password, check_username};
 pub use engine::{Engine, compare_versions, version_matches};
 pub use kind::ruleset;
-pub use rules::{check_password, check_username};
 pub use spec::{
     Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy, Encryption, Network,
     SecretSelectors, Storage, StorageType,

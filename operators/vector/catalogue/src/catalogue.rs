@@ -6,9 +6,10 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::alternatives::{self, Object, SchemaAlternative};
-use crate::normal::{Corrections, Normalizer};
+use crate::normalize::{Corrections, Normalizer};
 use crate::schema::{Family, SINKS, SOURCES, Schema, TRANSFORMS};
+use crate::schema_union;
+use crate::schema_union::{Object, SchemaAlternative};
 
 /// Facts that the schema does not contain.
 #[derive(Deserialize)]
@@ -140,15 +141,15 @@ fn components(
     let shared = normal.alternatives(schema.shared(family)?, "shared", true)?;
     let mut typed = Object::default();
     typed.properties.insert("type".to_owned(), json!({}));
-    let shared = alternatives::both(&shared, &[SchemaAlternative::Object(typed)])?;
+    let shared = schema_union::both(&shared, &[SchemaAlternative::Object(typed)])?;
     let mut components = Map::new();
     let offered = schema.types(family)?.into_iter();
     for (name, node) in offered.filter(|(name, _)| !internal.contains(*name)) {
         let traits = traits.get(name);
         let traits = traits.with_context(|| format!("the traits have no entry for `{name}`"))?;
         let own = normal.alternatives(node, name, true)?;
-        let all = alternatives::both(&own, &shared).with_context(|| name.to_owned())?;
-        let mut options = alternatives::any(&all, &|_| traits.closed)?;
+        let all = schema_union::both(&own, &shared).with_context(|| name.to_owned())?;
+        let mut options = schema_union::any(&all, &|_| traits.closed)?;
         for (alias, variant) in &traits.variants {
             let found = options["variants"].get(variant).cloned();
             let found = found.with_context(|| format!("`{name}` has no variant `{variant}`"))?;

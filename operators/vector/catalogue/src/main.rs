@@ -1,10 +1,10 @@
 //! Generates the catalogue of one version of Vector from the output of `vector generate-schema` and from measured facts
 //! that this output does not contain. Validation uses only the catalogue.
 
-mod alternatives;
 mod catalogue;
-mod normal;
+mod normalize;
 mod schema;
+mod schema_union;
 
 use std::fs;
 use std::io::Read;

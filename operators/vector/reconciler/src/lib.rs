@@ -1,8 +1,8 @@
 //! Reconciler of the Vector kinds. So far, it validates the objects and reports the result in their status; it does not
 //! create the workloads that run pipelines.
 
-mod hash;
-mod judging;
-mod neighbours;
+mod fingerprint;
+mod related_pipelines;
+mod validate_only;
 
-pub use judging::ValidateOnlyReconciler;
+pub use crate::validate_only::ValidateOnlyReconciler;

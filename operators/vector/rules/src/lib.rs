@@ -8,65 +8,32 @@
     reason = "doc comments here become CRD descriptions, read by users"
 )]
 
-mod addresses;
-mod agent;
-mod aggregator;
-mod called;
-mod catalogue;
-mod compilation;
-mod compilers;
-mod component;
-mod confinement;
-mod crd;
-mod diagnostics;
-mod encodings;
-mod flow;
-mod forms;
-mod functions;
-mod limits;
-mod names;
-mod option_errors;
-mod options;
-mod outputs;
-mod patterns;
-mod pipeline;
-mod pipeline_rules;
-mod problem;
-mod program;
-mod programs;
-mod readable;
-mod results;
-mod role;
-pub mod sharing;
-mod size;
-mod start_up;
-mod tables;
-mod tenant_policy;
-mod tenants;
-mod topology;
-mod transforms;
-mod usable;
-mod validated;
-mod validator;
-mod workload;
+mod api;
+mod config;
+pub mod port_allocation;
+mod rules;
+mod tenancy;
+mod vrl;
 
-pub use agent::{Vector, VectorSpec};
-pub use aggregator::{
+pub use crate::api::agent::{Vector, VectorSpec};
+pub use crate::api::aggregator::{
     Aggregator, Autoscaling, ClusterVectorAggregator, ClusterVectorAggregatorSpec,
     DisruptionBudget, EventCollector, EvictionPolicy, Persistence, VectorAggregator,
     VectorAggregatorSpec,
 };
-pub use catalogue::Catalogue;
-pub use compilers::{Compiler, MakeCompiler, set_compiler};
-pub use component::ComponentKind;
-pub use confinement::OptOut;
-pub use pipeline::{
+pub use crate::api::pipeline::{
     ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,
     VectorPipeline,
 };
-pub use problem::{Check, Diagnostic};
-pub use program::{Program, VrlDiagnostic};
-pub use role::RunnerKind;
-pub use start_up::validate_start_up;
-pub use validator::validate_config;
-pub use workload::{Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus};
+pub use crate::api::runner_kind::RunnerKind;
+pub use crate::api::workload::{
+    Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus,
+};
+pub use crate::config::catalogue::Catalogue;
+pub use crate::config::component::ComponentKind;
+pub use crate::config::confinement::OptOut;
+pub use crate::config::diagnostic::{Check, Diagnostic};
+pub use crate::config::start_up::validate_start_up;
+pub use crate::config::validate::validate_config;
+pub use crate::vrl::compiler::{Compiler, MakeCompiler, set_compiler};
+pub use crate::vrl::program::{Program, VrlDiagnostic};

@@ -9,8 +9,8 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use serde_json::Number;
 
 use crate::cel::library::{argument, failed};
+use crate::format::go_fmt;
 use crate::format::time;
-use crate::go;
 
 /// `timestamp` with the parser of Go.
 pub(in crate::cel) const TIMESTAMP: &str = "@timestamp";
@@ -61,7 +61,7 @@ fn printed<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
 
 fn float(value: f64) -> String {
     match Number::from_f64(value) {
-        Some(number) => go::plain_number(&number),
+        Some(number) => go_fmt::plain_number(&number),
         None if value.is_nan() => "NaN".to_owned(),
         None if value < 0.0 => "-Inf".to_owned(),
         None => "+Inf".to_owned(),

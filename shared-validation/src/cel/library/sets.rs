@@ -4,9 +4,9 @@ use ::cel::common::types::{CelBool, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::budget;
-use crate::cel::careful::same;
+use crate::cel::cost;
 use crate::cel::library::{argument, failed, items};
+use crate::cel::partial_eval::same;
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
@@ -33,7 +33,7 @@ fn compare<'b, 'v>(
 ) -> Outcome<'b, 'v> {
     let a = items(argument(arguments, 0, "sets")?.as_ref(), "sets")?;
     let b = items(argument(arguments, 1, "sets")?.as_ref(), "sets")?;
-    if !budget::take(a.len().saturating_mul(b.len()) / budget::COMPARISONS_PER_UNIT) {
+    if !cost::take(a.len().saturating_mul(b.len()) / cost::COMPARISONS_PER_UNIT) {
         return Err(failed("sets", "the cost budget is exhausted"));
     }
     Ok(CowVal::owned(CelBool::from(holds(&a, &b)?)))

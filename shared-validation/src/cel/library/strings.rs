@@ -8,10 +8,10 @@ use ::cel::common::types::{
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::budget;
-use crate::cel::careful::refuse_broken;
+use crate::cel::cost;
 use crate::cel::library::{argument, conversions, failed, items};
-use crate::go;
+use crate::cel::partial_eval::refuse_broken;
+use crate::format::go_fmt;
 
 /// `replace` that charges for its result, which could be larger than all arguments together.
 pub(in crate::cel) const BOUNDED_REPLACE: &str = "@replace";
@@ -81,7 +81,7 @@ fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
 
 /// Charges for a string before it is built.
 fn afford(length: usize, function: &str) -> Result<(), ExecutionError> {
-    if budget::take(length / budget::BYTES_PER_UNIT) {
+    if cost::take(length / cost::BYTES_PER_UNIT) {
         Ok(())
     } else {
         Err(failed(function, "the result is too long"))
@@ -137,7 +137,7 @@ fn spell(value: &dyn Val) -> Result<String, ExecutionError> {
 
 fn scalar(value: &dyn Val) -> Option<String> {
     if let Some(text) = value.downcast_ref::<CelString>() {
-        return Some(go::quote(text.inner()));
+        return Some(go_fmt::quote(text.inner()));
     }
     if let Some(number) = value.downcast_ref::<CelInt>() {
         return Some(number.inner().to_string());
@@ -154,7 +154,7 @@ fn scalar(value: &dyn Val) -> Option<String> {
     if let Some(bytes) = value.downcast_ref::<CelBytes>() {
         return Some(format!(
             "b{}",
-            go::quote(&String::from_utf8_lossy(bytes.inner()))
+            go_fmt::quote(&String::from_utf8_lossy(bytes.inner()))
         ));
     }
     if let Some(moment) = value.downcast_ref::<CelTimestamp>() {
@@ -162,8 +162,8 @@ fn scalar(value: &dyn Val) -> Option<String> {
             .inner()
             .to_utc()
             .to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true);
-        return Some(format!("timestamp({})", go::quote(&text)));
+        return Some(format!("timestamp({})", go_fmt::quote(&text)));
     }
     let seconds = conversions::seconds(value.downcast_ref::<CelDuration>()?);
-    Some(format!("duration({})", go::quote(&seconds)))
+    Some(format!("duration({})", go_fmt::quote(&seconds)))
 }

@@ -8,8 +8,8 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::library::failed;
 use crate::cel::opaque::opaque;
+use crate::format::go_fmt;
 use crate::format::url::Url;
-use crate::go;
 
 opaque!(Url, "kubernetes.URL");
 
@@ -35,7 +35,7 @@ fn url(text: &CelString<'_>) -> Result<Url, ExecutionError> {
             "url",
             format!(
                 "URL parse error during conversion from string: parse {}: {problem}",
-                go::quote(text.inner())
+                go_fmt::quote(text.inner())
             ),
         )
     })

@@ -1,0 +1,5 @@
+//! The certificate authority, its bundle and its rotation.
+
+pub(crate) mod authority;
+pub(crate) mod bundle;
+pub(crate) mod rotation;

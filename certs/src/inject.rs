@@ -1,0 +1,3 @@
+//! Injection of the CA bundle into webhook configurations and CRDs.
+
+pub(crate) mod target;

@@ -1,0 +1,122 @@
+//! Self-signed certificates: the installation generates its own CA.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ObjectMeta;
+
+use crate::api::ClusterApi;
+use crate::ca::bundle::CertificateBundle;
+use crate::ca::rotation::RotationPolicy;
+use crate::inject::target::{InjectOutcome, InjectTarget};
+use crate::manager::CertError;
+use crate::store::secret;
+
+/// Maximum number of passes in a row, each of which may end in a conflict with another replica. After them, the next
+/// attempt waits for the next tick.
+const ATTEMPTS: usize = 32;
+
+/// Updates the Secret, the serving certificate and the CA bundles by all steps that are due now, and returns the
+/// resulting keys.
+///
+/// # Guarantees
+///
+/// Any number of replicas may run this concurrently, and each may stop at any point: every step is one write with
+/// optimistic concurrency, and depends only on stored data. The configurations are read before the Secret, so that
+/// a replica that was suspended in between cannot overwrite anything newer.
+pub(crate) async fn sync(
+    cluster: &impl ClusterApi,
+    name: &str,
+    plan: &RotationPolicy,
+    targets: &[InjectTarget],
+) -> Result<CertificateBundle, CertError> {
+    for _ in 0..ATTEMPTS {
+        // A failure for one target must not block the other targets or the webhook.
+        let mut failure = None;
+        let mut found = Vec::new();
+        for target in targets {
+            match cluster.get_target(target).await {
+                Ok(one) => found.extend(one.map(|one| (target, one))),
+                Err(error) => failure = Some(error),
+            }
+        }
+        let (mut stored, keys) = match cluster.get_secret().await? {
+            None => (empty(name), None),
+            // A Secret that an installer created empty, or that is incomplete, contains no keys.
+            Some(stored) => {
+                let keys = secret::read(&stored);
+                if let Some(keys) = &keys {
+                    keys.check().map_err(CertError::UnmanagedSecret)?;
+                }
+                (stored, keys)
+            }
+        };
+        let Some(keys) = keys else {
+            tracing::info!(secret = name, "generating a new CA and serving certificate");
+            secret::write(&mut stored, &plan.generate(cluster.now())?);
+            cluster.put_secret(&stored).await?;
+            continue;
+        };
+        // The stored pair may be served at any time, even before its CA is injected where it is missing: it is
+        // stored only when it may be served (see `RotationPolicy::next`).
+        cluster.write_files(&keys.serving)?;
+        let trusted = keys.ca_bundle();
+        let lacks = |target: &InjectTarget, found| {
+            let carried = target.injected_cas(found);
+            carried.iter().any(|one| one.as_deref() != Some(&trusted))
+        };
+        // Store the restart of the propagation delay before the CA bundle is restored: a replica that continues
+        // from here must not count the time before.
+        if found.iter().any(|(target, found)| lacks(target, found))
+            && let Some(anew) = keys.with_restarted_delay()
+        {
+            secret::write(&mut stored, &anew);
+            cluster.put_secret(&stored).await?;
+            continue;
+        }
+        let mut conflict = false;
+        for (target, found) in &found {
+            match cluster.inject_ca(target, found, &trusted).await {
+                Ok(InjectOutcome::Already | InjectOutcome::Now) => {}
+                Ok(InjectOutcome::Conflict) => conflict = true,
+                Err(error) => failure = Some(error),
+            }
+        }
+        if conflict {
+            continue;
+        }
+        let mut all_show = false;
+        if !keys.previous_cas.is_empty() {
+            match cluster
+                .all_replicas_serve(&keys.current_ca.certificate)
+                .await
+            {
+                Ok(shown) => all_show = shown,
+                Err(error) => failure = Some(error),
+            }
+        }
+        let now = cluster.now();
+        let next = match &failure {
+            None => plan.next(&keys, all_show, now)?,
+            // A new pair of the same CA needs no change of any configuration.
+            Some(_) => plan.renew_cert(&keys, now)?,
+        };
+        let Some((next, step)) = next else {
+            return failure.map_or(Ok(keys), Err);
+        };
+        secret::write(&mut stored, &next);
+        if cluster.put_secret(&stored).await? == InjectOutcome::Now {
+            tracing::info!(secret = name, phase = next.phase().as_str(), "{step}");
+        }
+    }
+    Err(CertError::Conflict)
+}
+
+fn empty(name: &str) -> Secret {
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        type_: Some("Opaque".to_owned()),
+        ..Secret::default()
+    }
+}

@@ -1,0 +1,207 @@
+//! The interface that an operator author implements.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use shared_validation::{
+    FieldError, LastValidated, ValidatedResource, ValidationRequest, ValidationResult,
+};
+
+use crate::api::request::{Children, SyncRequest};
+use crate::cache::related::RelatedObjects;
+use crate::children::OwnedType;
+use crate::watch::dependency::Watch;
+
+/// Reconciler of one kind: the two steps that an operator author writes.
+///
+/// # Guarantees
+///
+/// At most one step runs for an object at a time. [`reconcile`](Reconciler::reconcile) is called only for a valid
+/// object, and only once the object has the finalizer.
+///
+/// # Assumptions
+///
+/// Every call may be the first, may repeat the previous one and may be interrupted anywhere. A step therefore
+/// compares the desired with the current state and does not depend on the event that triggered it.
+#[async_trait]
+pub trait Reconciler: Send + Sync + 'static {
+    /// Kind of the reconciled objects, with defaults filled in.
+    type Kind: ValidatedResource;
+
+    /// Returns the finalizer that keeps an object until its external resources are removed. A finalizer that the
+    /// children need is added without being declared here.
+    fn finalizer(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the types of children that the operator creates.
+    fn owns(&self) -> Vec<OwnedType> {
+        Vec::new()
+    }
+
+    /// Returns the watches on objects that the reconciled objects depend on.
+    fn watches(&self) -> Vec<Watch> {
+        Vec::new()
+    }
+
+    /// Returns the permissions that the operator needs beyond its own kind, as RBAC rules.
+    fn rbac_rules(&self) -> Vec<Value> {
+        let children = self.owns();
+        let children = children.iter().map(OwnedType::rbac_rule);
+        children
+            .chain(self.watches().iter().map(Watch::rbac_rule))
+            .collect()
+    }
+
+    /// Returns status fields that identify what the object manages outside the cluster: names, and the account or
+    /// region in which these are to be found. They are written before [`reconcile`](Reconciler::reconcile) is first
+    /// called, so that what it creates can be found again even if this process does not survive the call.
+    ///
+    /// # Errors
+    ///
+    /// The fields are unknown, or differ from those in the status: `reconcile` is not called, and the status
+    /// fields do not change.
+    async fn status_identity(
+        &self,
+        _request: &SyncRequest<'_, Self::Kind>,
+    ) -> Result<Map<String, Value>, ReconcileError> {
+        Ok(Map::new())
+    }
+
+    /// Returns what the rules of the kind receive as [others](shared_validation::RuleContext::related): information
+    /// about other objects, which only the controller has. If it has changed, the object is validated again. Null
+    /// passes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The information cannot be computed: the object is neither validated nor reconciled.
+    fn related_for_validation(
+        &self,
+        _object: &Value,
+        _related: RelatedObjects<'_>,
+    ) -> Result<Value, ReconcileError> {
+        Ok(Value::Null)
+    }
+
+    /// Returns true if the status already describes the object in its current state, among the other objects and
+    /// under the current policy, and nothing is left to report; a fingerprint of what was validated can decide
+    /// this. The object is then not validated again, not even after a restart.
+    fn is_up_to_date(&self, _candidate: &ValidationRequest<'_>) -> bool {
+        false
+    }
+
+    /// Returns status fields that describe the validation result, in addition to the condition `Valid`; a null
+    /// removes a field. They are written for invalid objects, too, for which no other step is called.
+    fn on_validated(
+        &self,
+        _candidate: &ValidationRequest<'_>,
+        _verdict: &ValidationResult,
+    ) -> Map<String, Value> {
+        Map::new()
+    }
+
+    /// Brings the current state to the desired state and reports the progress. Never writes the spec.
+    async fn reconcile(
+        &self,
+        request: &SyncRequest<'_, Self::Kind>,
+    ) -> Result<ReconcileOutput, ReconcileError>;
+
+    /// Removes the external resources of the object; the runtime removes its children. Called until it returns
+    /// [`FinalizeOutcome::Done`] or [`FinalizeOutcome::Retained`].
+    async fn finalize(
+        &self,
+        deleted: &FinalizeRequest<'_>,
+    ) -> Result<FinalizeOutcome, ReconcileError>;
+}
+
+/// Object that is being deleted. It may be invalid, or even fail to deserialize as its kind.
+#[derive(Clone, Copy, Debug)]
+pub struct FinalizeRequest<'a> {
+    /// The object as stored.
+    pub object: &'a Value,
+    /// Last validated values of the object, if they are known.
+    pub last_validated: Option<&'a LastValidated>,
+    /// If true, the object violates no rule of its kind.
+    pub is_valid: bool,
+    /// Children of the object in their current state.
+    pub children: Children<'a>,
+}
+
+/// Result of a reconcile step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReconcileOutput {
+    /// The operator's own status fields. A null removes a field; a field that is not listed does not change.
+    pub status: Map<String, Value>,
+    /// The `Ready` condition. If unset, the object is ready once all children are up to date and rolled out.
+    pub readiness: Option<Readiness>,
+    /// Time after which the object is reconciled again if nothing changes in the cluster.
+    pub requeue_after: Duration,
+    /// Desired children; a child that is not listed is deleted. While the object is being deleted, only children
+    /// of types that are [for cleanup](OwnedType::cleanup_job) may be listed.
+    pub children: Vec<Value>,
+}
+
+/// The `Ready` condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readiness {
+    /// If true, the object is ready for use.
+    pub ready: bool,
+    /// Reason for programs, one CamelCase word.
+    pub reason: &'static str,
+    /// Message for people, one sentence.
+    pub message: String,
+}
+
+/// Result of a finalize step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FinalizeOutcome {
+    /// The external resources are confirmed to be gone: the finalizer is removed.
+    Done,
+    /// The external resources are kept on purpose: the finalizer is removed, and an Event reports what is left.
+    Retained(String),
+    /// Cleanup is still in progress: the children do the remaining work, or the resources disappear without
+    /// further calls.
+    Waiting(ReconcileOutput),
+}
+
+/// Reason why a step did not succeed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ReconcileError {
+    /// Something that the object refers to violates a rule. The object is treated as invalid and reconciled again
+    /// after a back-off, since the fix may be made elsewhere.
+    #[error("{}", shared_validation::aggregate(.0))]
+    Invalid(Vec<FieldError>),
+    /// A retry without a change cannot succeed.
+    #[error("{message}")]
+    Permanent {
+        /// Reason for programs, one CamelCase word.
+        reason: &'static str,
+        /// Message for people: what is wrong and what to do.
+        message: String,
+    },
+    /// An error that the operator's own status fields report as well.
+    #[error("{error}")]
+    Told {
+        /// Status fields, as in [`ReconcileOutput`].
+        status: Map<String, Value>,
+        /// The error itself.
+        error: Box<ReconcileError>,
+    },
+    /// An error whose cause may disappear outside the cluster, where no watch reports it.
+    #[error("{error}")]
+    RequeueAfter {
+        /// Time until the object is reconciled again.
+        after: Duration,
+        /// The error that is reported.
+        error: Box<ReconcileError>,
+    },
+    /// A retry may succeed.
+    #[error("{message}")]
+    Transient {
+        /// Reason for programs, one CamelCase word.
+        reason: &'static str,
+        /// Message for people, one sentence.
+        message: String,
+    },
+}

@@ -1,0 +1,153 @@
+//! Input of a reconcile step.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kube::Resource;
+use kube::api::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::api::reconciler::ReconcileError;
+use crate::cache::related::RelatedObjects;
+use crate::children::{ChildMap, pending_reason};
+
+/// One object with its defaults filled in, and its children in their current state.
+#[derive(Clone, Copy, Debug)]
+pub struct SyncRequest<'a, K> {
+    pub(crate) parent: &'a K,
+    pub(crate) raw: &'a Value,
+    pub(crate) children: Children<'a>,
+    pub(crate) related: RelatedObjects<'a>,
+}
+
+impl<'a, K> SyncRequest<'a, K> {
+    /// Returns the object.
+    pub fn parent(&self) -> &'a K {
+        self.parent
+    }
+
+    /// Returns the object as JSON, including the fields that its Rust type does not have.
+    pub fn raw_parent(&self) -> &'a Value {
+        self.raw
+    }
+
+    /// Returns the related objects, as cached from the operator's watches.
+    pub fn related(&self) -> RelatedObjects<'a> {
+        self.related
+    }
+
+    /// Returns the children in their current state.
+    pub fn children(&self) -> Children<'a> {
+        self.children
+    }
+}
+
+/// Children of one object, as cached from the watches. If a step reads them and the reconciliation then writes
+/// children, the object is reconciled again.
+#[derive(Clone, Copy, Debug)]
+pub struct Children<'a> {
+    pub(crate) children: &'a ChildMap,
+    pub(crate) is_looked_at: &'a AtomicBool,
+}
+
+impl Default for Children<'_> {
+    /// Returns an observation without children.
+    fn default() -> Self {
+        static NONE: ChildMap = ChildMap::new();
+        static LOOKED_AT: AtomicBool = AtomicBool::new(false);
+        Self {
+            children: &NONE,
+            is_looked_at: &LOOKED_AT,
+        }
+    }
+}
+
+impl<'a> Children<'a> {
+    /// Returns all children, whatever their type.
+    pub fn iter(&self) -> impl Iterator<Item = &'a DynamicObject> + use<'a> {
+        self.is_looked_at.store(true, Ordering::Relaxed);
+        self.children.values().map(Arc::as_ref)
+    }
+
+    /// Returns the child of a type and name whose owner is in a namespace. For other owners see
+    /// [`Children::get_namespaced`].
+    ///
+    /// # Errors
+    ///
+    /// The child exists and cannot be deserialized as its type.
+    pub fn get<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        self.read(None, name)
+    }
+
+    /// Returns the child of a type, namespace and name: for an owner that is cluster-scoped.
+    ///
+    /// # Errors
+    ///
+    /// As [`Children::get`].
+    pub fn get_namespaced<T>(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        self.read(Some(namespace), name)
+    }
+
+    fn read<T>(self, namespace: Option<&str>, name: &str) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let (api_version, kind) = (T::api_version(&()), T::kind(&()));
+        let Some(child) = self.find(&api_version, &kind, namespace, name) else {
+            return Ok(None);
+        };
+        let read = serde_json::to_value(child).and_then(serde_json::from_value);
+        read.map(Some).map_err(|error| ReconcileError::Permanent {
+            reason: "ChildUnreadable",
+            message: format!("the child {kind} '{name}' cannot be deserialized: {error}"),
+        })
+    }
+
+    /// Returns why a desired child is not up to date yet: it does not exist yet, it is not rolled out, or its own
+    /// status reports another reason.
+    pub fn pending_reason(&self, desired: &Value) -> Option<String> {
+        let of = |pointer| {
+            desired
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let (kind, name) = (of("/kind"), of("/metadata/name"));
+        let namespace = desired
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str);
+        let why = match self.find(of("/apiVersion"), kind, namespace, name) {
+            Some(child) => pending_reason(child)?,
+            None => "is being created".to_owned(),
+        };
+        Some(format!("{kind} '{name}' {why}"))
+    }
+
+    fn find(
+        self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Option<&'a DynamicObject> {
+        self.iter().find(|child| {
+            child.metadata.name.as_deref() == Some(name)
+                && (namespace.is_none() || child.metadata.namespace.as_deref() == namespace)
+                && child
+                    .types
+                    .as_ref()
+                    .is_some_and(|types| types.api_version == api_version && types.kind == kind)
+        })
+    }
+}

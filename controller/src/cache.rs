@@ -1,0 +1,8 @@
+//! Objects as the watches last reported them, found by key, by index and by reference.
+
+pub(crate) mod bidirectional_map;
+pub(crate) mod index_entry;
+pub(crate) mod pending_writes;
+pub(crate) mod reference_index;
+pub(crate) mod related;
+pub(crate) mod store;

@@ -1,0 +1,90 @@
+//! Writes of reconciliations to the objects themselves, until the watch delivers them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject};
+
+use crate::dynamic_object::{is_later, set_type_meta};
+
+/// Latest written states of objects, by UID.
+///
+/// # Guarantees
+///
+/// A reconciliation never sees an object in a state before the write of an earlier reconciliation: it would repeat
+/// the write, which then fails with a conflict.
+pub(crate) struct PendingWrites {
+    resource: ApiResource,
+    by_uid: Mutex<HashMap<String, Arc<DynamicObject>>>,
+}
+
+impl PendingWrites {
+    pub(crate) fn new(resource: ApiResource) -> Self {
+        Self {
+            resource,
+            by_uid: Mutex::default(),
+        }
+    }
+
+    /// Records a write.
+    pub(crate) fn record(&self, mut object: DynamicObject) {
+        set_type_meta(&mut object, &self.resource);
+        if let Some(uid) = object.uid() {
+            self.by_uid().insert(uid, Arc::new(object));
+        }
+    }
+
+    /// Returns the later of the state that the watch delivered and the written one. A written state that is not
+    /// later is removed.
+    pub(crate) fn resolve_and_prune(&self, stored: Arc<DynamicObject>) -> Arc<DynamicObject> {
+        let Some(uid) = stored.uid() else {
+            return stored;
+        };
+        let mut by_uid = self.by_uid();
+        match by_uid.get(&uid) {
+            Some(written) if is_later(written, &stored) => Arc::clone(written),
+            _ => {
+                by_uid.remove(&uid);
+                stored
+            }
+        }
+    }
+
+    /// Removes an object that no longer exists.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.by_uid().remove(uid);
+    }
+
+    fn by_uid(&self) -> MutexGuard<'_, HashMap<String, Arc<DynamicObject>>> {
+        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(version: &str) -> DynamicObject {
+        let metadata = json!({"name": "a", "uid": "1", "resourceVersion": version});
+        serde_json::from_value(json!({"metadata": metadata})).expect("an object")
+    }
+
+    #[test]
+    fn a_write_is_visible_until_the_watch_delivers_it() {
+        let gvk = GroupVersionKind::gvk("g", "v1", "K");
+        let written = PendingWrites::new(ApiResource::from_gvk(&gvk));
+        let seen = |version| {
+            let seen = written.resolve_and_prune(Arc::new(object(version)));
+            seen.resource_version().unwrap_or_default()
+        };
+        written.record(object("10"));
+        assert_eq!(seen("9"), "10");
+        assert_eq!(seen("10"), "10");
+        assert!(written.by_uid().is_empty(), "no entry is left");
+        assert_eq!(seen("9"), "9");
+    }
+}

@@ -1,0 +1,304 @@
+//! Cache of related objects.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use crate::api::reconciler::ReconcileError;
+use crate::cache::bidirectional_map::BidirectionalMap;
+use crate::cache::index_entry::IndexValue;
+use crate::cache::store::{LabelPattern, ObjectKey, Store, key_of};
+use crate::predicate::UpdateEvent;
+use crate::watch::dependency::Watch;
+
+/// Cache of one watch.
+#[derive(Default)]
+pub(crate) struct RelatedCache {
+    pub(crate) store: Store,
+    keyed: Mutex<IndexedValues>,
+}
+
+/// Objects by index key, and the value of each object.
+#[derive(Default)]
+struct IndexedValues {
+    places: BidirectionalMap<ObjectKey, String>,
+    told: HashMap<ObjectKey, Arc<dyn IndexValue>>,
+}
+
+impl RelatedCache {
+    /// Returns a cache that shares an existing store.
+    pub(crate) fn of(store: &Store) -> Self {
+        Self {
+            store: store.clone(),
+            keyed: Mutex::default(),
+        }
+    }
+
+    /// Updates the index after a change. Returns the index keys whose content has changed.
+    pub(crate) fn on_change(
+        &self,
+        watch: &Watch,
+        change: &UpdateEvent<'_, DynamicObject>,
+    ) -> Vec<String> {
+        let Some(object) = change
+            .after
+            .or(change.before)
+            .filter(|_| watch.is_indexed())
+        else {
+            return Vec::new();
+        };
+        let place = key_of(object);
+        let filed = change.after.and_then(|after| watch.index_entry(after));
+        let (keys, told) = filed.map(|filed| (filed.keys, filed.value)).unzip();
+        let keys: BTreeSet<_> = keys.unwrap_or_default();
+        let told = told.filter(|_| !keys.is_empty());
+        let mut keyed = self.keyed();
+        let came_or_went = keyed.places.set(&place, keys.clone());
+        let before = match &told {
+            Some(told) => keyed.told.insert(place, Arc::clone(told)),
+            None => keyed.told.remove(&place),
+        };
+        let is_as_before = match (before, told) {
+            (Some(before), Some(told)) => before.is_equal_to(&*told),
+            // An object that is added or removed changes all of its keys.
+            _ => true,
+        };
+        if is_as_before {
+            came_or_went
+        } else {
+            let mut keys = keys;
+            keys.extend(came_or_went);
+            keys.into_iter().collect()
+        }
+    }
+
+    /// Returns the keys of the objects under an index key.
+    pub(crate) fn object_keys(&self, key: &str) -> Vec<ObjectKey> {
+        self.keyed().places.get(&key.to_owned()).cloned().collect()
+    }
+
+    /// Returns the values of the objects under any of these index keys, with the keys of the objects.
+    fn values(&self, keys: &[String]) -> Vec<(ObjectKey, Arc<dyn IndexValue>)> {
+        let keyed = self.keyed();
+        let places: BTreeSet<_> = keys.iter().flat_map(|key| keyed.places.get(key)).collect();
+        let told = places.into_iter().filter_map(|place| {
+            let told = keyed.told.get(place)?;
+            Some((place.clone(), Arc::clone(told)))
+        });
+        told.collect()
+    }
+
+    fn keyed(&self) -> MutexGuard<'_, IndexedValues> {
+        self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Result of a lookup by label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup<T> {
+    /// No object, yet.
+    None,
+    /// Exactly one object.
+    One(T),
+    /// More than one object, with their names.
+    Many(Vec<String>),
+}
+
+/// The related objects, as cached from the operator's watches.
+#[derive(Clone, Copy, Default)]
+pub struct RelatedObjects<'a> {
+    pub(crate) watches: &'a [Watch],
+    pub(crate) watched: &'a [RelatedCache],
+    pub(crate) namespace: &'a str,
+}
+
+impl std::fmt::Debug for RelatedObjects<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kinds = self.watches.iter().map(|watch| &watch.resource.kind);
+        f.debug_list().entries(kinds).finish()
+    }
+}
+
+impl RelatedObjects<'_> {
+    /// Returns the object of a type and name in the object's own namespace. If the watch is on metadata only, so
+    /// is the result.
+    ///
+    /// # Errors
+    ///
+    /// No watch is on that type, or the object cannot be deserialized as that type.
+    pub fn get<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let mut watched = self.watched(&T::group(&()), &T::kind(&()))?.into_iter();
+        let key = (self.namespace.to_owned(), name.to_owned());
+        let found = watched.find_map(|watched| watched.store.get(&key));
+        found.map(|found| read(&found.decompress())).transpose()
+    }
+
+    /// Returns the object of a type with a label, in the object's own namespace: none, one, or the names if there
+    /// are several.
+    ///
+    /// # Errors
+    ///
+    /// As [`RelatedObjects::get`].
+    pub fn list_by_label<T>(&self, name: &str, value: &str) -> Result<Lookup<T>, ReconcileError>
+    where
+        T: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let watched = self.watched(&T::group(&()), &T::kind(&()))?.into_iter();
+        let has = |object: &DynamicObject| object.labels().get(name).is_some_and(|it| it == value);
+        let label = LabelPattern::new(name, value);
+        let candidates = watched.flat_map(|watched| watched.store.in_namespace(self.namespace));
+        let candidates = candidates.filter(|kept| kept.may_have_label(&label));
+        let found = candidates.map(|kept| kept.decompress()).filter(has);
+        // An object that several watches deliver counts once.
+        let found: BTreeMap<_, _> = found.map(|object| (object.name_any(), object)).collect();
+        let found: Vec<_> = found.into_values().collect();
+        match found.as_slice() {
+            [] => Ok(Lookup::None),
+            [one] => Ok(Lookup::One(read(one)?)),
+            many => {
+                let mut names: Vec<_> = many.iter().map(|object| object.name_any()).collect();
+                names.sort_unstable();
+                Ok(Lookup::Many(names))
+            }
+        }
+    }
+
+    /// Returns the values of the objects of a type [under any of these index keys](Watch::index_by), in all
+    /// namespaces, ordered by namespace and name. Each object occurs once.
+    ///
+    /// # Errors
+    ///
+    /// No watch is on that type, or its values are not of the type `T`.
+    pub fn by_index<T: Send + Sync + 'static>(
+        &self,
+        resource: &ApiResource,
+        keys: &[String],
+    ) -> Result<Vec<Arc<T>>, ReconcileError> {
+        let watched = self.watched(&resource.group, &resource.kind)?;
+        // An object that several watches deliver counts once.
+        let found = watched.into_iter().flat_map(|watched| watched.values(keys));
+        let found: BTreeMap<_, _> = found.collect();
+        let told = found.into_values().map(|told| told.into_any().downcast());
+        told.collect::<Result<_, _>>().map_err(|_| {
+            let message = format!(
+                "the value that the `Watch` on {} stores is not a {}; request the type that `Watch::index_by` returns",
+                resource.kind,
+                std::any::type_name::<T>()
+            );
+            ReconcileError::Permanent {
+                reason: "RelatedTypeMismatch",
+                message,
+            }
+        })
+    }
+
+    /// Returns the caches of the watches on a type.
+    fn watched(&self, group: &str, kind: &str) -> Result<Vec<&RelatedCache>, ReconcileError> {
+        let is_it = |watch: &Watch| watch.resource.kind == kind && watch.resource.group == group;
+        let watched = self.watches.iter().zip(self.watched);
+        let watched = watched.filter_map(|(watch, watched)| is_it(watch).then_some(watched));
+        let watched: Vec<_> = watched.collect();
+        if watched.is_empty() {
+            let message = format!(
+                "the operator reads a {kind} but does not watch that kind; add a `Watch` on it"
+            );
+            return Err(ReconcileError::Permanent {
+                reason: "NotWatched",
+                message,
+            });
+        }
+        Ok(watched)
+    }
+}
+
+fn read<T: DeserializeOwned>(object: &DynamicObject) -> Result<T, ReconcileError> {
+    let read = serde_json::to_value(object).and_then(serde_json::from_value);
+    read.map_err(|error| ReconcileError::Transient {
+        reason: "DependencyUnreadable",
+        message: format!("'{}' cannot be deserialized: {error}", object.name_any()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(name: &str, keys: &[&str], told: &str) -> Arc<DynamicObject> {
+        let metadata = json!({"name": name, "namespace": "n"});
+        let object = json!({"metadata": metadata, "keys": keys, "told": told});
+        Arc::new(serde_json::from_value(object).expect("an object"))
+    }
+
+    fn watch() -> Watch {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
+        Watch::dynamic(resource, |_| Vec::new()).index_by(|object: &Value| {
+            let keys = object["keys"].as_array().into_iter().flatten();
+            let keys = keys.filter_map(Value::as_str).map(String::from);
+            (keys.collect(), object["told"].to_string())
+        })
+    }
+
+    #[test]
+    fn a_change_returns_the_index_keys_whose_content_has_changed() {
+        let (watch, watched) = (watch(), RelatedCache::default());
+        let states = [
+            None,
+            Some(object("a", &["k", "l"], "it")),
+            Some(object("a", &["k", "l"], "it")),
+            Some(object("a", &["l", "m"], "it")),
+            Some(object("a", &["l", "n"], "else")),
+            Some(object("a", &[], "else")),
+            Some(object("a", &["l"], "else")),
+            None,
+        ];
+        let told = states.windows(2).map(|states| {
+            let (before, after) = (states[0].as_ref(), states[1].as_ref());
+            watched.on_change(&watch, &UpdateEvent { before, after })
+        });
+        let told: Vec<_> = told.map(|keys| keys.concat()).collect();
+        assert_eq!(told, ["kl", "", "km", "lmn", "ln", "l", "l"]);
+        let keyed = watched.keyed();
+        assert!(keyed.places.is_empty() && keyed.told.is_empty());
+    }
+
+    #[test]
+    fn an_object_under_several_index_keys_is_returned_once() {
+        let watches = [watch()];
+        let brought = [RelatedCache::default()];
+        for object in [
+            object("b", &["k"], "1"),
+            object("a", &["k", "l"], "2"),
+            object("c", &["m"], "3"),
+        ] {
+            let (before, after) = (None, Some(&object));
+            let keys = brought[0].on_change(&watches[0], &UpdateEvent { before, after });
+            assert!(!keys.is_empty());
+        }
+        let related = RelatedObjects {
+            watches: &watches,
+            watched: &brought,
+            namespace: "",
+        };
+        let (resource, keys) = (&watches[0].resource, ["k", "l"].map(String::from));
+        let found = related
+            .by_index::<String>(resource, &keys)
+            .expect("they are watched");
+        assert_eq!(
+            found.iter().map(|it| it.as_str()).collect::<Vec<_>>(),
+            ["\"2\"", "\"1\""]
+        );
+        let error = related
+            .by_index::<u8>(resource, &keys)
+            .expect_err("it is of another type");
+        assert!(error.to_string().contains("is not a u8"), "{error}");
+    }
+}

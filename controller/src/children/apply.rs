@@ -1,0 +1,345 @@
+//! Apply: creates, updates and deletes children until they are as desired.
+
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::Value;
+
+use crate::children::cache::{ChildMap, Place};
+use crate::children::client::{ChildWriter, WriteError};
+use crate::children::desired::{Desired, desired};
+use crate::children::managed_fields::owns_all_fields;
+use crate::children::owner::controller_of;
+use crate::children::{APPLIED_ANNOTATION, OWNER_LABEL, UpdateStrategy};
+use crate::dynamic_object;
+
+impl ChildWriter<'_> {
+    /// Creates missing children, updates those that differ and deletes those that are no longer desired.
+    ///
+    /// # Guarantees
+    ///
+    /// Nothing is sent for a child that is up to date, and no object that another client has created is changed or
+    /// deleted.
+    pub(crate) async fn apply_all(
+        &self,
+        children: &[Value],
+        observed: &ChildMap,
+    ) -> Result<(), WriteError> {
+        let desired = desired(&self.owner, self.types, children)?;
+        for (place, child) in &desired {
+            match observed.get(place) {
+                None => self.create(place, child).await?,
+                Some(_) if child.is_minimal => {}
+                Some(live) => self.update(place, child, live).await?,
+            }
+        }
+        let undesired = observed.iter().filter(|(place, live)| {
+            !desired.contains_key(*place) && self.owner.may_delete(&self.types[place.0], live)
+        });
+        for (place, live) in undesired {
+            self.delete(place, live).await?;
+        }
+        Ok(())
+    }
+
+    /// Does the same for the children for cleanup of an owner that is being deleted; its other children are left
+    /// unchanged. Returns false if the owner turns out to be gone or to have lost our finalizer.
+    pub(crate) async fn clean_up(
+        &self,
+        children: &[Value],
+        observed: &ChildMap,
+    ) -> Result<bool, WriteError> {
+        let desired = desired(&self.owner, self.types, children)?;
+        for place in desired.keys() {
+            if !self.types[place.0].is_cleanup_job {
+                let why = "is desired while its owner is being deleted, but its type is not declared for cleanup; declare it with `OwnedType::cleanup_job`, or leave it out";
+                return Err(self
+                    .child_ref(place)
+                    .permanent_error("ChildOfDeleted", why)
+                    .into());
+            }
+        }
+        let is_complete = desired.keys().all(|place| observed.contains_key(place));
+        if !is_complete && !self.may_clean_up().await? {
+            return Ok(false);
+        }
+        let mut cleaning = observed.clone();
+        cleaning.retain(|place, _| self.types[place.0].is_cleanup_job);
+        self.apply_all(children, &cleaning).await?;
+        Ok(true)
+    }
+
+    /// Removes our finalizer from all children of an owner that is about to be removed, and deletes the children
+    /// that the garbage collector would not delete. Returns true if all of this is done.
+    pub(crate) async fn release(&self, keep_all: bool) -> Result<bool, kube::Error> {
+        let mut are_gone = true;
+        for (at, type_) in self.types.iter().enumerate() {
+            let is_named = self.owner.can_reference(type_);
+            if type_.is_cleanup_job || is_named && !type_.has_finalizer {
+                // Children for cleanup are deleted last; the garbage collector deletes the others.
+                continue;
+            }
+            for (place, child) in self.list_live(at).await? {
+                if keep_all || is_named {
+                    self.remove_finalizer(&place, &child).await?;
+                } else {
+                    self.delete(&place, &child).await?;
+                    are_gone = false;
+                }
+            }
+        }
+        if are_gone {
+            self.remove_finalizers().await?;
+        }
+        Ok(are_gone)
+    }
+
+    /// Returns true if a type of children is for cleanup.
+    pub(crate) fn has_cleanup_jobs(&self) -> bool {
+        self.types.iter().any(|type_| type_.is_cleanup_job)
+    }
+
+    /// Deletes the children for cleanup.
+    pub(crate) async fn remove_finalizers(&self) -> Result<(), kube::Error> {
+        for (at, _) in self
+            .types
+            .iter()
+            .enumerate()
+            .filter(|it| it.1.is_cleanup_job)
+        {
+            for (place, child) in self.list_live(at).await? {
+                self.delete(&place, &child).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the children of a type from the API server instead of the cache, since they are not reconciled
+    /// again after this.
+    async fn list_live(&self, at: usize) -> Result<Vec<(Place, DynamicObject)>, kube::Error> {
+        let type_ = &self.types[at];
+        // Only in the owner's own namespace, if it has one: no permission beyond it is needed.
+        let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
+        let api: Api<DynamicObject> = dynamic_object::api(self.client, &type_.resource, namespace);
+        let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
+        let live = api.list(&ListParams::default().labels(&ours)).await?.items;
+        let live = live.into_iter().filter(|it| self.owner.owns(type_, it));
+        let at_its_place = |mut child: DynamicObject| {
+            dynamic_object::set_type_meta(&mut child, &type_.resource);
+            let namespace = child.namespace().unwrap_or_default();
+            ((at, namespace, child.name_any()), child)
+        };
+        Ok(live.map(at_its_place).collect())
+    }
+
+    async fn create(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
+        // Not an apply, which would take over an object of this name that another client has created.
+        match self.create_object(place, &child.body).await {
+            Ok(()) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                self.adopt(place, child).await
+            }
+            Err(error) => Err(self.rejected(place, error)),
+        }
+    }
+
+    /// Handles a child that exists although no watch has delivered it: it was created a moment ago, was orphaned
+    /// by a deleted owner, or belongs to another client.
+    async fn adopt(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
+        let Some(mut live) = self.api(place).get_opt(&place.2).await? else {
+            // Deleted again in the meantime.
+            let made = self.create_object(place, &child.body).await;
+            return made.map_err(|error| self.rejected(place, error));
+        };
+        let type_ = &self.types[place.0];
+        dynamic_object::set_type_meta(&mut live, &type_.resource);
+        let is_left_behind = self.owner.may_adopt(type_, &live);
+        if self.owner.owns(type_, &live) || is_left_behind {
+            if is_left_behind {
+                tracing::info!(child = place.2, "adopted an orphaned child");
+            }
+            self.changes.record_found(place, live.clone());
+            self.annotate(place, &live).await?;
+            return self.update(place, child, &live).await;
+        }
+        if self.owner.will_be_garbage_collected(&live) {
+            let why =
+                "exists and is about to be deleted; it is created once the existing object is gone";
+            return Err(self
+                .child_ref(place)
+                .transient_error("ChildTerminating", why)
+                .into());
+        }
+        let whose = controller_of(&live).map_or_else(
+            || "was not created by this controller".to_owned(),
+            |controller| format!("belongs to {} '{}'", controller.kind, controller.name),
+        );
+        let why = format!(
+            "exists and {whose}; choose another name for it, or delete the existing object"
+        );
+        Err(self
+            .child_ref(place)
+            .permanent_error("ChildNotOwned", &why)
+            .into())
+    }
+
+    /// Updates an existing child according to its strategy.
+    async fn update(
+        &self,
+        place: &Place,
+        child: &Desired,
+        live: &DynamicObject,
+    ) -> Result<(), WriteError> {
+        let strategy = self.types[place.0].strategy;
+        // A child that is being deleted is created again once it is gone.
+        let is_going = live.metadata.deletion_timestamp.is_some();
+        if is_going || strategy == UpdateStrategy::CreateOnly || !differs(child, live)? {
+            return Ok(());
+        }
+        let has_lost_its_owner =
+            controller_of(live).is_none() && self.owner.can_reference(&self.types[place.0]);
+        if has_lost_its_owner && !self.may_own().await? {
+            return Ok(());
+        }
+        match strategy {
+            UpdateStrategy::Apply => self.apply(place, child, live).await,
+            UpdateStrategy::Recreate => Ok(self.delete(place, live).await?),
+            UpdateStrategy::OnDelete | UpdateStrategy::CreateOnly => Ok(()),
+        }
+    }
+}
+
+/// Returns true if a child differs from what was last written, or if that differs from what is desired.
+fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
+    let written = live.annotations().get(APPLIED_ANNOTATION);
+    if written != Some(&child.fingerprint) {
+        return Ok(true);
+    }
+    let is_secret_kept = child
+        .secrets
+        .iter()
+        .flatten()
+        .all(|(name, value)| live.data["data"].get(name) == Some(value));
+    let are_ours = owns_all_fields(&child.body, live).map_err(kube::Error::SerdeError)?;
+    Ok(!is_secret_kept || !are_ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Method, Request, Response};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Client;
+    use kube::api::ApiResource;
+    use kube::client::Body;
+    use kube::core::GroupVersionKind;
+    use prometheus_client::registry::Registry;
+    use serde_json::json;
+
+    use super::*;
+    use crate::children::{AppliedChanges, ChildCache, OwnedType, Owner};
+    use crate::metrics::Metrics;
+
+    /// Applies one child, given the existing children and the responses of the API server. Returns the requests
+    /// that were sent, and the recorded changes.
+    async fn settled(
+        children: Vec<DynamicObject>,
+        observed: &ChildCache,
+        answer: impl Fn(&Method) -> (u16, Value) + Send + Sync + 'static,
+    ) -> (Vec<Method>, AppliedChanges) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let (code, answer) = answer(request.method());
+            log.lock().expect("a log").push(request.method().clone());
+            let answer = Response::builder().status(code).body(answer.to_string());
+            let answer = answer.expect("an answer").map(String::into_bytes);
+            async move { Ok::<_, std::io::Error>(answer.map(Body::from)) }
+        });
+        let client = Client::new(server, "default");
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
+        let journal = AppliedChanges::default();
+        let metrics = Metrics::register(&mut Registry::default());
+        let types = [OwnedType::namespaced::<ConfigMap>()];
+        let writer = ChildWriter {
+            client: &client,
+            owner: Owner {
+                resource: &resource,
+                controller: "k",
+                finalizer: None,
+                namespace: Some("n"),
+                name: "a",
+                uid: "1",
+            },
+            types: &types,
+            cache: observed,
+            changes: &journal,
+            writes: &metrics.child_writes,
+        };
+        let place = (0, "n".to_owned(), "c".to_owned());
+        let children = children.into_iter();
+        let children = children.map(|child| (place.clone(), Arc::new(child)));
+        let children = children.collect();
+        let desired = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},
+        });
+        let settled = writer.apply_all(&[desired], &children).await;
+        settled.expect("it succeeds");
+        let asked = asked.lock().expect("a log").clone();
+        (asked, journal)
+    }
+
+    fn child() -> DynamicObject {
+        let child = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "c", "namespace": "n", "uid": "2", "resourceVersion": "7",
+                "labels": {"lockstep.dev/owner-uid": "1"},
+            },
+        });
+        serde_json::from_value(child).expect("an object")
+    }
+
+    /// Returns the requests for a child that has lost its owner reference, given the metadata of the owner in the
+    /// API server.
+    async fn asked(owner_metadata: Value) -> Vec<Method> {
+        let answer = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
+        let answer = move |_: &Method| (200, answer.clone());
+        settled(vec![child()], &ChildCache::default(), answer)
+            .await
+            .0
+    }
+
+    /// The child was created by an earlier reconciliation that did not receive the response.
+    #[tokio::test]
+    async fn a_child_that_a_watch_delivers_while_its_creation_fails_triggers_a_reconciliation() {
+        for is_brought in [true, false] {
+            let observed = Arc::new(ChildCache::default());
+            let watched = Arc::clone(&observed);
+            let answer = move |method: &Method| {
+                if method != Method::POST {
+                    return (200, json!(child()));
+                }
+                if is_brought {
+                    let told = watched.has_observed(0, None, Some(child()));
+                    assert!(told.is_empty(), "the current reconciliation handles it");
+                }
+                let status = json!({"kind": "Status", "reason": "AlreadyExists", "code": 409});
+                (409, status)
+            };
+            let (asked, journal) = settled(Vec::new(), &observed, answer).await;
+            assert_eq!(asked[..2], [Method::POST, Method::GET]);
+            assert_eq!(journal.has_missed(), is_brought);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_child_that_is_being_orphaned_is_not_adopted_again() {
+        let standing = json!({"name": "a", "uid": "1"});
+        assert_eq!(asked(standing).await, [Method::GET, Method::PATCH]);
+        let going = json!({"name": "a", "uid": "1", "deletionTimestamp": "2026-01-05T10:00:00Z"});
+        assert_eq!(asked(going).await, [Method::GET]);
+        let another = json!({"name": "a", "uid": "9"});
+        assert_eq!(asked(another).await, [Method::GET]);
+    }
+}

@@ -1,0 +1,67 @@
+//! Changes that a reconciliation makes to the children of its object.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::api::DynamicObject;
+
+use crate::children::cache::{ChildMap, Place};
+
+/// Changes of the children that one reconciliation knows of since it began.
+#[derive(Default)]
+pub(crate) struct AppliedChanges {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Latest states.
+    children: ChildMap,
+    has_written: bool,
+    has_missed: bool,
+}
+
+impl AppliedChanges {
+    /// Records the current state of a child.
+    pub(crate) fn record_found(&self, place: &Place, child: DynamicObject) {
+        self.state().take(place, child);
+    }
+
+    /// Records a child that was written.
+    pub(crate) fn record_write(&self, place: &Place, child: DynamicObject) {
+        let mut state = self.state();
+        state.take(place, child);
+        state.has_written = true;
+    }
+
+    /// Records that a child has changed in a way that the reconciliation has not seen.
+    pub(crate) fn record_missed(&self) {
+        self.state().has_missed = true;
+    }
+
+    pub(crate) fn has_written(&self) -> bool {
+        self.state().has_written
+    }
+
+    pub(crate) fn has_missed(&self) -> bool {
+        self.state().has_missed
+    }
+
+    /// Returns the current children, given those at the beginning.
+    pub(crate) fn children_after(&self, before: &ChildMap) -> ChildMap {
+        let mut now = before.clone();
+        let state = self.state();
+        let since = state.children.iter();
+        now.extend(since.map(|(place, child)| (place.clone(), Arc::clone(child))));
+        now
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self, place: &Place, child: DynamicObject) {
+        self.children.insert(place.clone(), Arc::new(child));
+    }
+}

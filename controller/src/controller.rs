@@ -1,0 +1,237 @@
+//! Controller of one kind: its watches, its queue and its workers.
+
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod deletion_timeouts;
+pub(crate) mod join;
+pub(crate) mod reconcile_once;
+pub(crate) mod registry;
+#[cfg(test)]
+mod tests;
+pub(crate) mod worker;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use kube::Client;
+use kube::api::ApiResource;
+use kube::core::GroupVersionKind;
+use shared_validation::{PolicyHandle, Validator};
+use tokio::sync::watch;
+
+use crate::api::reconciler::Reconciler;
+use crate::cache::pending_writes::PendingWrites;
+use crate::children::{ChildCache, OwnedType};
+use crate::controller::config::Config;
+use crate::controller::context::Context;
+use crate::controller::deletion_timeouts::DeletionTimeouts;
+use crate::controller::join::together;
+use crate::controller::registry::ControllerRegistry;
+use crate::controller::worker::Worker;
+use crate::events::recorder::EventRecorder;
+use crate::metrics::Metrics;
+use crate::queue::backoff::Backoffs;
+use crate::queue::priority_queue::Queue;
+use crate::watch::sources::{Sources, Stores};
+
+/// Controller of one kind.
+pub struct Controller<R> {
+    pub(crate) context: Context<R>,
+    directory: ControllerRegistry,
+    pub(crate) config: Config,
+}
+
+/// Controller of any kind.
+#[async_trait]
+pub trait Runnable: Send {
+    /// Watches and reconciles until `stop` turns true, then finishes the reconciliations in progress.
+    ///
+    /// # Guarantees
+    ///
+    /// If a CRD is missing or the API server is unreachable, the controller waits for it. An object that does not
+    /// deserialize as its kind is reported as invalid; the watch and all other objects are not affected.
+    async fn run(self: Box<Self>, stop: watch::Receiver<bool>);
+}
+
+impl<R: Reconciler> Controller<R> {
+    /// Returns a controller for the kind of `ruleset`.
+    ///
+    /// # Panics
+    ///
+    /// If the operator declares a type of children twice.
+    pub fn new(
+        client: Client,
+        ruleset: Arc<dyn Validator>,
+        reconciler: R,
+        metrics: Metrics,
+        policy: PolicyHandle,
+    ) -> Self {
+        let resource = api_resource(&*ruleset);
+        let child_types = reconciler.owns();
+        for (at, type_) in child_types.iter().enumerate() {
+            let is_again = |other: &OwnedType| other.is_same_type_as(type_);
+            let twice = child_types[..at].iter().any(is_again);
+            assert!(
+                !twice,
+                "the type of children {} is declared twice",
+                type_.api_resource().plural
+            );
+        }
+        let watches = reconciler.watches();
+        let is_namespaced = ruleset.crd()["spec"]["scope"] != "Cluster";
+        let finalizer = finalizer(&*ruleset, is_namespaced, &reconciler, &child_types);
+        let announcer = EventRecorder::new(client.clone(), "lockstep");
+        let backoffs = Backoffs::default();
+        let cycle = Context {
+            client,
+            controller: ruleset.kind().to_lowercase(),
+            name: ruleset.kind().to_lowercase(),
+            namespace: None,
+            is_namespaced,
+            has_status: has_status(&*ruleset),
+            resource: resource.clone(),
+            validator: ruleset,
+            reconciler,
+            owned_types: child_types,
+            watches,
+            children: ChildCache::default(),
+            finalizer,
+            deletion_timeouts: DeletionTimeouts::default(),
+            pending_writes: PendingWrites::new(resource.clone()),
+            recorder: announcer,
+            backoffs,
+            metrics,
+            policy,
+        };
+        Self {
+            context: cycle,
+            directory: ControllerRegistry::default(),
+            config: Config::default(),
+        }
+    }
+
+    /// Registers the controller in a directory for as long as it runs.
+    #[must_use]
+    pub fn register_in(mut self, directory: &ControllerRegistry) -> Self {
+        self.directory = directory.clone();
+        self
+    }
+
+    /// Restricts the controller to one namespace, so that it needs no permissions beyond it. Several namespaces
+    /// need several controllers.
+    ///
+    /// # Panics
+    ///
+    /// If its objects, or some of their children, are cluster-scoped.
+    #[must_use]
+    pub fn namespaced(mut self, namespace: &str) -> Self {
+        let cycle = &mut self.context;
+        let types = &cycle.owned_types;
+        assert!(
+            cycle.is_namespaced && types.iter().all(|type_| type_.is_namespaced),
+            "{} cannot be restricted to a namespace: the kind or a type of its children is cluster-scoped",
+            cycle.validator.kind()
+        );
+        cycle.name = format!("{}/{namespace}", cycle.controller);
+        cycle.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Sets the concurrency and the debounce time.
+    #[must_use]
+    pub fn with_config(mut self, pace: Config) -> Self {
+        self.config = pace;
+        self
+    }
+
+    /// Sets the time limits for deletions.
+    #[must_use]
+    pub fn with_deletion_timeouts(mut self, stalls: DeletionTimeouts) -> Self {
+        self.context.deletion_timeouts = stalls;
+        self
+    }
+}
+
+/// Returns the API resource of a ruleset's kind.
+#[must_use]
+pub fn api_resource(ruleset: &dyn Validator) -> ApiResource {
+    let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
+    let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
+    ApiResource::from_gvk_with_plural(&gvk, plural.unwrap_or_default())
+}
+
+fn has_status(ruleset: &dyn Validator) -> bool {
+    let versions = ruleset.crd()["spec"]["versions"].as_array();
+    let mut versions = versions.into_iter().flatten();
+    versions.any(|version| {
+        version["name"] == ruleset.version() && version.pointer("/subresources/status").is_some()
+    })
+}
+
+/// Returns the finalizer of the kind: the operator's own, or one that is needed because nothing else would remove
+/// some of the children.
+fn finalizer<R: Reconciler>(
+    ruleset: &dyn Validator,
+    is_namespaced: bool,
+    reconciler: &R,
+    child_types: &[OwnedType],
+) -> Option<String> {
+    let mut types = child_types.iter();
+    let is_needed = types.any(|type_| {
+        type_.has_finalizer || type_.is_cleanup_job || (is_namespaced && !type_.is_namespaced)
+    });
+    let own = reconciler.finalizer().map(String::from);
+    own.or_else(|| is_needed.then(|| format!("{}/finalizer", ruleset.group())))
+}
+
+#[async_trait]
+impl<R: Reconciler> Runnable for Controller<R> {
+    async fn run(self: Box<Self>, mut stop: watch::Receiver<bool>) {
+        let context = &self.context;
+        let Config {
+            max_concurrent_reconciles,
+            debounce,
+        } = self.config;
+        let queue = Arc::new(Queue::new(context.metrics.queue(&context.name), debounce));
+        self.directory.register(&context.name, &queue);
+        context
+            .metrics
+            .set_max_concurrent_reconciles(&context.name, max_concurrent_reconciles.get());
+        let _term = RunGuard(&context.metrics);
+        let stores = Stores::of(context);
+        let worker = Worker {
+            context,
+            store: stores.parents.clone(),
+            related: &stores.related,
+            queue: &queue,
+        };
+        let sources = Sources::new(context, &stores, &queue);
+        let complete = sources.complete();
+        let until_stopped = async {
+            tokio::select! {
+                // An error means that the sender is gone: stop as well.
+                _ = stop.wait_for(|stop| *stop) => {}
+                () = sources.run() => {}
+                () = sources.collect_orphans() => {}
+            }
+            sources.close();
+        };
+        let workers =
+            (0..max_concurrent_reconciles.get()).map(|_| worker.run(complete.clone()).boxed());
+        let beside = [until_stopped.boxed(), sources.protect().boxed()];
+        together(workers.chain(beside)).await;
+    }
+}
+
+/// Guard that exists while this replica reconciles; the future that holds it may be dropped at any time.
+struct RunGuard<'a>(&'a Metrics);
+
+impl Drop for RunGuard<'_> {
+    fn drop(&mut self) {
+        // The next leader reports these per-object gauges.
+        self.0.violating_objects.clear();
+        self.0.terminating.clear();
+        self.0.failing.clear();
+    }
+}

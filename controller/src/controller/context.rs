@@ -1,0 +1,157 @@
+//! The steps of a reconciliation, the same for every kind.
+//!
+//! fetch → being deleted? finalize → default → validate → initialize → reconcile → children → status → requeue
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::{Client, ResourceExt};
+use shared_validation::{PolicyHandle, Validator};
+
+use crate::api::reconciler::Reconciler;
+use crate::cache::pending_writes::PendingWrites;
+use crate::cache::related::RelatedCache;
+use crate::children::{AppliedChanges, ChildCache, ChildWriter, OwnedType, Owner};
+use crate::controller::deletion_timeouts::DeletionTimeouts;
+use crate::dynamic_object;
+use crate::events::recorder::EventRecorder;
+use crate::metrics::Metrics;
+use crate::queue::backoff::Backoffs;
+use crate::reconcile::Reconciliation;
+use crate::status::paused;
+use crate::watch::dependency::Watch;
+
+/// Result of a reconciliation: when the object is reconciled again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// After the next change of the object.
+    AwaitChange,
+    /// After this time, or after an earlier change.
+    RequeueAfter(Duration),
+    /// After this time, or after an earlier change, because the reconciliation failed.
+    Backoff(Duration),
+}
+
+/// Context of the reconciliations of one controller.
+pub(crate) struct Context<R> {
+    pub(crate) client: Client,
+    pub(crate) resource: ApiResource,
+    /// Name of the controller.
+    pub(crate) controller: String,
+    /// Name of the controller in metrics: the same, followed by its namespace if it is restricted to one.
+    pub(crate) name: String,
+    /// Namespace that the controller is restricted to, if any.
+    pub(crate) namespace: Option<String>,
+    pub(crate) validator: Arc<dyn Validator>,
+    pub(crate) reconciler: R,
+    pub(crate) owned_types: Vec<OwnedType>,
+    pub(crate) watches: Vec<Watch>,
+    pub(crate) children: ChildCache,
+    /// If true, the kind is namespaced.
+    pub(crate) is_namespaced: bool,
+    /// If true, the kind has the status subresource.
+    pub(crate) has_status: bool,
+    /// Finalizer that keeps an object until its cleanup is done, if one is needed.
+    pub(crate) finalizer: Option<String>,
+    pub(crate) deletion_timeouts: DeletionTimeouts,
+    /// Writes of reconciliations to the objects themselves.
+    pub(crate) pending_writes: PendingWrites,
+    pub(crate) recorder: EventRecorder,
+    pub(crate) backoffs: Backoffs,
+    pub(crate) metrics: Metrics,
+    pub(crate) policy: PolicyHandle,
+}
+
+impl<R> Context<R> {
+    pub(crate) fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {
+        dynamic_object::api(&self.client, &self.resource, namespace)
+    }
+
+    /// Returns one of the objects as the owner of children.
+    pub(crate) fn owner<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        name: &'a str,
+        uid: &'a str,
+    ) -> Owner<'a> {
+        Owner {
+            resource: &self.resource,
+            controller: &self.controller,
+            finalizer: self.finalizer.as_deref(),
+            namespace,
+            name,
+            uid,
+        }
+    }
+
+    pub(crate) fn writer<'a>(
+        &'a self,
+        owner: Owner<'a>,
+        journal: &'a AppliedChanges,
+    ) -> ChildWriter<'a> {
+        ChildWriter {
+            client: &self.client,
+            owner,
+            types: &self.owned_types,
+            cache: &self.children,
+            changes: journal,
+            writes: &self.metrics.child_writes,
+        }
+    }
+
+    /// Returns true if the API server still has an object. A 404 may concern something else, such as a subresource
+    /// that its CRD does not have yet.
+    pub(crate) async fn exists(&self, object: &DynamicObject) -> bool {
+        let namespace = object.namespace();
+        let api = self.api(namespace.as_deref());
+        match api.get_metadata_opt(&object.name_any()).await {
+            Ok(Some(found)) => found.metadata.uid == object.metadata.uid,
+            Ok(None) => false,
+            Err(_) => true,
+        }
+    }
+
+    /// Returns the delay before a failed reconciliation is retried.
+    pub(crate) fn record_failure(&self, object: &DynamicObject) -> Duration {
+        let deleting = object.metadata.deletion_timestamp.is_some();
+        let generation = object.metadata.generation.unwrap_or_default();
+        let uid = object.uid().unwrap_or_default();
+        self.backoffs.record_failure(&uid, generation, deleting)
+    }
+
+    /// Removes all state of an object that no longer exists.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.backoffs.reset(uid);
+        self.pending_writes.forget(uid);
+        self.recorder.forget(uid);
+        self.metrics.violating_objects.forget(uid);
+        self.metrics.terminating.forget(uid);
+        self.metrics.failing.forget(uid);
+    }
+}
+
+impl<R: Reconciler> Context<R> {
+    /// Reconciles an object once. Returns only errors of the API server; all other errors are reported in the
+    /// status.
+    pub(crate) async fn reconcile(
+        &self,
+        stored: &DynamicObject,
+        related: &[RelatedCache],
+    ) -> Result<Action, kube::Error> {
+        let reconciliation = Reconciliation::new(self, stored, related)?;
+        let next = if paused::is_paused(stored) {
+            reconciliation.pause().await?
+        } else if stored.metadata.deletion_timestamp.is_some() {
+            reconciliation.finalize().await?
+        } else {
+            reconciliation.reconcile().await?
+        };
+        Ok(match next {
+            Action::RequeueAfter(_) if reconciliation.is_outdated() => {
+                Action::RequeueAfter(Duration::ZERO)
+            }
+            next => next,
+        })
+    }
+}

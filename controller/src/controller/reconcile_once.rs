@@ -1,0 +1,105 @@
+//! Single reconciliations for tests.
+
+use futures::stream;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::runtime::watcher::Event;
+use serde_json::{Map, Value};
+
+use crate::api::reconciler::Reconciler;
+use crate::cache::related::RelatedCache;
+use crate::cache::store::Store;
+use crate::children::CONTROLLER_LABEL;
+use crate::controller::Controller;
+use crate::controller::context::Action;
+use crate::controller::worker::Worker;
+use crate::dynamic_object;
+use crate::queue::priority_queue::Queue;
+use crate::watch::event_stream;
+use crate::watch::event_stream::WatchEvent;
+
+impl<R: Reconciler> Controller<R> {
+    /// Reconciles an object once, on the current state of the API server. Nothing is watched and nothing is
+    /// requeued: for tests that go through an operator's work one reconciliation at a time. Returns none if the
+    /// object does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The current state cannot be read from the API server. A failure of the reconciliation itself is
+    /// [`Action::Backoff`].
+    pub async fn reconcile_once(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Action>, kube::Error> {
+        let cycle = &self.context;
+        let Some(mut object) = cycle.api(namespace).get_opt(name).await? else {
+            return Ok(None);
+        };
+        dynamic_object::set_type_meta(&mut object, &cycle.resource);
+        for (type_, children) in cycle.owned_types.iter().enumerate() {
+            let ours = format!("{CONTROLLER_LABEL}={}", cycle.controller);
+            let params = ListParams::default().labels(&ours);
+            let all = self.list(children.api_resource(), &params).await?;
+            let store = Store::with_dictionary(cycle.children.dictionary(type_));
+            let told = |told: WatchEvent<'_>| match told {
+                WatchEvent::Changed(seen) => drop(cycle.children.on_change(type_, &seen)),
+                WatchEvent::Initialized => cycle.children.initialize(type_, &store.all()),
+                WatchEvent::Failed(_) => {}
+            };
+            deliver(all, &store, told).await;
+        }
+        let mut related = Vec::new();
+        for watch in &cycle.watches {
+            let params = ListParams {
+                label_selector: watch.config.label_selector.clone(),
+                field_selector: watch.config.field_selector.clone(),
+                ..ListParams::default()
+            };
+            let mut all = self.list(&watch.resource, &params).await?;
+            if watch.is_metadata_only {
+                for object in &mut all {
+                    object.data = Value::Object(Map::new());
+                }
+            }
+            let watched = RelatedCache::default();
+            let told = |told: WatchEvent<'_>| {
+                if let WatchEvent::Changed(seen) = told {
+                    drop(watched.on_change(watch, &seen.change));
+                }
+            };
+            deliver(all, &watched.store, told).await;
+            related.push(watched);
+        }
+        let worker = Worker {
+            context: cycle,
+            store: Store::default(),
+            related: &related,
+            queue: &Queue::new(cycle.metrics.queue(&cycle.name), self.config.debounce),
+        };
+        Ok(Some(worker.reconcile(&object).await))
+    }
+
+    async fn list(
+        &self,
+        resource: &ApiResource,
+        params: &ListParams,
+    ) -> Result<Vec<DynamicObject>, kube::Error> {
+        let namespace = self.context.namespace.as_deref();
+        let api = dynamic_object::api::<DynamicObject>(&self.context.client, resource, namespace);
+        let mut all = api.list(params).await?.items;
+        for object in &mut all {
+            dynamic_object::set_type_meta(object, resource);
+        }
+        Ok(all)
+    }
+}
+
+/// Passes the objects on as a watch does that has just started.
+async fn deliver(all: Vec<DynamicObject>, store: &Store, told: impl FnMut(WatchEvent<'_>)) {
+    let all = all.into_iter().map(Event::InitApply);
+    let events = [Event::Init]
+        .into_iter()
+        .chain(all)
+        .chain([Event::InitDone]);
+    event_stream::run(stream::iter(events.map(Ok)), store, told).await;
+}

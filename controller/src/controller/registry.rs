@@ -1,0 +1,187 @@
+//! Registry of running controllers, for diagnostics and manual triggers.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use serde_json::{Value, json};
+
+use crate::cache::store::ObjectKey;
+use crate::queue::priority_queue::{Priority, Queue, QueueSnapshot};
+
+/// The controllers that run in this process, by name. Only the leader has any.
+#[derive(Clone, Default)]
+pub struct ControllerRegistry {
+    queues: Arc<Mutex<BTreeMap<String, Weak<Queue<ObjectKey>>>>>,
+}
+
+/// Request from outside to reconcile an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReconcileTrigger {
+    /// Name of the controller: its kind in lower case.
+    pub controller: String,
+    /// Namespace of the object; none if it is cluster-scoped.
+    pub namespace: Option<String>,
+    /// Name of the object.
+    pub name: String,
+}
+
+/// No such controller is running.
+#[derive(Debug, thiserror::Error)]
+#[error("no controller named `{asked}`{}; only the leader runs controllers", names(.running))]
+pub struct ControllerNotFound {
+    asked: String,
+    running: Vec<String>,
+}
+
+impl ControllerRegistry {
+    /// Enqueues an object, for changes outside the cluster that no watch reports. An object that does not exist is
+    /// ignored.
+    ///
+    /// # Errors
+    ///
+    /// No controller of that name is running here.
+    pub fn enqueue(
+        &self,
+        controller: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<(), ControllerNotFound> {
+        let running = self.running();
+        let within = format!("{controller}/{}", namespace.unwrap_or_default());
+        let mut loops = running.iter();
+        let Some((_, queue)) = loops.find(|(it, _)| it == controller || *it == within) else {
+            return Err(ControllerNotFound {
+                asked: controller.to_owned(),
+                running: running.into_iter().map(|(name, _)| name).collect(),
+            });
+        };
+        let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
+        queue.add(key, Priority::Event, Duration::ZERO);
+        Ok(())
+    }
+
+    /// Enqueues the objects that a stream delivers, until it ends. A request for a controller that is not running
+    /// can be ignored, since a controller that starts reconciles every object.
+    pub async fn run_triggers(&self, knocks: impl Stream<Item = ReconcileTrigger>) {
+        let mut knocks = pin!(knocks);
+        while let Some(knock) = knocks.next().await {
+            let namespace = knock.namespace.as_deref();
+            if let Err(error) = self.enqueue(&knock.controller, namespace, &knock.name) {
+                tracing::debug!(%error, "a request to reconcile an object is ignored");
+            }
+        }
+    }
+
+    /// Enqueues every object that waits for a requeue: the input of all validations has changed.
+    pub fn enqueue_all(&self) {
+        for (_, queue) in self.running() {
+            queue.expedite();
+        }
+    }
+
+    /// Returns what every controller works on and what its queue contains, as JSON.
+    pub fn queues(&self) -> Value {
+        let running = self.running().into_iter();
+        let of_each = running.map(|(name, queue)| {
+            let QueueSnapshot {
+                processing: working,
+                ready,
+                due,
+            } = queue.snapshot();
+            let later = |(key, time): (ObjectKey, Duration)| json!({"object": display_key(&key), "seconds": time.as_secs()});
+            let queue = json!({
+                "working": working.into_iter().map(later).collect::<Vec<_>>(),
+                "ready": ready.iter().map(display_key).collect::<Vec<_>>(),
+                "due": due.into_iter().map(later).collect::<Vec<_>>(),
+            });
+            (name, queue)
+        });
+        Value::Object(of_each.collect())
+    }
+
+    /// Adds a controller. The name of one that is restricted to a namespace ends with that namespace.
+    pub(crate) fn register(&self, controller: &str, queue: &Arc<Queue<ObjectKey>>) {
+        let queue = Arc::downgrade(queue);
+        self.lock().insert(controller.to_owned(), queue);
+    }
+
+    fn running(&self) -> Vec<(String, Arc<Queue<ObjectKey>>)> {
+        let queues = self.lock();
+        let running = queues.iter();
+        running
+            .filter_map(|(name, queue)| Some((name.clone(), queue.upgrade()?)))
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Queue<ObjectKey>>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns an object's key as it is shown to people.
+pub(crate) fn display_key((namespace, name): &ObjectKey) -> String {
+    if namespace.is_empty() {
+        name.clone()
+    } else {
+        format!("{namespace}/{name}")
+    }
+}
+
+fn names(running: &[String]) -> String {
+    if running.is_empty() {
+        String::new()
+    } else {
+        format!(" (running: {})", running.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::QueueMetrics;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_controller_can_be_inspected_and_triggered_while_it_runs() {
+        let directory = ControllerRegistry::default();
+        let queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
+        directory.register("echo", &queue);
+        directory
+            .enqueue("echo", Some("default"), "a")
+            .expect("it runs");
+        let key = queue.next().await.expect("an object");
+        let kept = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
+        directory.register("toy/team-a", &kept);
+        directory
+            .enqueue("toy", Some("team-a"), "c")
+            .expect("it runs");
+        assert_eq!(kept.snapshot().ready.len(), 1);
+        directory
+            .enqueue("toy", Some("team-b"), "c")
+            .expect_err("no controller watches that namespace");
+        drop(kept);
+        directory.enqueue("echo", None, "b").expect("it runs");
+        queue.add(
+            ("n".to_owned(), "c".to_owned()),
+            Priority::Requeue,
+            Duration::from_secs(9),
+        );
+        let expected = json!({"echo": {
+            "working": [{"object": "default/a", "seconds": 0}],
+            "ready": ["b"],
+            "due": [{"object": "n/c", "seconds": 9}],
+        }});
+        assert_eq!(directory.queues(), expected);
+        queue.done(&key, None);
+        let error = directory
+            .enqueue("ekho", None, "b")
+            .expect_err("no such controller");
+        let expected =
+            "no controller named `ekho` (running: echo); only the leader runs controllers";
+        assert_eq!(error.to_string(), expected);
+        drop(queue);
+        assert_eq!(directory.queues(), json!({}));
+    }
+}

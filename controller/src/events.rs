@@ -1,0 +1,3 @@
+//! Kubernetes Events.
+
+pub(crate) mod recorder;

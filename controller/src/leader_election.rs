@@ -1,0 +1,4 @@
+//! Leader election by a Lease.
+
+pub(crate) mod elector;
+pub(crate) mod leadership;

@@ -1,0 +1,91 @@
+//! Requests to the API server, with client-go's metric name.
+
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use kube::client::Body;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use tower::{Layer, Service};
+
+use crate::metrics::registered;
+
+/// Client layer that counts requests.
+#[derive(Clone)]
+pub struct ClientMetrics {
+    calls: Family<Labels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    code: String,
+    method: String,
+    host: String,
+}
+
+impl ClientMetrics {
+    /// Registers the metric.
+    pub fn register(registry: &mut Registry) -> Self {
+        let calls = registered(
+            registry,
+            "rest_client_requests",
+            "Total number of requests to the API server by status code, method and host",
+            Family::default(),
+        );
+        Self { calls }
+    }
+}
+
+impl<S> Layer<S> for ClientMetrics {
+    type Service = CountedService<S>;
+
+    fn layer(&self, inner: S) -> CountedService<S> {
+        CountedService {
+            inner,
+            metrics: self.clone(),
+        }
+    }
+}
+
+/// Service whose requests are counted.
+pub struct CountedService<S> {
+    inner: S,
+    metrics: ClientMetrics,
+}
+
+impl<S, B> Service<Request<Body>> for CountedService<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response<B>, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let method = request.method().to_string();
+        let host = request.uri().host().unwrap_or_default().to_owned();
+        let calls = self.metrics.calls.clone();
+        let answer = self.inner.call(request);
+        async move {
+            let answer = answer.await;
+            let code = match &answer {
+                Ok(answer) => answer.status().as_str().to_owned(),
+                // The value that client-go uses if there is no response.
+                Err(_) => "<error>".to_owned(),
+            };
+            let labels = Labels { code, method, host };
+            calls.get_or_create(&labels).inc();
+            answer
+        }
+        .boxed()
+    }
+}

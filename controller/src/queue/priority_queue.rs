@@ -1,0 +1,473 @@
+//! Priority queue of object keys: contains each key once and never hands it out twice at the same time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::metrics::QueueMetrics;
+
+/// Priority of a key: a change goes before what can wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Priority {
+    /// Something has changed.
+    Event,
+    /// The requeue time of the last reconciliation has come.
+    Requeue,
+    /// The object existed when the watch started.
+    Initial,
+}
+
+/// Priority queue of keys.
+///
+/// # Guarantees
+///
+/// A key is handed out to one worker at a time. A key that is added while a worker has it is handed out once more
+/// afterwards; a key that is added twice before that is handed out once.
+pub(crate) struct Queue<K> {
+    state: Mutex<State<K>>,
+    /// Time that a change waits for more changes of the same key.
+    debounce: Duration,
+    changed: Notify,
+    metrics: QueueMetrics,
+}
+
+/// Content of a queue at one moment.
+pub(crate) struct QueueSnapshot<K> {
+    /// With the time since they were handed out.
+    pub(crate) processing: Vec<(K, Duration)>,
+    pub(crate) ready: Vec<K>,
+    /// With the remaining time.
+    pub(crate) due: Vec<(K, Duration)>,
+}
+
+struct State<K> {
+    /// Ordered by priority, then by arrival.
+    ready: BTreeMap<(Priority, u64), K>,
+    /// Ordered by time.
+    due: BTreeMap<(Instant, u64), (K, Priority)>,
+    entries: HashMap<K, Entry>,
+    arrivals: u64,
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Entry {
+    ready: Option<(Priority, u64)>,
+    due: Option<(Instant, u64)>,
+    /// Time since which the key could have been handed out.
+    waits_since: Option<Instant>,
+    works_since: Option<Instant>,
+    /// Number of the latest hand-out.
+    number: u64,
+    /// Priority of an add while a worker has the key.
+    again: Option<Priority>,
+}
+
+impl<K: Clone + Debug + Eq + Hash> Queue<K> {
+    pub(crate) fn new(metrics: QueueMetrics, debounce: Duration) -> Self {
+        Self {
+            debounce,
+            state: Mutex::new(State {
+                ready: BTreeMap::new(),
+                due: BTreeMap::new(),
+                entries: HashMap::new(),
+                arrivals: 0,
+                is_closed: false,
+            }),
+            changed: Notify::new(),
+            metrics,
+        }
+    }
+
+    /// Adds a key that is handed out after a time; a change waits at least for the debounce time. An earlier time
+    /// that the key already waits for is kept.
+    pub(crate) fn add(&self, key: K, priority: Priority, after: Duration) {
+        let mut state = self.state();
+        self.metrics.adds.inc();
+        state.add(key, priority, after.max(self.least(priority)));
+        self.notify(state);
+    }
+
+    /// Hands out the next key once there is one. Returns none when the queue is closed.
+    pub(crate) async fn next(&self) -> Option<K> {
+        loop {
+            // Registered first, so that no later change is missed.
+            let changed = self.changed.notified();
+            let first_due = {
+                let mut state = self.state();
+                if state.is_closed {
+                    // Wakes the other workers as well.
+                    self.changed.notify_one();
+                    return None;
+                }
+                let now = Instant::now();
+                state.promote(now);
+                if let Some((key, number, waited)) = state.take(now) {
+                    self.metrics.queue_duration.observe(waited.as_secs_f64());
+                    self.metrics.in_progress.start(number, now);
+                    self.notify(state);
+                    return Some(key);
+                }
+                state.due.keys().next().map(|(at, _)| *at)
+            };
+            match first_due {
+                Some(at) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = sleep_until(at) => {}
+                    }
+                }
+                None => changed.await,
+            }
+        }
+    }
+
+    /// Returns a key to the queue. It is handed out again after a time, if one is given. If it was added in the
+    /// meantime, it is handed out as after that add.
+    pub(crate) fn done(&self, key: &K, again_after: Option<Duration>) {
+        let mut state = self.state();
+        let Some(mut entry) = state.entries.remove(key) else {
+            return;
+        };
+        self.metrics.in_progress.finish(entry.number);
+        if let Some(since) = entry.works_since.take() {
+            self.metrics
+                .work_duration
+                .observe(since.elapsed().as_secs_f64());
+        }
+        match (entry.again, again_after) {
+            (Some(priority), _) => state.add(key.clone(), priority, self.least(priority)),
+            (None, Some(after)) => {
+                self.metrics.retries.inc();
+                state.add(key.clone(), Priority::Requeue, after);
+            }
+            (None, None) => {}
+        }
+        self.notify(state);
+    }
+
+    /// Makes all delayed keys ready, behind those with a higher priority.
+    pub(crate) fn expedite(&self) {
+        let mut state = self.state();
+        let keys: Vec<_> = state.entries.keys().cloned().collect();
+        for key in keys {
+            self.metrics.adds.inc();
+            state.add(key, Priority::Initial, Duration::ZERO);
+        }
+        self.notify(state);
+    }
+
+    /// Returns the minimal delay of a priority.
+    fn least(&self, priority: Priority) -> Duration {
+        match priority {
+            Priority::Event => self.debounce,
+            Priority::Requeue | Priority::Initial => Duration::ZERO,
+        }
+    }
+
+    /// Returns the keys that are processed and those that wait, in order.
+    pub(crate) fn snapshot(&self) -> QueueSnapshot<K> {
+        let state = self.state();
+        let now = Instant::now();
+        let working = state.entries.iter();
+        let working = working.filter_map(|(key, entry)| {
+            let since = entry.works_since?;
+            Some((key.clone(), now - since))
+        });
+        let due = state.due.iter();
+        let due = due.map(|((at, _), (key, _))| (key.clone(), at.saturating_duration_since(now)));
+        QueueSnapshot {
+            processing: working.collect(),
+            ready: state.ready.values().cloned().collect(),
+            due: due.collect(),
+        }
+    }
+
+    /// Removes a key that no longer needs a reconciliation.
+    pub(crate) fn remove(&self, key: &K) {
+        let mut state = self.state();
+        state.remove(key);
+        self.notify(state);
+    }
+
+    /// Closes the queue: nothing is handed out any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        state.ready.clear();
+        state.due.clear();
+        self.notify(state);
+    }
+
+    /// Waits until the queue is closed.
+    pub(crate) async fn closed(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.state().is_closed {
+                self.changed.notify_one();
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Wakes one worker, which wakes the next one if there is more to do.
+    fn notify(&self, state: MutexGuard<'_, State<K>>) {
+        let depth = i64::try_from(state.ready.len()).unwrap_or(i64::MAX);
+        self.metrics.depth.set(depth);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    fn add(&mut self, key: K, priority: Priority, after: Duration) {
+        if self.is_closed {
+            return;
+        }
+        let now = Instant::now();
+        self.arrivals += 1;
+        let arrival = self.arrivals;
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.works_since.is_some() {
+            entry.again = Some(entry.again.map_or(priority, |other| other.min(priority)));
+            return;
+        }
+        if let Some(place) = entry.ready {
+            if priority < place.0 {
+                self.ready.remove(&place);
+                // Keeps its arrival number, so that its place among the urgent keys is by age.
+                let place = (priority, place.1);
+                entry.ready = Some(place);
+                self.ready.insert(place, key);
+            }
+            return;
+        }
+        let at = now + after;
+        if let Some(place) = entry.due {
+            if place.0 <= at {
+                return;
+            }
+            self.due.remove(&place);
+            entry.due = None;
+        }
+        if after.is_zero() {
+            entry.waits_since = Some(now);
+            entry.ready = Some((priority, arrival));
+            self.ready.insert((priority, arrival), key);
+        } else {
+            entry.due = Some((at, arrival));
+            self.due.insert((at, arrival), (key, priority));
+        }
+    }
+
+    fn remove(&mut self, key: &K) {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
+        entry.again = None;
+        if let Some(place) = entry.ready.take() {
+            self.ready.remove(&place);
+        }
+        if let Some(place) = entry.due.take() {
+            self.due.remove(&place);
+        }
+        if entry.works_since.is_none() {
+            self.entries.remove(key);
+        }
+    }
+
+    /// Makes the keys ready whose time has come.
+    fn promote(&mut self, now: Instant) {
+        while let Some(first) = self.due.first_entry() {
+            let (at, arrival) = *first.key();
+            if at > now {
+                return;
+            }
+            let (key, priority) = first.remove();
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.due = None;
+                entry.waits_since = Some(at);
+                entry.ready = Some((priority, arrival));
+                self.ready.insert((priority, arrival), key);
+            }
+        }
+    }
+
+    /// Returns the most urgent key, the number of this hand-out, and how long it has waited.
+    fn take(&mut self, now: Instant) -> Option<(K, u64, Duration)> {
+        let ((_, number), key) = self.ready.pop_first()?;
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.ready = None;
+        entry.works_since = Some(now);
+        entry.number = number;
+        let since = entry.waits_since.take();
+        let waited = since.map_or(Duration::ZERO, |since| now - since);
+        Some((key, number, waited))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    fn queue() -> Queue<&'static str> {
+        Queue::new(QueueMetrics::default(), NOW)
+    }
+
+    /// Returns the key that is handed out without waiting.
+    fn at_once(queue: &Queue<&'static str>) -> Option<&'static str> {
+        queue.next().now_or_never().flatten()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn delayed_keys_can_be_made_ready_behind_urgent_ones() {
+        let queue = queue();
+        queue.add("worked on", Priority::Event, NOW);
+        assert_eq!(at_once(&queue), Some("worked on"));
+        queue.add("later", Priority::Requeue, Duration::from_hours(1));
+        queue.expedite();
+        queue.add("urgent", Priority::Event, NOW);
+        assert_eq!(at_once(&queue), Some("urgent"));
+        assert_eq!(at_once(&queue), Some("later"));
+        assert_eq!(at_once(&queue), None);
+        queue.done(&"worked on", None);
+        assert_eq!(at_once(&queue), Some("worked on"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_are_ordered_by_priority_and_then_by_age() {
+        let queue = queue();
+        for (key, priority) in [
+            ("start 1", Priority::Initial),
+            ("start 2", Priority::Initial),
+            ("due", Priority::Requeue),
+            ("change 1", Priority::Event),
+            ("start 2", Priority::Event),
+            ("change 2", Priority::Event),
+        ] {
+            queue.add(key, priority, NOW);
+        }
+        let mut order = Vec::new();
+        while let Some(key) = at_once(&queue) {
+            order.push(key);
+        }
+        assert_eq!(order, ["start 2", "change 1", "change 2", "due", "start 1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_has_one_worker_at_a_time_and_is_handed_out_again_if_it_was_added_meanwhile() {
+        let queue = queue();
+        queue.add("a", Priority::Event, NOW);
+        queue.add("a", Priority::Event, NOW);
+        assert_eq!(at_once(&queue), Some("a"));
+        queue.add("a", Priority::Event, NOW);
+        queue.add("a", Priority::Initial, NOW);
+        assert_eq!(at_once(&queue), None);
+        queue.done(&"a", Some(Duration::from_hours(1)));
+        assert_eq!(at_once(&queue), Some("a"));
+        queue.done(&"a", None);
+        assert_eq!(at_once(&queue), None);
+        assert!(queue.state().entries.is_empty(), "no entry is left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earlier_of_two_times_counts_and_a_change_does_not_wait() {
+        let queue = queue();
+        let begun = Instant::now();
+        for seconds in [30, 10, 20] {
+            queue.add("a", Priority::Requeue, Duration::from_secs(seconds));
+        }
+        assert_eq!(queue.next().await, Some("a"));
+        assert_eq!(begun.elapsed().as_secs(), 10);
+        queue.done(&"a", Some(Duration::from_mins(1)));
+        queue.add("a", Priority::Event, NOW);
+        assert_eq!(at_once(&queue), Some("a"));
+        queue.done(&"a", None);
+        assert!(queue.state().due.is_empty(), "it has been processed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_within_the_debounce_time_are_merged_and_the_last_one_is_not_delayed_further() {
+        let debounce = Duration::from_secs(2);
+        let queue = Queue::new(QueueMetrics::default(), debounce);
+        let begun = Instant::now();
+        queue.add("a", Priority::Requeue, Duration::from_hours(6));
+        queue.add("a", Priority::Event, NOW);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        queue.add("a", Priority::Event, NOW);
+        assert_eq!(at_once(&queue), None);
+        assert_eq!(queue.next().await, Some("a"));
+        assert_eq!(begun.elapsed(), debounce, "counted from the first change");
+        queue.add("a", Priority::Event, NOW);
+        queue.done(&"a", None);
+        assert_eq!(queue.next().await, Some("a"));
+        assert_eq!(begun.elapsed(), 2 * debounce);
+        queue.add("b", Priority::Initial, NOW);
+        assert_eq!(at_once(&queue), Some("b"), "it has not changed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_removed_key_is_not_handed_out_and_leaves_no_entry() {
+        let queue = queue();
+        queue.add("worked on", Priority::Event, NOW);
+        assert_eq!(at_once(&queue), Some("worked on"));
+        queue.add("worked on", Priority::Event, NOW);
+        queue.add("ready", Priority::Event, NOW);
+        queue.add("due", Priority::Requeue, Duration::from_hours(6));
+        for key in ["worked on", "ready", "due", "unknown"] {
+            queue.remove(&key);
+        }
+        queue.done(&"worked on", None);
+        assert_eq!(at_once(&queue), None);
+        let state = queue.state();
+        assert!(state.entries.is_empty() && state.ready.is_empty() && state.due.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_waiting_worker_is_woken_by_new_keys_and_by_the_close() {
+        let queue = Arc::new(queue());
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                tokio::spawn(async move {
+                    let mut done = Vec::new();
+                    while let Some(key) = queue.next().await {
+                        tokio::task::yield_now().await;
+                        queue.done(&key, None);
+                        done.push(key);
+                    }
+                    done
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        for key in ["a", "b", "c", "d"] {
+            queue.add(key, Priority::Event, NOW);
+        }
+        while !queue.state().entries.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        queue.close();
+        queue.add("late", Priority::Event, NOW);
+        let done = futures::future::join_all(workers).await;
+        let mut done: Vec<_> = done.into_iter().flatten().flatten().collect();
+        done.sort_unstable();
+        assert_eq!(done, ["a", "b", "c", "d"]);
+    }
+}

@@ -1,0 +1,204 @@
+//! Reconciliation of an object that is not being deleted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+use shared_validation::{LastValidated, ValidationRequest, ValidationResult, decode};
+
+use crate::api::reconciler::{ReconcileError, ReconcileOutput, Reconciler};
+use crate::api::request::SyncRequest;
+use crate::controller::context::Action;
+use crate::events::recorder;
+use crate::reconcile::finalizer;
+use crate::reconcile::{READY, Reconciliation, VALID};
+use crate::status::patch::Status;
+
+impl<R: Reconciler> Reconciliation<'_, R> {
+    /// Validates the object and brings it to its desired state.
+    pub(crate) async fn reconcile(&self) -> Result<Action, kube::Error> {
+        let mut status = self.status();
+        let others = match self.related_for_validation() {
+            Ok(others) => Arc::new(others),
+            Err(error) => return self.failed(status, error).await,
+        };
+        let candidate = self.stored.request(&others);
+        match self.up_to_date(&status, &candidate) {
+            Some(UpToDate::Valid) => return Ok(Action::RequeueAfter(recorder::RENEW_AFTER)),
+            Some(UpToDate::Invalid(message)) => {
+                return self
+                    .invalid(
+                        status,
+                        &message,
+                        &[],
+                        Action::RequeueAfter(recorder::RENEW_AFTER),
+                    )
+                    .await;
+            }
+            None => {}
+        }
+        let result = self.validate(&others).await;
+        // Validation may have taken a while. A result that was computed among other objects must not be reported
+        // once these have changed.
+        if !matches!(self.related_for_validation(), Ok(now) if now == *others) {
+            return Ok(Action::RequeueAfter(Duration::ZERO));
+        }
+        self.context.metrics.validated(&self.context.name);
+        let kind = self.context.validator.kind();
+        self.context
+            .metrics
+            .violating_objects
+            .set(kind, &self.uid, &result);
+        let reconciler = &self.context.reconciler;
+        status.set_fields(reconciler.on_validated(&candidate, &result));
+        if !result.is_valid() {
+            // An incomplete validation may give another result later, without a change.
+            let next = if result.is_complete() {
+                Action::RequeueAfter(recorder::RENEW_AFTER)
+            } else {
+                self.backoff()
+            };
+            return self
+                .invalid(status, &result.message(), &result.errors, next)
+                .await;
+        }
+        let object = match decode::<R::Kind>(&result.object) {
+            Ok(object) => object,
+            Err(error) => {
+                let message = format!("the object cannot be deserialized: {error}");
+                return self
+                    .invalid(
+                        status,
+                        &message,
+                        &[],
+                        Action::RequeueAfter(recorder::RENEW_AFTER),
+                    )
+                    .await;
+            }
+        };
+        if let Some(operations) = self.initialization(&result) {
+            match self.patch(operations).await {
+                // The watch event triggers the next reconciliation, with the changed object.
+                Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
+                    return Ok(Action::AwaitChange);
+                }
+                // The CRD in the cluster is of another release and prunes the added fields: no event will come,
+                // and the defaults apply in memory.
+                Ok(_) => {}
+                Err(kube::Error::Api(refusal)) if is_rejection(refusal.code) => {
+                    let error = ReconcileError::Transient {
+                        reason: "CannotInitialize",
+                        message: format!(
+                            "cannot persist defaults and finalizer: {}",
+                            refusal.message
+                        ),
+                    };
+                    return self.failed(status, error).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        status.set_condition(VALID, true, "Valid", "The object passed validation");
+        let last_validated =
+            LastValidated::from_object(&result.object, self.context.validator.transition_fields());
+        status.set_last_validated(&last_validated.with_ratcheted(&result.ratcheted));
+        let request = SyncRequest {
+            parent: &object,
+            raw: &result.object,
+            children: self.observed_children(),
+            related: self.related(),
+        };
+        match self.context.reconciler.status_identity(&request).await {
+            Ok(identity) => status.set_fields(identity),
+            Err(error) => return self.failed(status, error).await,
+        }
+        // What is about to be created outside must be recorded even if this process does not survive.
+        if status.last_validated_changed() {
+            self.write_status(&mut status).await?;
+        }
+        match self.context.reconciler.reconcile(&request).await {
+            Ok(progress) => self.apply_output(status, progress).await,
+            Err(error) => self.failed(status, error).await,
+        }
+    }
+
+    /// Returns what the operator passes to the rules about other objects.
+    fn related_for_validation(&self) -> Result<Value, ReconcileError> {
+        let reconciler = &self.context.reconciler;
+        reconciler.related_for_validation(&self.stored.object, self.related())
+    }
+
+    /// Returns the stored validation result if the status describes the object in its current state.
+    fn up_to_date(&self, status: &Status, candidate: &ValidationRequest<'_>) -> Option<UpToDate> {
+        if !status.is_unchanged() || !self.context.reconciler.is_up_to_date(candidate) {
+            return None;
+        }
+        let (is_valid, message) = status.condition_of_this_generation(VALID)?;
+        // The validated spec may not have been applied yet.
+        if is_valid && !status.condition_of_this_generation(READY)?.0 {
+            return None;
+        }
+        // The message of every rule that is not a schema rule ends with the rule's id.
+        let rules = (!is_valid).then(|| self.context.validator.rules());
+        let names = rules.into_iter().flatten().map(|rule| rule.id);
+        let broken = names.filter(|id| message.contains(&format!("[{id}]")));
+        let kind = self.context.validator.kind();
+        let standing = &self.context.metrics.violating_objects;
+        standing.set_rules(kind, &self.uid, broken);
+        Some(if is_valid {
+            UpToDate::Valid
+        } else {
+            UpToDate::Invalid(message.to_owned())
+        })
+    }
+
+    /// Creates, updates and deletes the children, and reports the result.
+    async fn apply_output(
+        &self,
+        mut status: Status,
+        progress: ReconcileOutput,
+    ) -> Result<Action, kube::Error> {
+        let writer = self.writer();
+        match writer.apply_all(&progress.children, &self.children).await {
+            Ok(()) => self.reconciled(status, progress).await,
+            Err(failure) => {
+                let error = failure.into_reconcile_error()?;
+                status.set_fields(progress.status);
+                self.failed(status, error).await
+            }
+        }
+    }
+
+    /// Returns one patch with the defaults to persist and our finalizer, or none if all of them are set.
+    fn initialization(&self, result: &ValidationResult) -> Option<Vec<PatchOperation>> {
+        let mut operations = result.defaults.0.clone();
+        let finalizer = self.context.finalizer.iter();
+        operations.extend(finalizer.filter_map(|it| finalizer::add_patch(&self.finalizers, it)));
+        if operations.is_empty() {
+            return None;
+        }
+        operations.insert(
+            0,
+            finalizer::resource_version_precondition(self.resource_version().as_deref()),
+        );
+        Some(operations)
+    }
+
+    fn resource_version(&self) -> Option<String> {
+        let version = self.stored.object.pointer("/metadata/resourceVersion");
+        version.and_then(Value::as_str).map(String::from)
+    }
+}
+
+/// Validation result that is stored in the status.
+enum UpToDate {
+    Valid,
+    /// With the violations.
+    Invalid(String),
+}
+
+/// Returns true if a retry gets the same response from the API server.
+fn is_rejection(code: u16) -> bool {
+    (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
+}

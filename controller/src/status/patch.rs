@@ -1,0 +1,201 @@
+//! Status that the runtime writes: compared with the stored one, and patched only if it differs.
+
+use jiff::Timestamp;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Map, Value, json};
+use shared_validation::LastValidated;
+
+use crate::status::{conditions, merge_patch};
+
+/// Status fields that the runtime writes; all others are the operator's.
+pub(crate) const OF_THE_RUNTIME: [&str; 3] = ["lastValidated", "conditions", "observedGeneration"];
+
+/// Condition: the object is ready for use.
+pub(crate) const READY: &str = "Ready";
+const RECONCILING: &str = "Reconciling";
+const STALLED: &str = "Stalled";
+
+/// Health of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// Ready for use.
+    Ready,
+    /// Makes progress without intervention.
+    Reconciling,
+    /// Makes no progress until something is changed.
+    Stalled,
+}
+
+/// Status that is being changed.
+pub(crate) struct Status {
+    before: Value,
+    after: Value,
+    generation: i64,
+    resource_version: Option<String>,
+    now: Timestamp,
+    is_subresource: bool,
+    keeps_observed_generation: bool,
+    /// The operator's own fields that the API server has not stored.
+    dropped: Vec<String>,
+}
+
+impl Status {
+    /// Returns the stored status of an object. A status that is not an object counts as empty. One that is not a
+    /// subresource belongs to the author of the object and is never written.
+    pub(crate) fn from_object(object: &Value, is_subresource: bool) -> Self {
+        let before = object
+            .get("status")
+            .filter(|status| status.is_object())
+            .cloned()
+            .unwrap_or_else(|| json!({}));
+        let metadata = &object["metadata"];
+        let mut after = before.clone();
+        conditions::normalize(&mut after);
+        Self {
+            after,
+            before,
+            generation: metadata["generation"].as_i64().unwrap_or_default(),
+            resource_version: metadata["resourceVersion"].as_str().map(String::from),
+            now: Timestamp::now(),
+            is_subresource,
+            keeps_observed_generation: false,
+            dropped: Vec::new(),
+        }
+    }
+
+    pub(crate) fn set_condition(&mut self, type_: &str, holds: bool, reason: &str, message: &str) {
+        conditions::set(
+            &mut self.after,
+            type_,
+            holds,
+            reason,
+            message,
+            self.generation,
+            self.now,
+        );
+    }
+
+    /// Sets the condition `Ready`, and `Reconciling` or `Stalled` if the object is not ready. These two are
+    /// present only while they are true, as kstatus expects.
+    pub(crate) fn set_health(&mut self, standing: Health, reason: &str, message: &str) {
+        self.set_condition(READY, standing == Health::Ready, reason, message);
+        for (type_, when) in [
+            (RECONCILING, Health::Reconciling),
+            (STALLED, Health::Stalled),
+        ] {
+            if standing == when {
+                self.set_condition(type_, true, reason, message);
+            } else {
+                self.remove_condition(type_);
+            }
+        }
+    }
+
+    pub(crate) fn remove_condition(&mut self, type_: &str) {
+        conditions::remove(&mut self.after, type_);
+    }
+
+    /// Sets the operator's own fields; a null removes a field.
+    pub(crate) fn set_fields(&mut self, fields: Map<String, Value>) {
+        let Some(status) = self.after.as_object_mut() else {
+            return;
+        };
+        for (name, value) in fields {
+            if value.is_null() {
+                status.remove(&name);
+            } else {
+                status.insert(name, value);
+            }
+        }
+    }
+
+    /// Leaves `observedGeneration` unchanged: the current generation has not been acted on.
+    pub(crate) fn keep_observed_generation(&mut self) {
+        self.keeps_observed_generation = true;
+    }
+
+    /// Returns the operator's own fields.
+    pub(crate) fn own_fields(&self) -> Map<String, Value> {
+        let mut fields = self.before.as_object().cloned().unwrap_or_default();
+        fields.retain(|name, _| !OF_THE_RUNTIME.contains(&name.as_str()));
+        fields
+    }
+
+    pub(crate) fn set_last_validated(&mut self, last_validated: &LastValidated) {
+        self.after["lastValidated"] =
+            serde_json::to_value(last_validated).expect("last validated values are JSON");
+    }
+
+    /// Returns true if the status does not yet contain what a later reconciliation must know if this process dies:
+    /// the last validated values and every new field.
+    pub(crate) fn last_validated_changed(&self) -> bool {
+        let values = |status: &Value| {
+            let values = status.pointer("/lastValidated/values").cloned();
+            values.filter(|values| *values != json!({}))
+        };
+        let is_new = |name: &String| {
+            !OF_THE_RUNTIME.contains(&name.as_str()) && self.before.get(name).is_none()
+        };
+        values(&self.before) != values(&self.after)
+            || self
+                .after
+                .as_object()
+                .is_some_and(|after| after.keys().any(is_new))
+    }
+
+    /// Writes the differences, if there are any, as one merge patch on the subresource. Returns the patched
+    /// object.
+    pub(crate) async fn write(
+        &mut self,
+        api: &Api<DynamicObject>,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, kube::Error> {
+        if !self.is_subresource {
+            return Ok(None);
+        }
+        if !self.keeps_observed_generation {
+            self.after["observedGeneration"] = json!(self.generation);
+        }
+        let Some(patch) = merge_patch::between(&self.before, &self.after) else {
+            return Ok(None);
+        };
+        // With the resource version, a decision on stale data is a conflict and is made again on current data.
+        let patch =
+            json!({"metadata": {"resourceVersion": self.resource_version}, "status": patch});
+        let written = api
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        self.resource_version
+            .clone_from(&written.metadata.resource_version);
+        let stored = &written.data["status"];
+        let own = self.after.as_object().into_iter().flatten();
+        let own = own.filter(|(name, _)| !OF_THE_RUNTIME.contains(&name.as_str()));
+        self.dropped = own
+            .filter(|(name, _)| stored[name.as_str()].is_null())
+            .map(|(name, _)| name.clone())
+            .collect();
+        self.before = self.after.clone();
+        Ok(Some(written))
+    }
+
+    /// Returns the operator's own fields that the API server has not stored: the cluster's CRD is of a release
+    /// without them.
+    pub(crate) fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// Returns true if nothing differs from the stored status.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.before == self.after
+    }
+
+    /// Returns whether a condition is true, and its message, if it was set for the current generation.
+    pub(crate) fn condition_of_this_generation(&self, type_: &str) -> Option<(bool, &str)> {
+        conditions::get(&self.before, type_, self.generation)
+    }
+
+    /// Returns true if a condition had this status when the object was last read or written.
+    pub(crate) fn had_condition(&self, type_: &str, holds: bool) -> bool {
+        conditions::has_status(&self.before, type_, holds)
+    }
+}

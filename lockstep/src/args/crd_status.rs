@@ -1,0 +1,98 @@
+//! CRD status file, in which the controller reports to the webhook of the same Pod how the cluster's CRDs compare
+//! with the compiled ones.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use controller::{CrdStatusMetrics, CrdStatusReporter};
+use jiff::Timestamp;
+use kube::Client;
+use prometheus_client::registry::Registry;
+use shared_validation::{CrdMatch, CrdStatusReport, ValidatorRegistry};
+use webhook::CrdStatusCache;
+
+use crate::server::runtime;
+
+/// Interval at which the webhook reads the file.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Option for the path of the CRD status file.
+#[derive(clap::Args)]
+pub(crate) struct CrdStatusArgs {
+    /// File through which the controller reports whether the installed CRDs match this release. If they match, the
+    /// webhook skips schema and CEL validation, which the API server has already done. If the file is missing or
+    /// stale, it runs all validation.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/run/lockstep/tls/crds.json"
+    )]
+    crd_status_file: PathBuf,
+}
+
+/// Options for the controller's comparison of the CRDs.
+#[derive(clap::Args)]
+pub(crate) struct CrdStatusReporterArgs {
+    #[command(flatten)]
+    crds: CrdStatusArgs,
+    /// Time that a CRD must be unchanged before every API server is assumed to use it.
+    #[arg(long, default_value = "10m", value_parser = runtime::duration)]
+    crd_propagation_delay: Duration,
+}
+
+impl CrdStatusReporterArgs {
+    pub(crate) fn reporter(
+        &self,
+        client: &Client,
+        validators: ValidatorRegistry,
+        registry: &mut Registry,
+    ) -> CrdStatusReporter {
+        CrdStatusReporter {
+            client: client.clone(),
+            validators,
+            file: self.crds.crd_status_file.clone(),
+            propagation_delay: self.crd_propagation_delay,
+            metrics: CrdStatusMetrics::register(registry),
+        }
+    }
+}
+
+impl CrdStatusArgs {
+    /// Reads the file periodically and returns the CRD status, which is updated in the background.
+    pub(crate) fn watch(self, validators: &ValidatorRegistry) -> CrdStatusCache {
+        let current = CrdStatusCache::new(validators);
+        let learning = current.clone();
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(LOOK_EVERY);
+            let mut before = Vec::new();
+            loop {
+                ticks.tick().await;
+                let known = learning.update(&self.read(), now());
+                if known != before {
+                    tracing::info!(known = describe(&known), "the CRD status has changed");
+                    before = known;
+                }
+            }
+        });
+        current
+    }
+
+    /// Reads the file. A file that cannot be read yields an empty status.
+    fn read(&self) -> CrdStatusReport {
+        let text = std::fs::read(&self.crd_status_file).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+}
+
+fn describe(known: &[CrdMatch]) -> String {
+    let words = known.iter().map(|crd| match crd {
+        CrdMatch::Unknown => "unknown",
+        CrdMatch::Same => "same",
+        CrdMatch::Different => "different",
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn now() -> u64 {
+    Timestamp::now().as_second().unsigned_abs()
+}

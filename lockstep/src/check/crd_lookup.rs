@@ -1,0 +1,144 @@
+//! Rulesets of the offline check: those of the built-in kinds, and those of the given CRDs.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use shared_validation::{CrdValidator, Validator, ValidatorRegistry};
+
+use crate::check::inputs;
+use crate::check::yaml::document;
+
+/// All kinds that can be validated.
+pub(crate) struct CrdLookup {
+    own: ValidatorRegistry,
+    given: Vec<CrdValidator>,
+}
+
+impl CrdLookup {
+    /// Collects the built-in kinds and those of the CRDs in these files. A given CRD takes precedence over a
+    /// built-in kind of the same name.
+    pub(crate) fn new(own: ValidatorRegistry, crds: &[PathBuf]) -> Result<Self, String> {
+        let mut given = Vec::new();
+        for path in crds {
+            let before = given.len();
+            for source in inputs::find(std::slice::from_ref(path)) {
+                let name = &source.name;
+                let text = source.read().map_err(|error| format!("{name}: {error}"))?;
+                let documents =
+                    document::read_all(&text).map_err(|problem| format!("{name}:{problem}"))?;
+                for document in documents {
+                    definitions(&document.to_value(), &mut |crd| {
+                        let versions = CrdValidator::compile_served(crd);
+                        given.extend(versions.map_err(|error| format!("{name}: {error}"))?);
+                        Ok(())
+                    })?;
+                }
+            }
+            // A folder with CRDs may contain other objects, too.
+            if given.len() == before {
+                return Err(format!(
+                    "{}: no CustomResourceDefinition found; --crd requires at least one",
+                    path.display()
+                ));
+            }
+        }
+        Ok(Self { own, given })
+    }
+
+    /// Returns the validator for an object.
+    pub(crate) fn get(&self, object: &Value) -> Result<&dyn Validator, String> {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let kind = object["kind"].as_str().unwrap_or_default();
+        match self.find(api_version, kind) {
+            Some(ruleset) => Ok(ruleset),
+            // If only one CRD is given, an object of an unknown kind is validated by it, as one with a wrong kind.
+            None => match self.given.as_slice() {
+                [only] => Ok(only),
+                _ => Err(format!(
+                    "unknown kind `{kind}` in `{api_version}`; provide its CRD with --crd"
+                )),
+            },
+        }
+    }
+
+    /// Returns the validator for a kind in this version.
+    pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<&dyn Validator> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let is_it = |one: &&CrdValidator| {
+            one.group() == group && one.version() == version && one.kind() == kind
+        };
+        match self.given.iter().find(is_it) {
+            Some(given) => Some(given),
+            None => self
+                .own
+                .get(group, kind)
+                .map(|ruleset| ruleset.as_ref())
+                .filter(|ruleset| ruleset.version() == version),
+        }
+    }
+
+    /// Returns the likely mistake behind an unknown kind: its group is a built-in one, or the group is missing and
+    /// a built-in kind has the name.
+    pub(crate) fn suggestion(
+        &self,
+        api_version: &str,
+        kind: &str,
+    ) -> Option<(&'static str, String)> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        if api_version.is_empty() {
+            let meant = self.own.iter().find(|ruleset| ruleset.kind() == kind)?;
+            return Some((
+                "apiVersion",
+                format!(
+                    "apiVersion: it is missing; `{kind}` belongs to {}/{}",
+                    meant.group(),
+                    meant.version()
+                ),
+            ));
+        }
+        let known: Vec<_> = self
+            .own
+            .iter()
+            .filter(|ruleset| ruleset.group() == group)
+            .map(|ruleset| format!("`{}`", ruleset.kind()))
+            .collect();
+        (!known.is_empty()).then(|| {
+            let known = known.join(", ");
+            (
+                "kind",
+                format!("kind: `{kind}` does not exist in {group}; known kinds: {known}"),
+            )
+        })
+    }
+
+    /// Returns the known versions of a kind, to report them if another version is requested.
+    pub(crate) fn versions(&self, api_version: &str, kind: &str) -> Vec<String> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let given = self
+            .given
+            .iter()
+            .filter(|one| one.group() == group && one.kind() == kind);
+        let own = self
+            .own
+            .get(group, kind)
+            .map(|ruleset| ruleset.version().to_owned());
+        given
+            .map(|one| one.version().to_owned())
+            .chain(own)
+            .collect()
+    }
+}
+
+/// Calls `each` for every CRD in a document, which may be a list of CRDs.
+fn definitions(
+    object: &Value,
+    each: &mut impl FnMut(&Value) -> Result<(), String>,
+) -> Result<(), String> {
+    if object["kind"] == "CustomResourceDefinition" {
+        return each(object);
+    }
+    let items = object["items"].as_array().into_iter().flatten();
+    items
+        .into_iter()
+        .try_for_each(|item| definitions(item, each))
+}

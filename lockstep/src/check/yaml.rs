@@ -1,0 +1,8 @@
+//! YAML documents whose values know where they were written.
+
+pub(crate) mod document;
+pub(crate) mod embedded_spans;
+pub(crate) mod path_index;
+pub(crate) mod spans;
+pub(crate) mod split;
+pub(crate) mod yaml11_scalar;

@@ -1,0 +1,97 @@
+//! Source locations of fields.
+
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
+
+use crate::check::checker::SourceLocation;
+use crate::check::yaml::document::Node;
+
+/// Returns the source text of a scalar, including its quotes.
+pub(crate) fn written(location: Location, text: &str) -> Option<&str> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    let length = usize::try_from(span.byte_len()?).ok()?;
+    text.get(start..start.checked_add(length)?)
+}
+
+/// Converts a location of the parser to a [`SourceLocation`] in the parsed text.
+pub(crate) fn of_location(text: &str, location: Location) -> SourceLocation {
+    let span = location.span();
+    let start = span
+        .byte_offset()
+        .and_then(|at| usize::try_from(at).ok())
+        .unwrap_or_default()
+        .min(text.len());
+    let length = span
+        .byte_len()
+        .and_then(|length| usize::try_from(length).ok())
+        .unwrap_or_default();
+    let end = start.saturating_add(length).min(text.len());
+    // The text of a scalar or of a field's name. If it spans several lines, only the first one.
+    let first = text
+        .get(start..end)
+        .and_then(|text| text.lines().next())
+        .map_or(0, |line| line.trim_end().len());
+    SourceLocation {
+        line: location.line().max(1),
+        column: location.column().max(1),
+        span: start..start + first,
+    }
+}
+
+/// Returns the location of the name of the field at the end of a path.
+pub(crate) fn locate_entry(node: &Spanned<Node>, path: &str) -> Option<Location> {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    match &node.value {
+        Node::Map(fields) => match fields.find(path)? {
+            (name, _, "") => Some(name.referenced),
+            (_, child, rest) => locate_entry(child, rest),
+        },
+        Node::List(items) => {
+            let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+            locate_entry(items.get(index.parse::<usize>().ok()?)?, rest)
+        }
+        Node::Scalar(_) => None,
+    }
+}
+
+/// Returns the scalar at a path.
+pub(crate) fn value_at<'a>(node: &'a Spanned<Node>, path: &str) -> Option<&'a Value> {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    match &node.value {
+        Node::Scalar(value) => path.is_empty().then_some(value),
+        Node::Map(fields) => {
+            let (_, child, rest) = fields.find(path)?;
+            value_at(child, rest)
+        }
+        Node::List(items) => {
+            let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+            value_at(items.get(index.parse::<usize>().ok()?)?, rest)
+        }
+    }
+}
+
+/// Returns the location of a path below a node, or of its nearest ancestor if the path does not exist.
+pub(crate) fn locate(node: &Spanned<Node>, place_of_node: Location, path: &str) -> Location {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    match &node.value {
+        _ if path.is_empty() => place_of_node,
+        Node::Map(fields) => match fields.find(path) {
+            Some((name, child, "")) => match child.value {
+                Node::Scalar(_) => child.referenced,
+                _ => name.referenced,
+            },
+            Some((name, child, rest)) => locate(child, name.referenced, rest),
+            None => place_of_node,
+        },
+        Node::List(items) => {
+            let index = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let item = index
+                .and_then(|(index, rest)| Some((items.get(index.parse::<usize>().ok()?)?, rest)));
+            item.map_or(place_of_node, |(item, rest)| {
+                locate(item, item.referenced, rest)
+            })
+        }
+        Node::Scalar(_) => place_of_node,
+    }
+}

@@ -1,0 +1,93 @@
+//! VRL worker: a process that compiles VRL programs for another one. It reads one program per line and writes the
+//! diagnostics of one program per line.
+//!
+//! Programs have limits, but no limit covers every behaviour of the compiler. An unforeseen case ends only this
+//! process.
+
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+
+use rustix::process::{Resource, Rlimit, nice, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use vector_rules::Program;
+
+/// CPU time for the programs of one configuration, in seconds; up to one second more can be used.
+pub(crate) const SECONDS: u64 = 2;
+
+/// Memory for the programs of one configuration, in MiB.
+pub(crate) const MEMORY_MIB: u64 = 128;
+
+/// Address space that the process maps before it compiles anything, including the stack for the compiler, in MiB.
+/// Most of it is never touched.
+const MAPPED_MIB: u64 = 448;
+
+/// Environment variable that stops the allocator from mapping a gibibyte in advance, which would count against the
+/// limit.
+pub(crate) const ALLOCATOR: (&str, &str) = ("MIMALLOC_ARENA_RESERVE", "16MiB");
+
+/// Niceness of the process. The webhook's reviews have priority, but the compiler keeps a fair share: at 19, a
+/// machine with two busy cores gives the compiler a hundredth of its time, and a program that needs half a second
+/// is rejected for having taken eight.
+const NICENESS: i32 = 5;
+
+/// Request to compile a program.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct CompileJob<'a> {
+    /// If true, it is the first program of a configuration, and the limit of CPU time starts again.
+    pub(crate) is_first: bool,
+    #[serde(borrow)]
+    pub(crate) program: Program<'a>,
+}
+
+/// Compiles the requested programs until the input ends.
+pub(crate) fn run() -> ExitCode {
+    let done = confine().and_then(|()| serve(io::stdin().lock(), io::stdout().lock()));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lockstep: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn confine() -> io::Result<()> {
+    let at_most = |most: u64| Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    setrlimit(Resource::As, at_most((MAPPED_MIB + MEMORY_MIB) << 20))?;
+    // A core dump would contain a user's program.
+    setrlimit(Resource::Core, at_most(0))?;
+    nice(NICENESS)?;
+    Ok(())
+}
+
+fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
+    for order in orders.lines() {
+        let order = order?;
+        let order: CompileJob<'_> = serde_json::from_str(&order)?;
+        if order.is_first {
+            reset_cpu_limit()?;
+        }
+        let found = order.program.compile();
+        let mut line = serde_json::to_string(&found)?;
+        line.push('\n');
+        findings.write_all(line.as_bytes())?;
+        findings.flush()?;
+    }
+    Ok(())
+}
+
+/// Sets the limit of CPU time from now on.
+fn reset_cpu_limit() -> io::Result<()> {
+    let taken = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
+    let taken = u64::try_from(taken).unwrap_or_default();
+    let most = Rlimit {
+        current: Some(taken + SECONDS + 1),
+        maximum: None,
+    };
+    setrlimit(Resource::Cpu, most)?;
+    Ok(())
+}

@@ -1,0 +1,310 @@
+//! Reconciler of all kinds: validates an object and reports the result in its status.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use controller::{
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+    RelatedObjects, SyncRequest, Watch,
+};
+use kube::api::ApiResource;
+use serde_json::{Map, Value, json};
+use shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
+use vector_rules::{Catalogue, Pipeline, RunnerKind, port_allocation};
+
+use crate::fingerprint;
+use crate::related_pipelines::RelatedPipelines;
+
+/// Interval after which an unchanged object is reconciled again.
+const RESYNC: Duration = Duration::from_hours(10);
+
+/// Maximum length of the field `reason` of a status, in bytes.
+const LONGEST_REASON: usize = 32_768;
+
+/// Reconciler that only validates objects of one kind.
+pub struct ValidateOnlyReconciler<K> {
+    /// Field of the status that contains the fingerprint.
+    hash: &'static str,
+    /// If true, the status contains the role.
+    has_role: bool,
+    /// Related objects, if the kind is a pipeline.
+    related: RelatedPipelines,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Pipeline> ValidateOnlyReconciler<K> {
+    /// Returns a reconciler for pipelines. `installed` are the kinds that exist in the cluster.
+    #[must_use]
+    pub fn pipelines(installed: &[ApiResource]) -> Self {
+        Self {
+            hash: "LastAppliedPipelineHash",
+            has_role: true,
+            related: RelatedPipelines::among(installed),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K: ValidatedResource> ValidateOnlyReconciler<K> {
+    /// Returns a reconciler for the workloads that run pipelines.
+    #[must_use]
+    pub fn workloads() -> Self {
+        Self {
+            hash: "LastAppliedConfigHash",
+            has_role: false,
+            related: RelatedPipelines::among(&[]),
+            kind: PhantomData,
+        }
+    }
+}
+
+fn hash<K: ValidatedResource>(request: &ValidationRequest<'_>) -> i64 {
+    let section = K::settings().map(|settings| settings.section);
+    let policy = request.policy;
+    let policy = policy.map(|policy| policy.settings_fingerprint(K::KIND, section));
+    let policy = policy.unwrap_or_default();
+    let others = request.related.unwrap_or(&Value::Null);
+    let catalogue = Catalogue::shipped().digest();
+    fingerprint::of(request.object, others, &policy, catalogue)
+}
+
+#[async_trait]
+impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
+    type Kind = K;
+
+    fn watches(&self) -> Vec<Watch> {
+        self.related.watches()
+    }
+
+    fn related_for_validation(
+        &self,
+        object: &Value,
+        related: RelatedObjects<'_>,
+    ) -> Result<Value, ReconcileError> {
+        self.related.shared(object, related)
+    }
+
+    fn is_up_to_date(&self, request: &ValidationRequest<'_>) -> bool {
+        request.object["status"][self.hash] == hash::<K>(request)
+    }
+
+    fn on_validated(
+        &self,
+        request: &ValidationRequest<'_>,
+        result: &ValidationResult,
+    ) -> Map<String, Value> {
+        let object = request.object;
+        let others = request.related.unwrap_or(&Value::Null);
+        let sources = object.pointer("/spec/sources").and_then(Value::as_object);
+        let role = sources.and_then(RunnerKind::of).map(RunnerKind::as_str);
+        // A pipeline that could not be validated keeps its previous role and addresses.
+        let is_new = self.has_role && (result.is_valid() || result.is_complete());
+        let role = is_new.then_some(("role".to_owned(), json!(role)));
+        let listens = is_new.then(|| listens_on(object, others, result));
+        let reason = (!result.is_valid()).then(|| shortened(result.message()));
+        let fields = json!({
+            "configCheckResult": result.is_valid(),
+            "reason": reason,
+            // Without a fingerprint, the object is validated again.
+            self.hash: result.is_complete().then(|| hash::<K>(request)),
+        });
+        let fields = match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        let listens = listens.into_iter().flatten();
+        fields.into_iter().chain(role).chain(listens).collect()
+    }
+
+    async fn reconcile(&self, _: &SyncRequest<'_, K>) -> Result<ReconcileOutput, ReconcileError> {
+        let readiness = Readiness {
+            ready: true,
+            reason: "Valid",
+            message: "Validation succeeded".to_owned(),
+        };
+        Ok(ReconcileOutput {
+            status: Map::new(),
+            readiness: Some(readiness),
+            requeue_after: RESYNC,
+            children: Vec::new(),
+        })
+    }
+
+    async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        Ok(FinalizeOutcome::Done)
+    }
+}
+
+/// Returns the status fields with the addresses and runners of a pipeline, or with the addresses that it waits for.
+/// They are null if the pipeline cannot run for another reason.
+fn listens_on(object: &Value, others: &Value, result: &ValidationResult) -> Map<String, Value> {
+    let mut errors = result.errors.iter();
+    let could_run = errors.all(|violation| violation.rule == port_allocation::ADDRESS_FREE);
+    let waits = !result.is_valid();
+    let addresses = could_run.then(|| port_allocation::addresses(object, others, waits));
+    let run_by = (!waits).then(|| port_allocation::run_by(others));
+    let fields = [("addresses", addresses), ("runBy", run_by)];
+    let told = fields.into_iter().map(|(name, texts)| {
+        let texts = texts.filter(|texts| !texts.is_empty());
+        (name.to_owned(), json!(texts))
+    });
+    told.collect()
+}
+
+/// Truncates a text that is too long for a status.
+fn shortened(mut text: String) -> String {
+    const END: &str = "…";
+    if text.len() > LONGEST_REASON {
+        text.truncate(text.floor_char_boundary(LONGEST_REASON - END.len()));
+        text.push_str(END);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use shared_validation::{
+        FieldError, FieldPath, Layer, Policy, Ruleset, Validator, ValidatorRegistry, Violation,
+    };
+    use vector_rules::VectorPipeline;
+
+    use super::*;
+
+    const PORTS: [&str; 2] = ["0.0.0.0:9000", "0.0.0.0:9001"];
+
+    /// Returns a pipeline of aggregators that listens on two ports.
+    fn pipeline() -> Value {
+        let sources = PORTS.map(|address| {
+            let source = json!({"type": "socket", "mode": "tcp", "address": address});
+            (address.replace(['.', ':'], "-"), source)
+        });
+        let inputs: Vec<_> = sources.iter().map(|(name, _)| name.clone()).collect();
+        let sources: Map<_, _> = sources.into_iter().collect();
+        json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": "VectorPipeline",
+            "metadata": {"name": "a", "namespace": "team"},
+            "spec": {
+                "sources": sources,
+                "sinks": {"out": {"type": "blackhole", "inputs": inputs}},
+            },
+        })
+    }
+
+    /// Returns what it shares with another pipeline that uses the first of its ports.
+    fn others() -> Value {
+        let runner = "VectorAggregator team/all";
+        json!({"run_by": [runner], "taken": [{
+            "at": "spec.sources[0-0-0-0-9000].address", "place": PORTS[0], "address": "tcp 0.0.0.0:9000",
+            "by": "another", "runner": runner,
+        }]})
+    }
+
+    fn broken(rule: &str, error: FieldError) -> Violation {
+        Violation {
+            rule: rule.to_owned(),
+            layer: Layer::Rust,
+            at: FieldPath::root(),
+            error,
+            inputs: None,
+            is_of_related: false,
+        }
+    }
+
+    fn status(request: &ValidationRequest<'_>, result: &ValidationResult) -> Map<String, Value> {
+        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]).on_validated(request, result)
+    }
+
+    fn rules() -> Ruleset<VectorPipeline> {
+        Ruleset::compile().expect("it compiles")
+    }
+
+    fn check(request: &ValidationRequest<'_>) -> ValidationResult {
+        rules().validate(request)
+    }
+
+    /// Returns a policy under which an address conflict is only a warning.
+    fn warning() -> Policy {
+        let file = json!({"rules": {"VectorPipeline": {"listen-address-conflict": "warn"}}});
+        let validators = ValidatorRegistry::default().register(Arc::new(rules()));
+        Policy::read(&file, &validators).expect("a policy")
+    }
+
+    #[test]
+    fn a_pipeline_that_could_not_be_validated_keeps_its_role_and_addresses() {
+        let object = pipeline();
+        let request = ValidationRequest::create(&object);
+        let result = check(&request);
+        let told = |result: &ValidationResult| {
+            let status = status(&request, result);
+            ["role", "addresses", "runBy"].map(|field| status.contains_key(field))
+        };
+        assert_eq!(told(&result), [true; 3], "{}", result.message());
+        let too_much = FieldError::internal(FieldPath::root(), "too much");
+        let violation = broken("vrl-compile", too_much);
+        let mut failed = result.clone();
+        failed.errors.push(violation.clone());
+        assert_eq!(told(&failed), [false; 3]);
+        // A pipeline for which this is only a warning runs.
+        let mut warned = result;
+        warned.warnings.push(violation);
+        assert_eq!(told(&warned), [true; 3]);
+        let status = status(&request, &warned);
+        assert_eq!(
+            status["LastAppliedPipelineHash"],
+            Value::Null,
+            "it is validated again"
+        );
+    }
+
+    #[test]
+    fn the_status_lists_addresses_according_to_the_validation_result() {
+        let (object, others) = (pipeline(), others());
+        let alone = json!({"run_by": ["VectorAggregator team/all"], "taken": []});
+        let warning = warning();
+        let all = json!(["tcp 0.0.0.0:9000", "tcp 0.0.0.0:9001"]);
+        let runner = json!(["VectorAggregator team/all"]);
+        let request = |others| ValidationRequest::create(&object).with_related(others);
+        let told = |request: &ValidationRequest<'_>, result: &ValidationResult| {
+            let status = status(request, result);
+            [status["addresses"].clone(), status["runBy"].clone()]
+        };
+        let runs = request(&alone);
+        assert_eq!(told(&runs, &check(&runs)), [all, runner.clone()]);
+        // A waiting pipeline lists the addresses that it waits for and has no runner.
+        let waits = request(&others);
+        let mut result = check(&waits);
+        let first = json!(["tcp 0.0.0.0:9000"]);
+        assert_eq!(told(&waits, &result), [first, Value::Null]);
+        // A pipeline that cannot run for another reason waits for nothing.
+        let other = FieldError::forbidden(FieldPath::root(), "for another reason");
+        result.errors.push(broken("mixed-roles", other));
+        assert_eq!(told(&waits, &result), [Value::Null, Value::Null]);
+        // A pipeline with only a warning runs, with the remaining addresses.
+        let warned = waits.with_policy(&warning);
+        let second = json!(["tcp 0.0.0.0:9001"]);
+        assert_eq!(told(&warned, &check(&warned)), [second, runner]);
+    }
+
+    #[test]
+    fn a_changed_policy_and_changed_conflicts_cause_another_validation() {
+        let mut object = pipeline();
+        let (others, none) = (others(), Policy::default());
+        let before = object.clone();
+        let request = ValidationRequest::create(&before)
+            .with_policy(&none)
+            .with_related(&others);
+        let status = status(&request, &check(&request));
+        object["status"] = status.into();
+        let judging = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]);
+        let stored = ValidationRequest::create(&object)
+            .with_policy(&none)
+            .with_related(&others);
+        assert!(judging.is_up_to_date(&stored));
+        assert!(!judging.is_up_to_date(&stored.with_policy(&warning())));
+        assert!(!judging.is_up_to_date(&stored.with_related(&Value::Null)));
+    }
+}

@@ -1,0 +1,8 @@
+//! The custom resources: Vector, the aggregators and the pipelines.
+
+pub(crate) mod agent;
+pub(crate) mod aggregator;
+pub(crate) mod crd;
+pub(crate) mod pipeline;
+pub(crate) mod runner_kind;
+pub(crate) mod workload;

@@ -1,0 +1,220 @@
+//! Catalogue of one version of Vector: component types, their options and their event types.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hasher;
+use std::sync::OnceLock;
+
+use fnv::FnvHasher;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::config::component::ComponentKind;
+use crate::config::event_type::DataType;
+use crate::config::options::Options;
+
+/// Catalogue of Vector 0.57.
+const SHIPPED: &str = include_str!("../../catalogue/0.57.json");
+
+/// Catalogue of one version of Vector.
+pub struct Catalogue {
+    /// Version of Vector.
+    pub version: String,
+    /// Version of VRL.
+    pub vrl: String,
+    digest: u64,
+    sources: HashMap<String, Entry>,
+    transforms: HashMap<String, Entry>,
+    sinks: HashMap<String, Entry>,
+    /// Global options.
+    globals: Entry,
+    /// Event types that the decoders of sources output, if not only logs.
+    pub(crate) decoders: BTreeMap<String, DataType>,
+    /// Event types that the encoders of sinks accept, if not only logs.
+    pub(crate) encoders: BTreeMap<String, DataType>,
+    /// Definitions that options refer to, not yet parsed: most are never needed.
+    definitions: HashMap<&'static str, &'static RawValue>,
+}
+
+/// Component type.
+pub struct Entry {
+    /// Event types that the component accepts.
+    pub(crate) accepts: DataType,
+    /// Event types that the component outputs, if it has no named outputs.
+    pub(crate) gives: DataType,
+    /// Event types of each named output.
+    pub(crate) outputs: BTreeMap<String, DataType>,
+    /// Aliases of options, with the names of the options.
+    pub(crate) aliases: BTreeMap<String, String>,
+    options: &'static RawValue,
+    compiled: OnceLock<Options>,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    version: String,
+    vrl: String,
+    #[serde(borrow)]
+    sources: HashMap<String, EntryFile<'a>>,
+    #[serde(borrow)]
+    transforms: HashMap<String, EntryFile<'a>>,
+    #[serde(borrow)]
+    sinks: HashMap<String, EntryFile<'a>>,
+    #[serde(borrow)]
+    globals: &'a RawValue,
+    decoders: BTreeMap<String, DataType>,
+    encoders: BTreeMap<String, DataType>,
+    #[serde(borrow)]
+    definitions: HashMap<&'a str, &'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct EntryFile<'a> {
+    #[serde(default)]
+    accepts: DataType,
+    #[serde(default)]
+    gives: DataType,
+    #[serde(default)]
+    outputs: BTreeMap<String, DataType>,
+    #[serde(default)]
+    aliases: BTreeMap<String, String>,
+    #[serde(borrow)]
+    options: &'a RawValue,
+}
+
+impl Entry {
+    /// Returns the name of an option and its aliases.
+    pub(crate) fn names_of<'a>(&'a self, option: &'a str) -> impl Iterator<Item = &'a str> {
+        let aliases = self.aliases.iter();
+        let aliases = aliases.filter(move |(_, name)| *name == option);
+        [option]
+            .into_iter()
+            .chain(aliases.map(|(alias, _)| alias.as_str()))
+    }
+}
+
+impl From<EntryFile<'static>> for Entry {
+    fn from(file: EntryFile<'static>) -> Self {
+        Self {
+            accepts: file.accepts,
+            gives: file.gives,
+            outputs: file.outputs,
+            aliases: file.aliases,
+            options: file.options,
+            compiled: OnceLock::new(),
+        }
+    }
+}
+
+impl Catalogue {
+    /// Returns the catalogue that is compiled into this program.
+    #[must_use]
+    pub fn shipped() -> &'static Self {
+        static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+        CATALOGUE.get_or_init(|| {
+            let file: File<'static> =
+                serde_json::from_str(SHIPPED).expect("the generated catalogue is valid");
+            let entries = |files: HashMap<String, EntryFile<'static>>| {
+                let entries = files.into_iter();
+                entries.map(|(name, file)| (name, file.into())).collect()
+            };
+            let globals = EntryFile {
+                accepts: DataType::default(),
+                gives: DataType::default(),
+                outputs: BTreeMap::new(),
+                aliases: BTreeMap::new(),
+                options: file.globals,
+            };
+            Self {
+                version: file.version,
+                vrl: file.vrl,
+                digest: digest(SHIPPED),
+                sources: entries(file.sources),
+                transforms: entries(file.transforms),
+                sinks: entries(file.sinks),
+                globals: globals.into(),
+                decoders: file.decoders,
+                encoders: file.encoders,
+                definitions: file.definitions,
+            }
+        })
+    }
+
+    /// Returns a fingerprint of the content. It changes when a catalogue is corrected, even if the version of Vector is
+    /// the same.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Returns a component type, if it exists.
+    #[must_use]
+    pub fn entry(&self, family: ComponentKind, kind: &str) -> Option<&Entry> {
+        self.family(family).get(kind)
+    }
+
+    /// Returns the names of all types of a component kind, sorted.
+    #[must_use]
+    pub fn kinds(&self, family: ComponentKind) -> Vec<&str> {
+        let mut kinds: Vec<_> = self.family(family).keys().map(String::as_str).collect();
+        kinds.sort_unstable();
+        kinds
+    }
+
+    fn family(&self, family: ComponentKind) -> &HashMap<String, Entry> {
+        match family {
+            ComponentKind::Source => &self.sources,
+            ComponentKind::Transform => &self.transforms,
+            ComponentKind::Sink => &self.sinks,
+        }
+    }
+
+    /// Returns the options of a component type, which are compiled on first use.
+    pub(crate) fn options<'a>(&'a self, entry: &'a Entry) -> &'a Options {
+        entry.compiled.get_or_init(|| {
+            let node = serde_json::from_str(entry.options.get())
+                .expect("the generated catalogue is valid");
+            Options::compile(&node, |name| self.definition(name))
+        })
+    }
+
+    /// Returns the global options, which are compiled on first use.
+    pub(crate) fn globals(&self) -> &Options {
+        self.globals.compiled.get_or_init(|| {
+            let properties: Value = serde_json::from_str(self.globals.options.get())
+                .expect("the generated catalogue is valid");
+            let node =
+                serde_json::json!({"type": "object", "closed": true, "properties": properties});
+            Options::compile(&node, |name| self.definition(name))
+        })
+    }
+
+    fn definition(&self, name: &str) -> Value {
+        let node = self.definitions.get(name).map(|node| node.get());
+        serde_json::from_str(
+            node.expect("the catalogue contains all definitions that it refers to"),
+        )
+        .expect("the generated catalogue is valid")
+    }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = FnvHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vrl_version_of_the_catalogue_is_the_locked_one() {
+        let locked = include_str!("../../../../../Cargo.lock");
+        let vrl = format!(
+            "name = \"vrl\"\nversion = \"{}\"\n",
+            Catalogue::shipped().vrl
+        );
+        assert!(locked.contains(&vrl), "{vrl}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Comparison with the recorded behavior of the real Vector.
+
+use serde_json::{Value, json};
+
+use crate::config::catalogue::Catalogue;
+use crate::config::component::{Component, ComponentKind};
+use crate::config::confinement::{OPT_OUT, OptOut, validate};
+use crate::config::diagnostic::{Check, DiagnosticList};
+
+/// Recorded answers.
+const MEASURED: &str = include_str!("measured.txt");
+
+/// Template in an option, and the answer of Vector.
+struct Asked<'a> {
+    option: &'a str,
+    template: &'a str,
+    is_opted_out: bool,
+    answer: char,
+}
+
+fn asked() -> Vec<Asked<'static>> {
+    let mut lines = MEASURED.lines().filter(|line| !line.starts_with('#'));
+    let columns = lines.next().expect("the columns");
+    let columns: Vec<_> = columns.split('\t').skip(1).collect();
+    let mut all = Vec::new();
+    for line in lines {
+        let mut cells = line.split('\t');
+        let option = cells.next().expect("an option");
+        let answers = cells.next().expect("the answers");
+        assert_eq!(answers.len(), columns.len(), "{option}");
+        let first = columns.iter().copied().zip(answers.chars());
+        let further = cells.map(|cell| {
+            let (template, answer) = cell.rsplit_once('=').expect("a template and an answer");
+            (template, answer.chars().next().expect("an answer"))
+        });
+        for (template, answer) in first.chain(further) {
+            let unmarked = template.strip_prefix('!');
+            all.push(Asked {
+                option,
+                template: unmarked.unwrap_or(template),
+                is_opted_out: unmarked.is_some(),
+                answer,
+            });
+        }
+    }
+    all
+}
+
+/// Returns a sink with a template in one of its options.
+fn sink(asked: &Asked<'_>) -> Value {
+    let (kind, option) = asked.option.split_once('.').expect("a sink and an option");
+    let mut sink = json!({"type": kind, "inputs": ["in"]});
+    if kind == "axiom" {
+        sink["dataset"] = "d".into();
+    }
+    if option.starts_with("data_stream.") {
+        sink["mode"] = "data_stream".into();
+    }
+    if asked.is_opted_out {
+        sink[OPT_OUT] = true.into();
+    }
+    let mut value = &mut sink;
+    let mut parts: Vec<_> = option.split('.').collect();
+    if parts.last() == Some(&"KEY") {
+        parts.pop();
+        parts.push(asked.template);
+        for part in parts {
+            value = &mut value[part];
+        }
+        *value = "v".into();
+    } else {
+        for part in parts {
+            value = &mut value[part];
+        }
+        *value = asked.template.into();
+    }
+    sink
+}
+
+fn is_refused(sink: &Value) -> bool {
+    let component = Component {
+        block: "sinks",
+        family: ComponentKind::Sink,
+        id: "out",
+        value: sink,
+    };
+    let mut problems = DiagnosticList::default();
+    validate(
+        Catalogue::shipped(),
+        &component,
+        OptOut::Author,
+        &mut problems,
+    );
+    let problems = problems.into_sorted();
+    assert!(problems.iter().all(|it| it.check == Check::Confinement));
+    !problems.is_empty()
+}
+
+#[test]
+fn exactly_the_templates_that_vector_rejects_are_invalid() {
+    let mut compared = 0;
+    let mut different = Vec::new();
+    for asked in asked().iter().filter(|asked| asked.answer != '-') {
+        compared += 1;
+        if is_refused(&sink(asked)) != (asked.answer == 'C') {
+            different.push(format!(
+                "{} {:?}{}: {}",
+                asked.option,
+                asked.template,
+                if asked.is_opted_out { " opted out" } else { "" },
+                asked.answer
+            ));
+        }
+    }
+    assert!(compared > 1_600, "{compared}");
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}

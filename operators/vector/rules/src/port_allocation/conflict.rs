@@ -1,0 +1,80 @@
+//! Address conflicts: addresses of a pipeline that others already use.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::port_allocation::arbitration::Arbitration;
+use crate::port_allocation::claim::{PortClaims, listeners};
+use crate::port_allocation::name_collision::NameCollision;
+use crate::port_allocation::runner::Runner;
+use crate::port_allocation::status_view::role;
+
+/// Facts that a pipeline shares with others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SharedAddresses {
+    /// Runners of the pipeline.
+    pub(crate) run_by: Vec<String>,
+    /// Addresses that others use.
+    pub(crate) taken: Vec<AddressConflict>,
+    /// Name conflicts, if they were computed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) namesakes: Vec<NameCollision>,
+}
+
+/// Address of a pipeline that is not available, as input of the rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AddressConflict {
+    /// Field that contains the address.
+    pub(crate) at: String,
+    /// Address as in the configuration.
+    pub(crate) place: String,
+    /// Address with its protocol.
+    pub(crate) address: String,
+    /// Description of the holder.
+    pub(crate) by: String,
+    /// Runner in which the conflict occurs.
+    pub(crate) runner: String,
+}
+
+/// Returns what a pipeline shares with others, as input of the rule: its runners, and its addresses that others use in
+/// them. Returns null if no runner runs the pipeline.
+///
+/// `others` are the claims of the pipelines with the same index keys, with or without this pipeline. `runners` are all
+/// runners of the group to which the pipeline belongs.
+#[must_use]
+pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runner>]) -> Value {
+    let Some(role) = role(pipeline) else {
+        return Value::Null;
+    };
+    let listeners = listeners(pipeline);
+    if listeners.is_empty() {
+        return Value::Null;
+    }
+    let me = PortClaims::requested(pipeline, role, &listeners);
+    let runners: BTreeMap<_, _> = runners.iter().map(|it| (it.name.as_str(), it)).collect();
+    let runners: Vec<&Runner> = runners.into_values().map(|it| &**it).collect();
+    let contest = Arbitration::new(&me, others, &runners, role);
+    let run_by: Vec<_> = contest.run_by().map(|runner| runner.name.clone()).collect();
+    if run_by.is_empty() {
+        return Value::Null;
+    }
+    let taken = contest.conflicts().into_iter().map(|(at, (runner, by))| {
+        let listener = &listeners[at];
+        AddressConflict {
+            at: listener.path().as_str().to_owned(),
+            address: listener.address.to_string(),
+            place: listener.address.place.clone(),
+            by,
+            runner: runner.name.clone(),
+        }
+    });
+    let taken = taken.collect();
+    json!(SharedAddresses {
+        run_by,
+        taken,
+        namesakes: Vec::new(),
+    })
+}

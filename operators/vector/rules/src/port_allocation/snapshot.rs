@@ -1,0 +1,90 @@
+//! Snapshot of all pipelines and runners, for callers that have all objects at the same time.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::port_allocation::claim::PortClaims;
+use crate::port_allocation::conflict::SharedAddresses;
+use crate::port_allocation::name_collision::Names;
+use crate::port_allocation::runner::Runner;
+use crate::port_allocation::{
+    PIPELINES, RUNNERS, keys, runners, shared, told_of_pipeline, told_of_runner,
+};
+
+/// Index of pipelines and runners, with the facts that are needed to compare pipelines.
+#[derive(Default)]
+pub struct ClusterSnapshot {
+    pipelines: IndexedValues<PortClaims>,
+    runners: IndexedValues<Runner>,
+    names: Names,
+}
+
+/// Index entries by index key.
+struct IndexedValues<T> {
+    told: Vec<Arc<T>>,
+    places: HashMap<String, Vec<usize>>,
+}
+
+impl ClusterSnapshot {
+    /// Returns true if objects of this kind belong in the snapshot.
+    #[must_use]
+    pub fn has(kind: &str) -> bool {
+        PIPELINES.contains(&kind) || RUNNERS.contains(&kind)
+    }
+
+    /// Adds an object; objects of other kinds are ignored.
+    pub fn add(&mut self, object: &Value) {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if PIPELINES.contains(&kind) {
+            self.pipelines.file(told_of_pipeline(object));
+            self.names.see(object);
+        } else if RUNNERS.contains(&kind) {
+            self.runners.file(told_of_runner(object));
+        }
+    }
+
+    /// Returns what a pipeline shares with others, or null for an object of another kind.
+    #[must_use]
+    pub fn shared(&self, pipeline: &Value) -> Value {
+        let kind = pipeline["kind"].as_str().unwrap_or_default();
+        if !PIPELINES.contains(&kind) {
+            return Value::Null;
+        }
+        let others = self.pipelines.find(keys(pipeline));
+        let runners = self.runners.find(runners(pipeline));
+        let shared = SharedAddresses::deserialize(shared(pipeline, &others, &runners));
+        json!(SharedAddresses {
+            namesakes: self.names.collisions(pipeline),
+            // A pipeline without a runner shares nothing else.
+            ..shared.unwrap_or_default()
+        })
+    }
+}
+
+impl<T> Default for IndexedValues<T> {
+    fn default() -> Self {
+        Self {
+            told: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+}
+
+impl<T> IndexedValues<T> {
+    fn file(&mut self, (keys, told): (Vec<String>, T)) {
+        for key in keys {
+            self.places.entry(key).or_default().push(self.told.len());
+        }
+        self.told.push(Arc::new(told));
+    }
+
+    fn find(&self, keys: impl IntoIterator<Item = String>) -> Vec<Arc<T>> {
+        let places = keys.into_iter().filter_map(|key| self.places.get(&key));
+        let places: BTreeSet<_> = places.flatten().collect();
+        let found = places.into_iter().map(|&at| Arc::clone(&self.told[at]));
+        found.collect()
+    }
+}

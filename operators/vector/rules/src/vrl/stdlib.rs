@@ -1,0 +1,78 @@
+//! VRL functions. Most are those of the VRL library. Functions that only Vector has, or that need unwanted
+//! dependencies, are replaced by their signatures: programs are compiled and never run.
+
+pub(crate) mod algorithms;
+pub(crate) mod restricted;
+pub(crate) mod result_types;
+pub(crate) mod signature;
+pub(crate) mod signatures;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use vrl::compiler::Function;
+use vrl::diagnostic::{Label, Span};
+use vrl::prelude::{DiagnosticMessage, ExpressionError};
+
+use crate::vrl::stdlib::restricted::RestrictedFunction;
+pub(crate) use crate::vrl::stdlib::signature::{Meanings, Tables};
+
+/// Returns every function.
+fn all() -> &'static [Box<dyn Function>] {
+    static ALL: OnceLock<Vec<Box<dyn Function>>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let own = signatures::SIGNATURES.iter();
+        let own: Vec<Box<dyn Function>> = own.map(|signature| Box::new(signature) as _).collect();
+        let is_own = |name: &str| own.iter().any(|function| function.identifier() == name);
+        let library = vrl::stdlib::all().into_iter();
+        let mut all: Vec<_> = library
+            .filter(|function| !is_own(function.identifier()))
+            .collect();
+        all.extend(own);
+        all
+    })
+}
+
+/// Functions in the form that the compiler expects.
+type Functions = Arc<Vec<Box<dyn Function>>>;
+
+/// Returns every function; calls of the `denied` ones do not compile.
+pub(crate) fn allowed_functions(denied: &BTreeSet<String>) -> Functions {
+    // Consecutive programs usually have the same denied functions.
+    static LAST: Mutex<Option<(BTreeSet<String>, Functions)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((denied_then, functions)) if denied_then == denied => Arc::clone(functions),
+        _ => {
+            let functions = Arc::new(
+                all()
+                    .iter()
+                    .map(|function| guarded(function.as_ref(), denied))
+                    .collect(),
+            );
+            *last = Some((denied.clone(), Arc::clone(&functions)));
+            functions
+        }
+    }
+}
+
+fn guarded(function: &'static dyn Function, denied: &BTreeSet<String>) -> Box<dyn Function> {
+    Box::new(RestrictedFunction {
+        function,
+        is_denied: denied.contains(function.identifier()),
+    })
+}
+
+/// Returns an error for a function call.
+fn wrong(message: impl Into<String>, label: &str, span: Span) -> Box<dyn DiagnosticMessage> {
+    Box::new(ExpressionError::Error {
+        message: message.into(),
+        labels: vec![Label::primary(label, span)],
+        notes: Vec::new(),
+    })
+}
+
+/// Returns true if a function with this name exists.
+pub(crate) fn is_known(name: &str) -> bool {
+    all().iter().any(|function| function.identifier() == name)
+}

@@ -1,0 +1,105 @@
+//! Fast path: conditions besides the rules under which an object is valid without defaults or warnings.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::defaults::DynamicDefault;
+use crate::last_validated::LastValidated;
+use crate::probe;
+use crate::raw::Tree;
+
+/// Returns true if an object is not an admission probe and no dynamic default is missing.
+pub(crate) fn is_complete(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
+    let mark = ["metadata", "annotations", probe::ANNOTATION];
+    !object.has(mark) && has_all(object, defaults)
+}
+
+/// Returns true if an object has all dynamic defaults and its transition fields have their last validated
+/// values. Then the API server has evaluated the transition rules against the same values that this crate would
+/// use.
+pub(crate) fn is_as_accepted(
+    old: &Tree<'_>,
+    defaults: &[DynamicDefault],
+    transition_fields: &BTreeSet<String>,
+) -> bool {
+    if !has_all(old, defaults) {
+        return false;
+    }
+    match old
+        .get(["status", "lastValidated"])
+        .map(LastValidated::deserialize)
+    {
+        Some(Ok(last_validated)) => {
+            let mut names = transition_fields.iter();
+            last_validated.ratcheted.is_empty()
+                && names.all(|name| {
+                    let value = old.get(name.split('.')).map(Tree::to_value);
+                    last_validated.values.get(name) == value.as_ref()
+                })
+        }
+        // `LastValidated::from_status_of` may parse what fails to deserialize here.
+        Some(Err(_)) => false,
+        None => {
+            let conditions = old.get(["status", "conditions"]).map(Tree::to_value);
+            LastValidated::from_status(&json!({ "conditions": conditions })).is_none()
+        }
+    }
+}
+
+fn has_all(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
+    let mut fields = defaults.iter().map(|default| default.field);
+    fields.all(|name| object.get(name.split('.')).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::RawObject;
+
+    #[test]
+    fn an_old_object_is_used_for_transitions_only_if_it_has_the_last_validated_values() {
+        let fields = ["spec.size".to_owned()].into();
+        let stands = |status: &str| {
+            let text = format!(r#"{{"spec": {{"size": 100}}, "status": {status}}}"#);
+            let old: RawObject<'_> = serde_json::from_str(&text).expect("JSON");
+            is_as_accepted(old.tree(), &[], &fields)
+        };
+        let invalid = r#"{"conditions": [{"type": "Valid", "status": "False"}]}"#;
+        for (status, expected) in [
+            ("null", true),
+            ("{}", true),
+            (invalid, false),
+            (
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 100}}}"#,
+                true,
+            ),
+            (
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 100}, "ratcheted": []}}"#,
+                true,
+            ),
+            (
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 50}}}"#,
+                false,
+            ),
+            (r#"{"lastValidated": {"generation": 1}}"#, false),
+            // Unreadable, or read differently by the full validation, which must decide.
+            (
+                r#"{"lastValidated": {"values": {"spec.size": 100}}}"#,
+                false,
+            ),
+            (
+                r#"{"lastValidated": {"generation": 1, "generation": 1, "values": {"spec.size": 50}}}"#,
+                false,
+            ),
+            (
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 100},
+                "ratcheted": [{"rule": "a", "at": "spec", "inputs": "1"}]}}"#,
+                false,
+            ),
+        ] {
+            assert_eq!(stands(status), expected, "{status}");
+        }
+    }
+}

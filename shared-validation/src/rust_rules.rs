@@ -1,0 +1,288 @@
+//! Rust layer: evaluates the Rust rules of a kind.
+
+use std::cell::LazyCell;
+
+use serde_json::Value;
+
+use crate::field_error::FieldError;
+use crate::field_path::FieldPath;
+use crate::json_pointer;
+use crate::kind::ValidatedResource;
+use crate::last_validated::fingerprint;
+use crate::policy::Action;
+use crate::probe;
+use crate::raw::Tree;
+use crate::request::Operation;
+use crate::result::Violation;
+use crate::rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
+use crate::ruleset::{LayerContext, Report, ValidationLayer};
+use crate::structural;
+
+/// Validator for the Rust rules of a kind.
+pub(crate) struct RustRules<K: ValidatedResource> {
+    pub(crate) rules: Vec<Rule<K>>,
+}
+
+impl<K: ValidatedResource> RustRules<K> {
+    /// Returns true if both objects deserialize and no rule reports a violation. Always false if the kind has
+    /// policy settings, because the policy is not available here.
+    pub(crate) fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
+        if K::settings().is_some() {
+            return false;
+        }
+        let Ok(object) = K::deserialize(object) else {
+            return false;
+        };
+        let Ok(old) = old.map(K::deserialize).transpose() else {
+            return false;
+        };
+        let operation = match old {
+            Some(_) => Operation::Update,
+            None => Operation::Create,
+        };
+        let subject = RuleContext::new(operation, &object, old.as_ref(), None);
+        self.rules.iter().all(|rule| run(rule, &subject).is_empty())
+    }
+}
+
+impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
+    fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>) {
+        probe::validate(case.object, report);
+        let object = match decode::<K>(case.object) {
+            Ok(object) => object,
+            // The structural layer has already reported which field has the wrong type.
+            Err(_) if report.has_errors() => return,
+            Err(error) => {
+                let error = FieldError::invalid_hidden(
+                    FieldPath::root(),
+                    format!("cannot be decoded: {error} [readable]"),
+                );
+                let violation = Violation {
+                    rule: "parse-error".to_owned(),
+                    layer: Layer::Rust,
+                    at: error.path.clone(),
+                    error,
+                    inputs: None,
+                    is_of_related: false,
+                };
+                // A stored object that does not deserialize must remain editable: an unchanged error must not
+                // deny its updates.
+                let was_there = case.old.is_some_and(|old| decode::<K>(old).is_err());
+                return report.deny_or_ratchet(violation, was_there);
+            }
+        };
+        // If the old object does not deserialize, transition rules have nothing to compare with.
+        let read = |value: Option<&Value>| value.and_then(|value| decode::<K>(value).ok());
+        let old = read(case.old);
+        // Usually `before` is the stored object itself.
+        let is_stored = match (case.before, case.old) {
+            (Some(before), Some(old)) => std::ptr::eq(before, old),
+            _ => false,
+        };
+        let remembered = if is_stored { None } else { read(case.before) };
+        let before = if is_stored { &old } else { &remembered };
+        let settings = case.policy.zip(K::settings());
+        let settings = settings.and_then(|(policy, own)| policy.settings(own.section));
+        let subject = RuleContext::new(case.operation, &object, before.as_ref(), settings);
+        let subject = subject.with_related(case.related);
+        // Input for the rules on the old object alone, to find its own errors. It needs neither the object
+        // before it nor related objects: conflicts with related objects are never ratcheted.
+        let old = old.as_ref();
+        let old = old.map(|old| RuleContext::new(case.operation, old, None, settings));
+        let alone =
+            LazyCell::new(|| RuleContext::new(case.operation, &object, before.as_ref(), settings));
+        for rule in &self.rules {
+            let found = run(rule, &subject);
+            let is_among_others = subject.has_read_related();
+            if found.is_empty() {
+                continue;
+            }
+            let unchanged = case.old.is_some_and(|old| {
+                rule.fields.iter().all(|field| {
+                    json_pointer::get(old, field) == json_pointer::get(case.object, field)
+                })
+            });
+            let ratcheted = match &old {
+                Some(old) if unchanged => run(rule, old),
+                _ => Vec::new(),
+            };
+            let read = rule
+                .fields
+                .iter()
+                .map(|field| json_pointer::get(case.object, field));
+            let inputs = fingerprint(read.map(|value| value.unwrap_or(&Value::Null)));
+            // A conflict with related objects lasts only as long as these objects exist, so it is never
+            // ratcheted.
+            let found_alone = is_among_others.then(|| run(rule, &alone));
+            for error in found {
+                let is_of_others = found_alone
+                    .as_ref()
+                    .is_some_and(|found_alone| !found_alone.contains(&error));
+                let was_there = !is_of_others
+                    && ratcheted
+                        .iter()
+                        .any(|e| e.error_type == error.error_type && e.path == error.path);
+                let error = FieldError {
+                    detail: format!("{} [{}]", error.detail, rule.id),
+                    ..error
+                };
+                let violation = Violation {
+                    rule: rule.id.to_owned(),
+                    layer: Layer::Rust,
+                    at: error.path.clone(),
+                    error,
+                    inputs: (!is_of_others).then_some(inputs),
+                    is_of_related: is_of_others,
+                };
+                let said = match rule.severity {
+                    Severity::Error => Action::Deny,
+                    Severity::Warning => Action::Warn,
+                };
+                let policy = case
+                    .policy
+                    .and_then(|policy| policy.action(K::KIND, rule.id));
+                let action = policy.unwrap_or(said);
+                if action != Action::Deny {
+                    // If a policy denies this later, the object was already stored with the violation.
+                    report.record_ratcheted(&violation);
+                }
+                match action {
+                    Action::Deny => report.deny_or_ratchet(violation, was_there),
+                    Action::Warn => report.warn(violation),
+                    Action::Audit => report.audit(violation),
+                }
+            }
+        }
+    }
+}
+
+/// Deserializes an object as its kind.
+///
+/// This accepts more than the `Deserialize` implementation of the kind, as the API server does. A status that
+/// does not deserialize is ignored, because the controller writes it and not the user. A number such as
+/// `5432.0` is accepted as an integer.
+pub fn decode<K: ValidatedResource>(object: &Value) -> Result<K, serde_json::Error> {
+    K::deserialize(object).or_else(|error| {
+        let mut forgiving = object.clone();
+        whole_floats_to_integers(&mut forgiving);
+        let with_status = K::deserialize(&forgiving);
+        if let (Err(_), Some(fields)) = (&with_status, forgiving.as_object_mut()) {
+            fields.remove("status");
+            return K::deserialize(&forgiving).map_err(|_| error);
+        }
+        with_status
+    })
+}
+
+fn whole_floats_to_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(integer) =
+                structural::as_integer(number).and_then(|n| i64::try_from(n).ok())
+            {
+                *value = integer.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_floats_to_integers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_floats_to_integers),
+        _ => {}
+    }
+}
+
+fn run<K>(rule: &Rule<K>, subject: &RuleContext<'_, K>) -> Vec<FieldError> {
+    let mut findings = Diagnostics::default();
+    (rule.validate)(subject, &mut findings);
+    findings.into_errors()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::request::ValidationRequest;
+    use crate::ruleset::{Ruleset, Validator};
+
+    thread_local! {
+        /// Number of calls of each of the two rules.
+        static ASKED: [Cell<u32>; 2] = const { [Cell::new(0), Cell::new(0)] };
+    }
+
+    fn is_asked(rule: usize) {
+        ASKED.with(|asked| asked[rule].set(asked[rule].get() + 1));
+    }
+
+    #[derive(Deserialize)]
+    struct Neighbour {}
+
+    impl ValidatedResource for Neighbour {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Neighbour";
+
+        fn crd() -> Value {
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": "neighbours.example.com"},
+                "spec": {
+                    "group": Self::GROUP,
+                    "names": {"kind": Self::KIND, "plural": "neighbours"},
+                    "scope": "Namespaced",
+                    "versions": [{
+                        "name": Self::VERSION, "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": {"type": "object"}},
+                    }],
+                },
+            })
+        }
+
+        fn example() -> Value {
+            json!({})
+        }
+
+        fn rules() -> Vec<Rule<Self>> {
+            let rule = |id, check| Rule {
+                id,
+                description: "The object must not exist.",
+                severity: Severity::Error,
+                reference: "",
+                fields: &[],
+                validate: check,
+            };
+            vec![
+                rule("alone", |_, findings| {
+                    is_asked(0);
+                    findings.invalid("", "", "is wrong");
+                }),
+                rule("among", |subject, findings| {
+                    is_asked(1);
+                    if let Some(others) = subject.related() {
+                        findings.invalid("", others.clone(), "is taken");
+                    }
+                }),
+            ]
+        }
+    }
+
+    #[test]
+    fn only_a_rule_that_read_related_objects_runs_a_second_time_without_them() {
+        let rules = Ruleset::<Neighbour>::compile().expect("the ruleset compiles");
+        let metadata = json!({"name": "a", "namespace": "n"});
+        let object =
+            json!({"apiVersion": "example.com/v1", "kind": "Neighbour", "metadata": metadata});
+        let others = json!("it");
+        let asked = |request: &ValidationRequest<'_>| {
+            ASKED.with(|asked| asked.iter().for_each(|count| count.set(0)));
+            let errors = rules.validate(request).errors.len();
+            let asked = ASKED.with(|asked| [asked[0].get(), asked[1].get()]);
+            (errors, asked)
+        };
+        let request = || ValidationRequest::create(&object);
+        assert_eq!(asked(&request()), (1, [1, 1]));
+        assert_eq!(asked(&request().with_related(&others)), (2, [1, 2]));
+    }
+}

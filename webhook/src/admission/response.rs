@@ -1,0 +1,251 @@
+//! Validation result → response: the `AdmissionReview` that the API server decodes.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use shared_validation::{ValidationResult, Violation, aggregate};
+
+use crate::admission::request::{AdmissionRequest, GroupVersionKind};
+
+/// Length at which the API server truncates a warning.
+const MAX_WARNING_CHARS: usize = 256;
+
+/// Review with a response, either an `AdmissionReview` or a `ConversionReview`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReviewEnvelope<R> {
+    pub(crate) api_version: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) response: R,
+}
+
+/// `AdmissionReview` with a response.
+pub(crate) type AdmissionReview = ReviewEnvelope<AdmissionResponse>;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AdmissionResponse {
+    uid: String,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    /// JSON Patch in Base64, as Go encodes bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit_annotations: Option<AuditAnnotations>,
+}
+
+/// Kubernetes `Status`.
+#[derive(Serialize)]
+struct Status {
+    #[serde(rename = "status")]
+    outcome: &'static str,
+    message: String,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+    code: u16,
+}
+
+#[derive(Serialize)]
+struct Details {
+    name: String,
+    group: String,
+    kind: String,
+    causes: Vec<Cause>,
+}
+
+#[derive(Serialize)]
+struct Cause {
+    reason: &'static str,
+    message: String,
+    field: String,
+}
+
+#[derive(Serialize)]
+struct AuditAnnotations {
+    rules: String,
+}
+
+/// Formats a cause as in the message that contains all of them.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl AdmissionResponse {
+    fn allowed(uid: &str) -> Self {
+        Self {
+            uid: uid.to_owned(),
+            allowed: true,
+            status: None,
+            patch_type: None,
+            patch: None,
+            warnings: Vec::new(),
+            audit_annotations: None,
+        }
+    }
+}
+
+impl AdmissionReview {
+    fn new(response: AdmissionResponse) -> Self {
+        Self {
+            api_version: "admission.k8s.io/v1",
+            kind: "AdmissionReview",
+            response,
+        }
+    }
+
+    /// Allows the request without warnings.
+    pub(crate) fn allow(uid: &str) -> Self {
+        Self::new(AdmissionResponse::allowed(uid))
+    }
+
+    /// Denies the request, for a reason other than the object's fields.
+    pub(crate) fn deny(uid: &str, code: u16, reason: &'static str, message: String) -> Self {
+        let status = Status {
+            outcome: "Failure",
+            message,
+            reason,
+            details: None,
+            code,
+        };
+        Self::new(AdmissionResponse {
+            allowed: false,
+            status: Some(status),
+            ..AdmissionResponse::allowed(uid)
+        })
+    }
+
+    /// Returns the response for a validation result: denied with code 422 and one cause for each error, or
+    /// allowed with warnings.
+    pub(crate) fn from_result<T>(request: &AdmissionRequest<T>, result: &ValidationResult) -> Self {
+        let all = result.errors.iter().chain(&result.warnings);
+        let fired = rules(all.chain(&result.audit_violations));
+        let response = AdmissionResponse {
+            warnings: result.warnings.iter().map(warning).collect(),
+            audit_annotations: (!fired.is_empty()).then_some(AuditAnnotations { rules: fired }),
+            ..AdmissionResponse::allowed(&request.uid)
+        };
+        if result.is_valid() {
+            return Self::new(response);
+        }
+        let status = invalid(&request.kind, &request.name, result);
+        Self::new(AdmissionResponse {
+            allowed: false,
+            status: Some(status),
+            ..response
+        })
+    }
+
+    /// Returns the response with the defaults to add, as a JSON Patch.
+    pub(crate) fn patch(uid: &str, additions: &json_patch::Patch) -> Self {
+        let mut response = AdmissionResponse::allowed(uid);
+        if !additions.0.is_empty() {
+            let patch = serde_json::to_vec(additions).expect("a JSON Patch is JSON");
+            response.patch_type = Some("JSONPatch");
+            response.patch = Some(STANDARD.encode(patch));
+        }
+        Self::new(response)
+    }
+
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.response.allowed
+    }
+
+    /// Returns the ids of the rules that fired, as in the audit annotation.
+    pub(crate) fn fired_rules(&self) -> Option<&str> {
+        let annotations = self.response.audit_annotations.as_ref()?;
+        Some(&annotations.rules)
+    }
+}
+
+/// Returns the `Status` that the API server itself returns for an invalid object.
+fn invalid(kind: &GroupVersionKind, name: &str, result: &ValidationResult) -> Status {
+    let GroupVersionKind { group, kind, .. } = kind;
+    let causes = result.errors.iter().map(|violation| Cause {
+        reason: violation.error.error_type.as_str(),
+        message: violation.error.body(),
+        field: violation.error.path.to_string(),
+    });
+    let causes: Vec<_> = causes.collect();
+    Status {
+        outcome: "Failure",
+        message: format!(
+            "{kind}.{group} \"{name}\" is invalid: {}",
+            aggregate(&causes)
+        ),
+        reason: "Invalid",
+        details: Some(Details {
+            name: name.to_owned(),
+            group: group.clone(),
+            kind: kind.clone(),
+            causes,
+        }),
+        code: 422,
+    }
+}
+
+/// Returns the ids of the rules that fired, each once, separated by commas.
+pub(crate) fn rules<'a>(violations: impl Iterator<Item = &'a Violation>) -> String {
+    let mut ids: Vec<_> = violations
+        .map(|violation| violation.rule.as_str())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.join(",")
+}
+
+fn warning(violation: &Violation) -> String {
+    let text = violation.error.to_string().replace(char::is_control, " ");
+    if text.chars().count() <= MAX_WARNING_CHARS {
+        return text;
+    }
+    let mut cut: String = text.chars().take(MAX_WARNING_CHARS - 1).collect();
+    cut.push('…');
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use shared_validation::{CrdValidator, ValidationRequest, Validator};
+
+    use super::*;
+    use crate::admission::request;
+
+    #[test]
+    fn the_message_of_a_denial_names_every_cause_as_lockstep_check_does() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "integer"}, "b": {"type": "integer", "maximum": 3},
+        }});
+        let crd = json!({"spec": {
+            "group": "example.com",
+            "names": {"kind": "Trap", "plural": "traps"},
+            "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+        }});
+        let kind = CrdValidator::compile(&crd, "v1").expect("it compiles");
+        let result = kind.validate(&ValidationRequest::create(&json!({"a": "x", "b": 7})));
+        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u", "operation": "CREATE", "name": "one",
+            "kind": {"group": "example.com", "version": "v1", "kind": "Trap"},
+        }});
+        let body = body.to_string();
+        let request = request::parse(body.as_bytes()).expect("a review");
+        let status = AdmissionReview::from_result(&request, &result)
+            .response
+            .status;
+        let status = status.expect("a denial");
+        let expected = format!("Trap.example.com \"one\" is invalid: {}", result.message());
+        assert_eq!(status.message, expected);
+        assert_eq!(status.details.map(|details| details.causes.len()), Some(2));
+    }
+}
