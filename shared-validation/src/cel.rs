@@ -157,10 +157,13 @@ impl<'a> Walk<'a, '_, '_> {
         let is_resource = matches!(at, Cursor::Root);
         let question = Question::new(place.schema, place.value, place.before, is_resource);
         let inputs = OnceCell::new();
+        // Every update changes the metadata, `managedFields` at least, so the API server never ratchets a rule on the
+        // whole object.
+        let can_be_ratcheted = !is_resource;
         for rule in &place.schema.rules {
             let (error, may_be_ratcheted) = match rule.ask(&question, at, &mut self.budget) {
                 Answer::Holds => continue,
-                Answer::Broken(error) => (error, !rule.uses_old_self),
+                Answer::Broken(error) => (error, can_be_ratcheted && !rule.uses_old_self),
                 Answer::Failed(error) => (error, false),
                 Answer::Exhausted(error) => {
                     self.exhausted = true;

@@ -119,7 +119,12 @@ impl CrdValidator {
     /// Returns an object as the API server has it after reading it from storage: pruned and with defaults
     /// filled.
     fn with_defaults(&self, object: &Value, beyond: &ExtraLayers<'_>) -> Value {
-        let mut filled = object.clone();
+        // The API server writes `1.0` to storage as `1`, so it reads an integer. An object from a file may differ.
+        let mut filled = if defaults::has_floats(object) {
+            defaults::reread(object)
+        } else {
+            object.clone()
+        };
         unknown_fields::prune(&mut filled, &self.schema);
         let mut operations =
             defaults::fill_static(&mut filled, &self.schema, self.has_status_subresource);
@@ -219,6 +224,9 @@ impl CrdValidator {
                 self.validate_raw_metadata(request, &mut report);
             }
             return report.into_result(object, vec![]);
+        }
+        if !self.is_namespaced {
+            metadata::clear_namespace(&mut object);
         }
         let old = request.old.map(|old| self.with_defaults(old, beyond));
         let mut operations =

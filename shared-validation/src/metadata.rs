@@ -157,11 +157,17 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
     let empty = json!({});
     let metadata = object.get("metadata").unwrap_or(&empty);
     judge_shape(metadata, at, report);
-    judge_content(metadata, at, Names::Subdomains, report);
-    if !is_namespaced && !metadata["namespace"].as_str().is_none_or(str::is_empty) {
+    let namespace = metadata["namespace"].as_str();
+    if !is_namespaced && let Some(namespace) = namespace.filter(|name| !name.is_empty()) {
         let below = at.child("namespace");
-        let error = FieldError::forbidden(below.to_path(), "not allowed on this type");
-        self::report(report, "namespace", below, error);
+        let detail = "is ignored: the kind is cluster-scoped; remove it";
+        let error = FieldError::invalid(below.to_path(), namespace, detail);
+        report.warn(violation("namespace", below, error));
+        let mut cleared = object.clone();
+        clear_namespace(&mut cleared);
+        judge_content(&cleared["metadata"], at, Names::Subdomains, report);
+    } else {
+        judge_content(metadata, at, Names::Subdomains, report);
     }
     let named = |field: &str| {
         metadata[field]
@@ -218,17 +224,27 @@ pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>)
     }
 }
 
+/// Removes the namespace of a cluster-scoped object, as the API server does on every write.
+pub(crate) fn clear_namespace(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
+    }
+}
+
 /// Adds an error of the structural layer.
 pub(crate) fn report(report: &mut Report<'_>, keyword: &str, at: Cursor<'_>, error: FieldError) {
-    let violation = Violation {
+    report.deny_or_ratchet(violation(keyword, at, error), false);
+}
+
+fn violation(keyword: &str, at: Cursor<'_>, error: FieldError) -> Violation {
+    Violation {
         rule: format!("{}/{keyword}", at.to_pattern()),
         layer: Layer::Schema,
         at: at.to_path(),
         error,
         inputs: None,
         is_of_related: false,
-    };
-    report.deny_or_ratchet(violation, false);
+    }
 }
 
 fn report_hidden(report: &mut Report<'_>, at: Cursor<'_>, detail: &str) {
