@@ -66,11 +66,39 @@ async fn an_old_object_from_a_file_is_compared_as_the_api_server_stores_it() {
     let (high, ratio) = (version("high"), version("ratio"));
     let texts = [
         // A rule on the whole object fails again, although the spec is unchanged.
-        ("unchanged", "high", &high, json!({"level": 11}), json!({"level": 11}), "0"),
-        ("changed", "high", &high, json!({"level": 11}), json!({"level": 11, "note": "a"}), "0"),
+        (
+            "unchanged",
+            "high",
+            &high,
+            json!({"level": 11}),
+            json!({"level": 11}),
+            "0",
+        ),
+        (
+            "changed",
+            "high",
+            &high,
+            json!({"level": 11}),
+            json!({"level": 11, "note": "a"}),
+            "0",
+        ),
         // The file says `1.0`, and the API server has stored `1`.
-        ("whole", "ratio", &ratio, json!({"ratio": "RATIO"}), json!({"ratio": 1, "note": "a"}), "1.0"),
-        ("float", "ratio", &ratio, json!({"ratio": "RATIO"}), json!({"ratio": "RATIO", "note": "a"}), "1.0"),
+        (
+            "whole",
+            "ratio",
+            &ratio,
+            json!({"ratio": "RATIO"}),
+            json!({"ratio": 1, "note": "a"}),
+            "1.0",
+        ),
+        (
+            "float",
+            "ratio",
+            &ratio,
+            json!({"ratio": "RATIO"}),
+            json!({"ratio": "RATIO", "note": "a"}),
+            "1.0",
+        ),
     ];
     let mut tally = Tally::default();
     let mut valid = Vec::new();
@@ -81,12 +109,16 @@ async fn an_old_object_from_a_file_is_compared_as_the_api_server_stores_it() {
         let answer = server.ask(&case).await.expect("the server responds");
         valid.extend(answer.valid.then_some(id));
         case.answer = Some(answer);
-        tally.count(&case, &validator).expect("the case has a response");
+        tally
+            .count(&case, &validator)
+            .expect("the case has a response");
     }
     for (id, namespace) in [("namespaced", "default"), ("misnamed", "No_Name")] {
         let mut case = Case::create(id, &gauge(id, &json!({"namespace": namespace}), &json!({})));
         case.answer = Some(server.ask(&case).await.expect("the server responds"));
-        tally.count(&case, &validator).expect("the case has a response");
+        tally
+            .count(&case, &validator)
+            .expect("the case has a response");
     }
     assert!(tally.is_equal(), "{tally}");
     // Some of each, so that the comparison proves something.

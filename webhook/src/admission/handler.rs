@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use shared_validation::{
     CrdMatch, LastValidated, PolicyHandle, RawObject, ValidationRequest, ValidationResult,
-    ValidatorRegistry,
+    ValidatorRegistry, Violation, probe,
 };
 
 use crate::admission::crd_status::CrdStatusCache;

@@ -399,7 +399,10 @@ spec:
         let location = error.and_then(|error| error.location);
         let location = location.expect("the error has a location");
         assert_eq!(location.line, 6);
-        assert!(text[..location.span.start].ends_with("sources:\n"), "{location:?}");
+        assert!(
+            text[..location.span.start].ends_with("sources:\n"),
+            "{location:?}"
+        );
     }
 
     #[test]
