@@ -146,7 +146,7 @@ impl CrdValidator {
     }
 
     /// Returns true if the CRD reports no error for an object and the one it replaces, and neither lacks a
-    /// default. `false` does not mean that the object is invalid; only [`validate_with`](Self::judge) can decide that.
+    /// default. `false` does not mean that the object is invalid; only [`validate_with`](Self::validate_with) can decide that.
     pub(crate) fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
         let Some(object) = self.unchanged_by_defaults(object, &self.brief) else {
             return false;
@@ -186,7 +186,7 @@ impl CrdValidator {
         report.is_empty()
     }
 
-    /// Returns the default patch that [`validate_with`](Self::judge) would return, without validating the object.
+    /// Returns the default patch that [`validate_with`](Self::validate_with) would return, without validating the object.
     pub(crate) fn default_patch(
         &self,
         request: &ValidationRequest<'_>,
