@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     for validator in validators::all() {
         let new = ValidationRequest::create(&object.value);
         validated(validator.as_ref(), &new);
-        validated(validator.as_ref(), &new.deny_unknown_fields().repeating(&object.duplicates));
+        validated(validator.as_ref(), &new.deny_unknown_fields().with_duplicate_keys(&object.duplicate_keys));
         let Some(old) = &old else { continue };
         let last_validated = LastValidated::from_status_of(&old.value);
         let change = ValidationRequest::update(&object.value, &old.value);
