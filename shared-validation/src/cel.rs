@@ -7,27 +7,29 @@ mod check;
 mod cost;
 mod cost_instrumentation;
 mod dyn_value;
+mod equality;
 mod escaping;
 mod field_path;
 mod field_usage;
 mod identifier;
-mod library;
-mod list_map;
-mod map_key;
-mod opaque;
-mod partial_eval;
-mod program;
-mod value;
-
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the cel crate calls functions with values"
-)]
+mod identities;
 #[expect(
     clippy::needless_pass_by_value,
     clippy::trivially_copy_pass_by_ref,
     reason = "the cel crate calls functions with values, and methods with references"
 )]
+mod library;
+mod list_map;
+mod map_key;
+mod opaque;
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the cel crate calls functions with values"
+)]
+mod partial_eval;
+mod program;
+mod value;
+
 use std::cell::OnceCell;
 
 use serde_json::Value;
@@ -38,9 +40,10 @@ use crate::cel::program::Answer;
 use crate::correlation::{Correlation, Counterparts, Ratchet};
 use crate::field_path::Cursor;
 use crate::last_validated::fingerprint;
+use crate::layer::{LayerContext, ValidationLayer};
+use crate::report::Report;
 use crate::result::Violation;
 use crate::rule::Layer;
-use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::schema::Schema;
 
 pub(crate) use crate::cel::escaping::identifier;

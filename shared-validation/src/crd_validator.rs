@@ -7,21 +7,24 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use crate::cel::Cel;
+use crate::compile_error::CompileError;
 use crate::crd_status::CrdMatch;
 use crate::defaults::{self, DynamicDefault};
 use crate::field_error::{BadValue, FieldError};
 use crate::field_path::Cursor;
+use crate::layer::{LayerContext, ValidationLayer};
 use crate::metadata;
 use crate::raw::Tree;
+use crate::report::Report;
 use crate::request::{Operation, UnknownFields, ValidationRequest};
 use crate::result::ValidationResult;
 use crate::rule_info;
 use crate::rule_info::RuleInfo;
-use crate::ruleset::{CompileError, LayerContext, Report, ValidationLayer, Validator};
 use crate::schema::Schema;
 use crate::schema::projection::Projection;
 use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
+use crate::validator::Validator;
 
 /// Validator for one version of a kind, based only on its CRD: the structural schema and the CEL rules.
 ///

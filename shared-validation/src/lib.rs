@@ -31,6 +31,7 @@
 //!     whether the API server has already run the first two layers.
 
 mod cel;
+mod compile_error;
 mod conversion;
 mod correlation;
 mod crd_status;
@@ -44,12 +45,14 @@ mod json;
 mod json_pointer;
 mod kind;
 mod last_validated;
+mod layer;
 mod metadata;
 mod policy;
 pub mod probe;
 mod raw;
 mod re2;
 mod registry;
+mod report;
 mod request;
 mod result;
 mod rule;
@@ -61,6 +64,7 @@ mod settings;
 mod structural;
 mod suggest;
 mod unknown_fields;
+mod validator;
 
 pub use crate::crd_status::{CrdMatch, CrdStatus, CrdStatusReport};
 pub use crate::crd_validator::CrdValidator;
@@ -69,6 +73,7 @@ pub use crate::rule_info::RuleInfo;
 pub use crate::rust_rules::decode;
 pub use crate::schema::standard_fields::with_standard_fields;
 pub use crate::suggest::did_you_mean;
+pub use compile_error::CompileError;
 pub use conversion::{ConversionError, VersionMapping};
 pub use defaults::DynamicDefault;
 pub use field_error::{BadValue, ErrorType, FieldError, aggregate};
@@ -81,5 +86,6 @@ pub use registry::ValidatorRegistry;
 pub use request::{Operation, UnknownFields, ValidationRequest};
 pub use result::{ValidationResult, Violation};
 pub use rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
-pub use ruleset::{CompileError, Ruleset, Validator};
+pub use ruleset::Ruleset;
 pub use settings::Settings;
+pub use validator::Validator;

@@ -9,13 +9,14 @@ use crate::field_path::FieldPath;
 use crate::json_pointer;
 use crate::kind::ValidatedResource;
 use crate::last_validated::fingerprint;
+use crate::layer::{LayerContext, ValidationLayer};
 use crate::policy::Action;
 use crate::probe;
 use crate::raw::Tree;
+use crate::report::Report;
 use crate::request::Operation;
 use crate::result::Violation;
 use crate::rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
-use crate::ruleset::{LayerContext, Report, ValidationLayer};
 use crate::structural;
 
 /// Validator for the Rust rules of a kind.
@@ -204,7 +205,8 @@ mod tests {
 
     use super::*;
     use crate::request::ValidationRequest;
-    use crate::ruleset::{Ruleset, Validator};
+    use crate::ruleset::Ruleset;
+    use crate::validator::Validator;
 
     thread_local! {
         /// Number of calls of each of the two rules.

@@ -6,6 +6,7 @@
 mod embedded_resource;
 mod list_type;
 mod number;
+mod outcome;
 mod scale_subresource;
 mod validate;
 
@@ -14,7 +15,8 @@ use serde_json::{Number, Value};
 pub(crate) use crate::structural::scale_subresource::Scale;
 
 use crate::correlation::Correlation;
-use crate::ruleset::{LayerContext, Report, ValidationLayer};
+use crate::layer::{LayerContext, ValidationLayer};
+use crate::report::Report;
 
 /// Validator for the structural schema.
 pub(crate) struct Structural;

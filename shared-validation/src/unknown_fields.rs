@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
 use crate::metadata;
-use crate::ruleset::Report;
+use crate::report::Report;
 use crate::schema::{Additional, Schema};
 use crate::suggest::did_you_mean;
 

@@ -1,11 +1,13 @@
 //! Functions available to CEL rules: the standard library of CEL and the extensions of Kubernetes.
 //! <https://kubernetes.io/docs/reference/using-api/cel/>.
 
+pub(super) mod arguments;
 mod conversions;
 mod ip;
 mod lists;
 mod macros;
 mod named_format;
+mod names;
 mod overloads;
 mod quantity;
 mod regex;
@@ -17,23 +19,13 @@ mod url;
 
 use std::sync::{Arc, LazyLock};
 
-use ::cel::common::value::{CowVal, Val};
-use ::cel::{DeclarationError, Env, ExecutionError, extensions};
+use ::cel::{DeclarationError, Env, extensions};
 
+pub(super) use crate::cel::library::names::{has_function, has_name};
 pub(super) use crate::cel::library::overloads::redirect;
 pub(super) use regex::compile as compile_regex;
 
 use crate::cel::{cost, list_map, partial_eval};
-
-/// Returns true if a function with this name exists, as a method or in a namespace.
-pub(super) fn has_function(name: &str) -> bool {
-    OPERATORS.contains(&name) || FUNCTIONS.contains(&name)
-}
-
-/// Returns true if the name is a type or a namespace of functions.
-pub(super) fn has_name(name: &str) -> bool {
-    NAMES.contains(&name)
-}
 
 /// Returns the environment in which rules are compiled and evaluated. It is built once.
 pub(super) fn environment() -> Arc<Env> {
@@ -69,219 +61,6 @@ fn build() -> Result<Env, DeclarationError> {
     }
     Ok(environment)
 }
-
-/// Returns the error of a failed function.
-fn failed(function: &str, problem: impl ToString) -> ExecutionError {
-    ExecutionError::function_error(function, problem)
-}
-
-/// Returns the items of a list of any type.
-pub(super) fn items<'b, 'v>(
-    list: &'b (dyn Val + 'v),
-    function: &str,
-) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
-    let mut iterator = list
-        .as_iterable()
-        .ok_or_else(|| failed(function, "no such overload"))?
-        .iter();
-    Ok(std::iter::from_fn(move || iterator.next()).collect())
-}
-
-/// Returns an argument. It always exists, because overloads are selected by the number of arguments.
-fn argument<'a, 'b, 'v>(
-    arguments: &'a [CowVal<'b, 'v>],
-    index: usize,
-    function: &str,
-) -> Result<&'a CowVal<'b, 'v>, ExecutionError> {
-    arguments
-        .get(index)
-        .ok_or_else(|| failed(function, "no such overload"))
-}
-
-const OPERATORS: &[&str] = &[
-    "_&&_",
-    "_||_",
-    "!_",
-    "_==_",
-    "_!=_",
-    "_<_",
-    "_<=_",
-    "_>_",
-    "_>=_",
-    "_+_",
-    "_-_",
-    "_*_",
-    "_/_",
-    "_%_",
-    "-_",
-    "_?_:_",
-    "_[_]",
-    "_[?_]",
-    "_?._",
-    "@in",
-    "_in_",
-    "@not_strictly_false",
-];
-
-/// All functions that Kubernetes 1.36 provides for the rules of a CRD. Those of the authorizer are not among
-/// them, because CRDs have no authorizer.
-const FUNCTIONS: &[&str] = &[
-    // CEL
-    "bool",
-    "bytes",
-    "contains",
-    "double",
-    "duration",
-    "dyn",
-    "endsWith",
-    "getDate",
-    "getDayOfMonth",
-    "getDayOfWeek",
-    "getDayOfYear",
-    "getFullYear",
-    "getHours",
-    "getMilliseconds",
-    "getMinutes",
-    "getMonth",
-    "getSeconds",
-    "int",
-    "matches",
-    "size",
-    "startsWith",
-    "string",
-    "timestamp",
-    "type",
-    "uint",
-    // optional values
-    "hasValue",
-    "none",
-    "of",
-    "ofNonZeroValue",
-    "optional.none",
-    "optional.of",
-    "optional.ofNonZeroValue",
-    "or",
-    "orValue",
-    "value",
-    // strings
-    "charAt",
-    "format",
-    "indexOf",
-    "join",
-    "lastIndexOf",
-    "lowerAscii",
-    "quote",
-    "replace",
-    "split",
-    "substring",
-    "trim",
-    "upperAscii",
-    // lists
-    "@sortByAssociatedKeys",
-    "distinct",
-    "first",
-    "flatten",
-    "isSorted",
-    "last",
-    "max",
-    "min",
-    "range",
-    "reverse",
-    "slice",
-    "sort",
-    "sum",
-    // regular expressions
-    "find",
-    "findAll",
-    // sets
-    "equivalent",
-    "intersects",
-    // addresses
-    "getEscapedPath",
-    "getHost",
-    "getHostname",
-    "getPort",
-    "getQuery",
-    "getScheme",
-    "isURL",
-    "url",
-    "cidr",
-    "containsCIDR",
-    "containsIP",
-    "family",
-    "ip",
-    "isCIDR",
-    "isCanonical",
-    "isGlobalUnicast",
-    "isIP",
-    "isLinkLocalMulticast",
-    "isLinkLocalUnicast",
-    "isLoopback",
-    "isUnspecified",
-    "masked",
-    "prefixLength",
-    // quantities and versions
-    "add",
-    "asApproximateFloat",
-    "asInteger",
-    "compareTo",
-    "isGreaterThan",
-    "isInteger",
-    "isLessThan",
-    "isQuantity",
-    "quantity",
-    "sign",
-    "sub",
-    "isSemver",
-    "major",
-    "minor",
-    "patch",
-    "semver",
-    // formats
-    "byte",
-    "date",
-    "datetime",
-    "dns1035Label",
-    "dns1035LabelPrefix",
-    "dns1123Label",
-    "dns1123LabelPrefix",
-    "dns1123Subdomain",
-    "dns1123SubdomainPrefix",
-    "labelValue",
-    "named",
-    "qualifiedName",
-    "uri",
-    "uuid",
-    "validate",
-    // internal functions into which macros are expanded
-    "@entries",
-    "@to_map",
-    "@merge",
-];
-
-const NAMES: &[&str] = &[
-    "bool",
-    "bytes",
-    "double",
-    "int",
-    "list",
-    "map",
-    "null_type",
-    "string",
-    "type",
-    "uint",
-    "google",
-    "optional",
-    "optional_type",
-    "strings",
-    "lists",
-    "sets",
-    "ip",
-    "cidr",
-    "format",
-    "net",
-    "kubernetes",
-];
 
 #[cfg(test)]
 mod tests {

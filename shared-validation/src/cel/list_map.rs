@@ -9,22 +9,16 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 use serde_json::Value;
 
 use crate::cel::cost;
-use crate::cel::library::items;
-use crate::cel::map_key::{Identified, Identity, Places};
-use crate::cel::partial_eval::same_within;
+use crate::cel::equality::are_same;
+use crate::cel::identities::Identities;
+use crate::cel::library::arguments::items;
+use crate::cel::map_key::Identified;
 
 /// List of type `set` or `map`. A comparison ignores the order of the items, and `+` is a union.
 #[derive(Debug)]
 pub(crate) struct Keyed<'v> {
     list: CelList<'v>,
     identities: Identities,
-}
-
-/// Identities of the items of a list, in its order.
-#[derive(Clone, Debug)]
-pub(crate) struct Identities {
-    by: Identified,
-    own: Vec<Identity>,
 }
 
 /// Internal function that turns a list with identities into a plain list.
@@ -59,47 +53,6 @@ impl<'v> Keyed<'v> {
         Self {
             list,
             identities: Identities { by, own },
-        }
-    }
-}
-
-impl Identities {
-    /// Returns the identities of a list, if its items have any.
-    pub(crate) fn of(list: &dyn Val) -> Option<&Self> {
-        list.as_any()?.downcast_ref()
-    }
-
-    /// Returns true if `other` has the same items as `list`, to which these identities belong.
-    pub(crate) fn are_same(&self, list: &dyn Val, other: &dyn Val) -> Result<bool, ExecutionError> {
-        let (items, others) = (items(list, "_==_")?, items(other, "_==_")?);
-        if items.len() != others.len() {
-            return Ok(false);
-        }
-        let places = self.places()?;
-        for (identity, item) in self.of_others(other, &others).iter().zip(&others) {
-            match (places.get(identity)?, &self.by) {
-                (Some(_), Identified::Whole) => {}
-                (Some(place), Identified::By(_)) if same_within(items[place], *item)? => {}
-                _ => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
-    fn places(&self) -> Result<Places<'_>, ExecutionError> {
-        let mut places = Places::default();
-        for (place, identity) in self.own.iter().enumerate() {
-            places.put(identity, place)?;
-        }
-        Ok(places)
-    }
-
-    /// Returns the identities of another list. A list of type `map` from the data keeps the identities of its
-    /// data; in all other cases, they are computed from the CEL values.
-    fn of_others(&self, list: &dyn Val, items: &[&dyn Val]) -> Vec<Identity> {
-        match (&self.by, Self::of(list)) {
-            (Identified::By(_), Some(others)) => others.own.clone(),
-            _ => items.iter().map(|item| self.by.made(*item)).collect(),
         }
     }
 }
@@ -143,7 +96,7 @@ impl Val for Keyed<'_> {
     }
 
     fn equals(&self, other: &dyn Val) -> bool {
-        self.identities.are_same(self, other).unwrap_or(false)
+        are_same(&self.identities, self, other).unwrap_or(false)
     }
 
     fn clone_as_boxed<'w>(&self) -> Box<dyn Val + 'w>

@@ -5,17 +5,15 @@
 //! form, which tests each value that they access.
 
 use ::cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
-use ::cel::common::traits::Sizer;
-use ::cel::common::types::{CelBool, CelOptional, DYN_TYPE, Kind, STRING_TYPE};
+use ::cel::common::types::{CelBool, DYN_TYPE, Kind, STRING_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::ast::{call, each, wrap};
 use crate::cel::cost_instrumentation::unpaid;
-use crate::cel::dyn_value::Broken;
-use crate::cel::list_map::Identities;
+use crate::cel::equality::{SOUND, refuse_broken, same, same_within};
+use crate::cel::identities::Identities;
 
-const SOUND: &str = "@sound";
 const HAS: &str = "@has";
 const CONTAINS: &str = "@contains";
 const EQUALS: &str = "@equals";
@@ -135,19 +133,6 @@ fn sound<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, E
     Ok(value)
 }
 
-pub(crate) fn refuse_broken(value: &dyn Val) -> Result<(), ExecutionError> {
-    if let Some(Broken(problem)) = value.downcast_ref::<Broken>() {
-        return Err(ExecutionError::function_error(SOUND, problem));
-    }
-    match value
-        .downcast_ref::<CelOptional>()
-        .and_then(|optional| optional.inner())
-    {
-        Some(inner) => refuse_broken(inner),
-        None => Ok(()),
-    }
-}
-
 fn has<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let [operand, field] = arguments.as_slice() else {
         return Err(ExecutionError::function_error(HAS, "no values"));
@@ -241,70 +226,5 @@ fn pairwise<'b, 'v>(
     match failure {
         Some(error) if is_same => Err(error),
         _ => Ok(CowVal::owned(CelBool::from(is_same))),
-    }
-}
-
-/// Compares two operands, which must both have CEL values.
-pub(crate) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
-    refuse_broken(a)?;
-    refuse_broken(b)?;
-    same_within(a, b)
-}
-
-/// Compares the contents of two operands. It fails only when it reaches data of the left operand that has no
-/// CEL value. A scalar is simply unequal to such data of the right operand.
-pub(crate) fn same_within(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
-    refuse_broken(a)?;
-    let is_scalar = !matches!(a.get_type().kind(), Kind::List | Kind::Map);
-    match refuse_broken(b) {
-        Err(_) if is_scalar => return Ok(false),
-        checked => checked?,
-    }
-    match (a.get_type().kind(), b.get_type().kind()) {
-        (Kind::List, Kind::List) => {
-            if let Some(identities) = Identities::of(a) {
-                return identities.are_same(a, b);
-            }
-            let sizes = (a.as_sizer().map(Sizer::size), b.as_sizer().map(Sizer::size));
-            let (Some(a), Some(b)) = (a.as_iterable(), b.as_iterable()) else {
-                return Ok(false);
-            };
-            if sizes.0 != sizes.1 {
-                return Ok(false);
-            }
-            let (mut a, mut b) = (a.iter(), b.iter());
-            loop {
-                match (a.next(), b.next()) {
-                    (None, None) => return Ok(true),
-                    (Some(a), Some(b)) if same_within(a, b)? => {}
-                    _ => return Ok(false),
-                }
-            }
-        }
-        (Kind::Map, Kind::Map) => {
-            if a.as_sizer().map(Sizer::size) != b.as_sizer().map(Sizer::size) {
-                return Ok(false);
-            }
-            let (Some(keys), Some(a), Some(b)) = (a.as_iterable(), a.as_indexer(), b.as_indexer())
-            else {
-                return Ok(false);
-            };
-            let mut keys = keys.iter();
-            let mut failure = None;
-            while let Some(key) = keys.next() {
-                let Ok(other) = b.get(key) else {
-                    return Ok(false);
-                };
-                match same_within(a.get(key)?.as_ref(), other.as_ref()) {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(false),
-                    Err(error) => failure = failure.or(Some(error)),
-                }
-            }
-            // Fields have no order: the API server stops at the first that fails, and any of them may be the
-            // first. This result is one of its possible results.
-            failure.map_or(Ok(true), Err)
-        }
-        _ => Ok(a.equals(b)),
     }
 }

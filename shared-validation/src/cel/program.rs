@@ -15,9 +15,9 @@ use crate::cel::field_usage::Reach;
 use crate::cel::{
     apiserver_panic, check, cost_instrumentation, field_path, identifier, library, partial_eval,
 };
+use crate::compile_error::CompileError;
 use crate::field_error::FieldError;
 use crate::field_path::{Cursor, FieldPath};
-use crate::ruleset::CompileError;
 use crate::schema::{JsonType, Schema};
 
 /// Maximum length of the result of a `messageExpression`.

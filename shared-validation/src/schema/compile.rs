@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use crate::cel::{self, CelRule};
+use crate::compile_error::CompileError;
 use crate::format::Format;
 use crate::re2;
-use crate::ruleset::CompileError;
 use crate::schema::{Additional, Bound, JsonType, ListType, NumberFormat, Pattern, Schema, join};
 
 impl Schema {

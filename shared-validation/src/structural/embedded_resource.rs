@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::field_path::Cursor;
 use crate::format::name;
+use crate::layer::LayerContext;
 use crate::metadata;
-use crate::ruleset::{LayerContext, Report};
+use crate::report::Report;
 use crate::schema::Schema;
 
 /// Validates all embedded resources. Their errors are never ratcheted.

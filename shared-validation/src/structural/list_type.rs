@@ -8,9 +8,10 @@ use crate::field_error::FieldError;
 use crate::field_path::Cursor;
 use crate::format::go_fmt;
 use crate::last_validated::fingerprint;
+use crate::layer::LayerContext;
+use crate::report::Report;
 use crate::result::Violation;
 use crate::rule::Layer;
-use crate::ruleset::{LayerContext, Report};
 use crate::schema::{ListType, Schema};
 
 /// Reports duplicate items. If the old object had any, all of them are ratcheted, as in the API server.

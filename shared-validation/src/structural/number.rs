@@ -6,7 +6,7 @@ use crate::field_error::FieldError;
 use crate::field_path::Cursor;
 use crate::format::go_fmt;
 use crate::schema::{Bound, JsonType, NumberFormat, Schema};
-use crate::structural::validate::Outcome;
+use crate::structural::outcome::Outcome;
 
 /// 2^63, the first float that does not fit into a 64-bit integer.
 const I64_LIMIT: f64 = 9_223_372_036_854_775_808.0;

@@ -5,9 +5,10 @@ use serde_json::Value;
 use crate::field_error::FieldError;
 use crate::field_path::FieldPath;
 use crate::format::go_fmt;
+use crate::layer::LayerContext;
+use crate::report::Report;
 use crate::result::Violation;
 use crate::rule::Layer;
-use crate::ruleset::{LayerContext, Report};
 
 /// Paths of the fields that the scale subresource shows.
 pub(crate) struct Scale {

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use crate::correlation::Correlation;
 use crate::field_error::FieldError;
-use crate::field_path::{Cursor, FieldPath};
+use crate::field_path::Cursor;
 use crate::format::go_fmt;
 use crate::last_validated::fingerprint;
-use crate::result::Violation;
-use crate::rule::Layer;
-use crate::ruleset::{LayerContext, Report};
+use crate::layer::LayerContext;
+use crate::report::Report;
 use crate::schema::{Additional, JsonType, Schema};
+use crate::structural::outcome::Outcome;
 use crate::structural::{number, type_name};
 
 /// Validates the whole object.
@@ -26,63 +26,6 @@ pub(crate) fn root(
     }
     for violation in outcome.ratcheted {
         report.deny_or_ratchet(violation, true);
-    }
-}
-
-/// Result of the checks of one node.
-#[derive(Default)]
-pub(crate) struct Outcome {
-    pub(crate) errors: Vec<Violation>,
-    /// Ratcheted errors: errors that the old object has too.
-    ratcheted: Vec<Violation>,
-    /// Number of checks that passed or were made. If several alternatives all fail, the API server reports the
-    /// errors of the alternative with the highest number.
-    matches: u32,
-}
-
-impl Outcome {
-    fn merge(&mut self, other: Self) {
-        self.errors.extend(other.errors);
-        self.ratcheted.extend(other.ratcheted);
-        self.matches += other.matches;
-    }
-
-    fn is_valid(&self) -> bool {
-        self.errors.is_empty()
-    }
-
-    /// Adds an error.
-    pub(crate) fn push(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
-        self.errors.push(Violation {
-            rule: format!("{}/{keyword}", at.to_pattern()),
-            layer: Layer::Schema,
-            at: at.to_path(),
-            error,
-            inputs: None,
-            is_of_related: false,
-        });
-    }
-
-    /// Adds an error of type `Invalid`.
-    pub(crate) fn invalid(
-        &mut self,
-        keyword: &str,
-        at: Cursor<'_>,
-        value: impl Into<Value>,
-        what: &str,
-    ) {
-        let path = at.to_path();
-        let detail = format!("{} in body {what}", path.as_str());
-        self.push(keyword, at, FieldError::invalid(path, value, detail));
-    }
-
-    /// Adds an error for which the API server names no field and only mentions the path in the message.
-    pub(crate) fn nowhere(&mut self, keyword: &str, at: Cursor<'_>, detail: String) {
-        self.push(
-            keyword,
-            at,
-            FieldError::invalid(FieldPath::root(), "", detail),
-        );
     }
 }
 

@@ -8,7 +8,7 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 use serde_json::Number;
 
-use crate::cel::library::{argument, failed};
+use crate::cel::library::arguments::{argument, failed};
 use crate::format::go_fmt;
 use crate::format::time;
 

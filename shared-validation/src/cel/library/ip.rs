@@ -6,7 +6,7 @@ use ::cel::common::types::{CelBool, CelInt, CelString};
 use ::cel::common::value::Val;
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::library::failed;
+use crate::cel::library::arguments::failed;
 use crate::cel::opaque::opaque;
 use crate::format::network::{self, Prefix};
 

@@ -6,8 +6,8 @@ use ::cel::common::types::{CelBool, CelInt, CelOptional, DYN_TYPE, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::library::{argument, failed, items};
-use crate::cel::partial_eval::refuse_broken;
+use crate::cel::equality::refuse_broken;
+use crate::cel::library::arguments::{argument, failed, items};
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 

@@ -10,7 +10,7 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::parser::{Macro, MacroExprHelper, ParseError};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::library::{argument, failed, items};
+use crate::cel::library::arguments::{argument, failed, items};
 
 /// Converts a map or list to the list of pairs over which a comprehension with two variables iterates.
 const ENTRIES: &str = "@entries";

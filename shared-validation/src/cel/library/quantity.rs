@@ -7,7 +7,7 @@ use ::cel::common::types::{CelBool, CelDouble, CelInt, CelString};
 use ::cel::{DeclarationError, Env, ExecutionError};
 use num_bigint::{BigInt, Sign};
 
-use crate::cel::library::failed;
+use crate::cel::library::arguments::failed;
 use crate::cel::opaque::opaque;
 
 const FORMAT: &str =

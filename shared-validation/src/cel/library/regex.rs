@@ -7,7 +7,7 @@ use ::cel::common::types::{CelBool, CelInt, CelList, CelString};
 use ::cel::common::value::Val;
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::library::failed;
+use crate::cel::library::arguments::failed;
 use crate::re2;
 
 /// Maximum number of cached expressions. Patterns can be computed by rules, so the cache must be bounded.

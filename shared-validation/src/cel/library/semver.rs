@@ -4,7 +4,7 @@ use ::cel::common::types::{CelBool, CelInt, CelString};
 use ::cel::{DeclarationError, Env, ExecutionError};
 use semver::Version;
 
-use crate::cel::library::failed;
+use crate::cel::library::arguments::failed;
 use crate::cel::opaque::opaque;
 
 /// Semantic version. Build metadata does not affect equality.

@@ -5,8 +5,8 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::cost;
-use crate::cel::library::{argument, failed, items};
-use crate::cel::partial_eval::same;
+use crate::cel::equality::same;
+use crate::cel::library::arguments::{argument, failed, items};
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 

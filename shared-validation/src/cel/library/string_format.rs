@@ -6,8 +6,8 @@ use ::cel::common::value::CowVal;
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::ast;
+use crate::cel::library::arguments::{argument, failed};
 use crate::cel::library::conversions::PRINTED;
-use crate::cel::library::{argument, failed};
 
 const FIXED: &str = "@fixed";
 const SCIENTIFIC: &str = "@scientific";

@@ -9,8 +9,9 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::cost;
-use crate::cel::library::{argument, conversions, failed, items};
-use crate::cel::partial_eval::refuse_broken;
+use crate::cel::equality::refuse_broken;
+use crate::cel::library::arguments::{argument, failed, items};
+use crate::cel::library::conversions;
 use crate::format::go_fmt;
 
 /// `replace` that charges for its result, which could be larger than all arguments together.

@@ -6,7 +6,7 @@ use ::cel::common::types::{CelBool, CelList, CelMap, CelMapKey, CelString};
 use ::cel::common::value::Val;
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::library::failed;
+use crate::cel::library::arguments::failed;
 use crate::cel::opaque::opaque;
 use crate::format::go_fmt;
 use crate::format::url::Url;
