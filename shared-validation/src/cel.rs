@@ -28,6 +28,7 @@ mod opaque;
 )]
 mod partial_eval;
 mod program;
+mod validator;
 mod value;
 
 use std::cell::OnceCell;
@@ -47,14 +48,17 @@ use crate::rule::Layer;
 use crate::schema::Schema;
 
 pub(crate) use crate::cel::escaping::identifier;
-pub(crate) use crate::cel::field_usage::Reach;
 pub(crate) use crate::cel::program::CelRule;
+pub(crate) use crate::cel::validator::CelValidator;
 
 /// Validator for the CEL rules of the schema.
 pub(crate) struct Cel;
 
 impl ValidationLayer for Cel {
     fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>) {
+        let Some(rules) = case.cel else {
+            return;
+        };
         let root = case
             .old
             .map(|old| Correlation::new(case.schema, case.object, old));
@@ -66,6 +70,7 @@ impl ValidationLayer for Cel {
         };
         let place = Place {
             schema: case.schema,
+            rules,
             value: case.object,
             before: case.before,
             ratchet: Ratchet::new(root),
@@ -85,6 +90,7 @@ struct Walk<'a, 'r, 'k> {
 #[derive(Clone, Copy)]
 struct Place<'a> {
     schema: &'a Schema,
+    rules: &'a CelValidator,
     value: &'a Value,
     /// Value of `oldSelf`.
     before: Option<&'a Value>,
@@ -94,7 +100,7 @@ struct Place<'a> {
 impl<'a> Walk<'a, '_, '_> {
     fn node(&mut self, place: Place<'a>, at: Cursor<'_>) {
         // Rules apply only to values that exist. A rule about null belongs to the parent.
-        if place.value.is_null() || !place.schema.has_rules || self.exhausted {
+        if place.value.is_null() || self.exhausted {
             return;
         }
         self.rules(place, at);
@@ -106,12 +112,19 @@ impl<'a> Walk<'a, '_, '_> {
                         continue;
                     }
                     let own = place.schema.properties.get(name);
-                    let known = own.or_else(|| place.schema.additional());
-                    let Some(schema) = known.filter(|schema| schema.has_rules) else {
+                    let below = match own {
+                        Some(schema) => Some(schema).zip(place.rules.properties.get(name)),
+                        None => {
+                            let rules = place.rules.additional.as_deref();
+                            place.schema.additional().zip(rules)
+                        }
+                    };
+                    let Some((schema, rules)) = below else {
                         continue;
                     };
                     let below = Place {
                         schema,
+                        rules,
                         value,
                         before: place
                             .before
@@ -132,7 +145,7 @@ impl<'a> Walk<'a, '_, '_> {
             }
             Value::Array(items) => {
                 let items_schema = place.schema.items.as_deref();
-                let Some(schema) = items_schema.filter(|schema| schema.has_rules) else {
+                let Some((schema, rules)) = items_schema.zip(place.rules.items.as_deref()) else {
                     return;
                 };
                 let before = place
@@ -142,6 +155,7 @@ impl<'a> Walk<'a, '_, '_> {
                 for (index, value) in items.iter().enumerate() {
                     let below = Place {
                         schema,
+                        rules,
                         value,
                         before: before.as_ref().and_then(|before| before.of(value)),
                         ratchet: place.ratchet.item(correlated.as_ref(), index),
@@ -154,13 +168,20 @@ impl<'a> Walk<'a, '_, '_> {
     }
 
     fn rules(&mut self, place: Place<'a>, at: Cursor<'_>) {
-        if place.schema.rules.is_empty() {
+        if place.rules.rules.is_empty() {
             return;
         }
         let is_resource = matches!(at, Cursor::Root);
-        let question = Question::new(place.schema, place.value, place.before, is_resource);
+        let question = Question::new(
+            place.schema,
+            place.value,
+            place.before,
+            is_resource,
+            &place.rules.reach,
+            place.rules.rules.iter().any(CelRule::sees_old_self),
+        );
         let inputs = OnceCell::new();
-        for rule in &place.schema.rules {
+        for rule in &place.rules.rules {
             let (error, may_be_ratcheted) = match rule.ask(&question, at, &mut self.budget) {
                 Answer::Holds => continue,
                 Answer::Broken(error) => (error, !rule.uses_old_self),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::cel::Cel;
+use crate::cel::{Cel, CelRule, CelValidator};
 use crate::compile_error::CompileError;
 use crate::crd_status::CrdMatch;
 use crate::defaults::{self, DynamicDefault};
@@ -20,8 +20,8 @@ use crate::request::{Operation, UnknownFields, ValidationRequest};
 use crate::result::ValidationResult;
 use crate::rule_info;
 use crate::rule_info::RuleInfo;
-use crate::schema::Schema;
 use crate::schema::projection::Projection;
+use crate::schema::{Schema, join};
 use crate::structural::{Scale, Structural};
 use crate::unknown_fields;
 use crate::validator::Validator;
@@ -43,6 +43,8 @@ pub struct CrdValidator {
     /// Projection of the object that is replaced.
     brief_before: Projection,
     pub(crate) schema: Schema,
+    /// CEL rules of the schema; `None` if it has none.
+    pub(crate) cel: Option<CelValidator>,
 }
 
 /// Additions of a kind to its CRD.
@@ -60,6 +62,7 @@ impl CrdValidator {
     /// If the CRD has no such version, or uses something that the API server would evaluate differently.
     pub fn compile(crd: &Value, version: &str) -> Result<Self, CompileError> {
         let schema = Schema::of_crd(crd, version)?;
+        let cel = CelValidator::compile(&schema, "")?;
         let text = |pointer: &str| {
             crd.pointer(pointer)
                 .and_then(Value::as_str)
@@ -86,6 +89,7 @@ impl CrdValidator {
             brief: Projection::of_object(&schema, has_own_status),
             brief_before: Projection::of_replaced(&schema, has_own_status),
             schema,
+            cel,
         })
     }
 
@@ -112,6 +116,28 @@ impl CrdValidator {
             .into_iter()
             .map(|name| Self::compile(crd, name))
             .collect()
+    }
+
+    /// Returns the scalar fields that transition rules compare with their old values.
+    pub(crate) fn compared_fields(&self) -> BTreeSet<String> {
+        let mut fields = BTreeSet::new();
+        let mut add = |name: &str, node: &Schema, rule: &CelRule| {
+            if !rule.uses_old_self {
+                return;
+            }
+            if node.is_scalar() {
+                fields.insert(name.to_owned());
+            } else if let Some(field) = &rule.field_path
+                && node.properties.get(field).is_some_and(Schema::is_scalar)
+            {
+                // The rule is attached to an object, and `fieldPath` names the field that it compares.
+                fields.insert(join(name, field));
+            }
+        };
+        if let Some(cel) = &self.cel {
+            cel.visit_named(&self.schema, "", &mut add);
+        }
+        fields
     }
 
     /// Returns true if the objects are namespaced.
@@ -166,6 +192,7 @@ impl CrdValidator {
                 None => Operation::Create,
             },
             schema: &self.schema,
+            cel: self.cel.as_ref(),
             has_status_subresource: self.has_status_subresource,
             scale: self.scale.as_ref(),
             object: &object,
@@ -241,6 +268,7 @@ impl CrdValidator {
         let case = LayerContext {
             operation: request.operation,
             schema: &self.schema,
+            cel: self.cel.as_ref(),
             has_status_subresource: self.has_status_subresource,
             scale: self.scale.as_ref(),
             object: &stored,
@@ -260,12 +288,7 @@ impl CrdValidator {
                 detail: "the field is set more than once; keep only one".to_owned(),
                 ..FieldError::duplicate(path.clone(), Value::Null)
             };
-            metadata::report(
-                &mut report,
-                "repeated",
-                Cursor::Printed(path.as_str()),
-                error,
-            );
+            report.deny("repeated", Cursor::Printed(path.as_str()), error);
         }
         if request.unknown_fields == UnknownFields::Deny {
             self.validate_raw(request, &mut report);
@@ -302,7 +325,7 @@ impl CrdValidator {
                 let at = Cursor::Root.child(name);
                 let error =
                     FieldError::invalid(at.to_path(), written, format!("must be {expected}"));
-                metadata::report(report, "type", at, error);
+                report.deny("type", at, error);
             }
         }
         self.validate_raw_metadata(request, report);
@@ -367,7 +390,7 @@ impl Validator for CrdValidator {
     }
 
     fn rules(&self) -> Vec<RuleInfo> {
-        rule_info::of_version(&self.schema, self.scale.as_ref(), &[])
+        rule_info::of_version(&self.schema, self.cel.as_ref(), self.scale.as_ref(), &[])
     }
 
     fn transition_fields(&self) -> &BTreeSet<String> {

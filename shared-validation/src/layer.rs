@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::cel::CelValidator;
 use crate::policy::Policy;
 use crate::report::Report;
 use crate::request::Operation;
@@ -18,6 +19,8 @@ pub(crate) trait ValidationLayer: Send + Sync {
 pub(crate) struct LayerContext<'a> {
     pub(crate) operation: Operation,
     pub(crate) schema: &'a Schema,
+    /// CEL rules of the schema; `None` if it has none.
+    pub(crate) cel: Option<&'a CelValidator>,
     /// If true, the status is a subresource: it is updated separately from the object.
     pub(crate) has_status_subresource: bool,
     /// Values on which the scale subresource depends, if the kind has one.

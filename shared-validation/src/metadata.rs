@@ -8,8 +8,6 @@ use crate::field_error::FieldError;
 use crate::field_path::Cursor;
 use crate::format::name;
 use crate::report::Report;
-use crate::result::Violation;
-use crate::rule::Layer;
 use crate::schema::Schema;
 use crate::structural::{as_integer, type_name};
 use crate::unknown_fields;
@@ -84,7 +82,7 @@ pub(crate) fn judge_content(
         .sum();
     if bytes > ANNOTATIONS_MAX_BYTES {
         let error = FieldError::too_long(annotations.to_path(), ANNOTATIONS_MAX_BYTES as u64);
-        self::report(report, "maxLength", annotations, error);
+        report.deny("maxLength", annotations, error);
     }
 }
 
@@ -95,7 +93,7 @@ fn items<'a>(metadata: &'a Value, field: &str) -> impl Iterator<Item = &'a Value
 
 fn invalid(report: &mut Report<'_>, at: Cursor<'_>, value: &str, detail: &str) {
     let error = FieldError::invalid(at.to_path(), value, detail);
-    self::report(report, "format", at, error);
+    report.deny("format", at, error);
 }
 
 fn finalizers(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
@@ -161,7 +159,7 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
     if !is_namespaced && !metadata["namespace"].as_str().is_none_or(str::is_empty) {
         let below = at.child("namespace");
         let error = FieldError::forbidden(below.to_path(), "not allowed on this type");
-        self::report(report, "namespace", below, error);
+        report.deny("namespace", below, error);
     }
     let named = |field: &str| {
         metadata[field]
@@ -171,7 +169,7 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
     if !named("name") && !named("generateName") {
         let below = at.child("name");
         let error = FieldError::required(below.to_path(), "name or generateName is required");
-        self::report(report, "required", below, error);
+        report.deny("required", below, error);
     }
 }
 
@@ -192,7 +190,7 @@ pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>)
             let below = at.child(field);
             let detail = "may not be changed; leave it out";
             let error = FieldError::invalid(below.to_path(), new.clone(), detail);
-            self::report(report, "immutable", below, error);
+            report.deny("immutable", below, error);
         }
     }
     if old["deletionTimestamp"].is_null() {
@@ -208,8 +206,7 @@ pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>)
             let below = at.child("finalizers");
             let detail =
                 format!("no finalizer may be added while the object is being deleted: {finalizer}");
-            self::report(
-                report,
+            report.deny(
                 "added",
                 below,
                 FieldError::forbidden(below.to_path(), detail),
@@ -218,22 +215,8 @@ pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>)
     }
 }
 
-/// Adds an error of the structural layer.
-pub(crate) fn report(report: &mut Report<'_>, keyword: &str, at: Cursor<'_>, error: FieldError) {
-    let violation = Violation {
-        rule: format!("{}/{keyword}", at.to_pattern()),
-        layer: Layer::Schema,
-        at: at.to_path(),
-        error,
-        inputs: None,
-        is_of_related: false,
-    };
-    report.deny_or_ratchet(violation, false);
-}
-
 fn report_hidden(report: &mut Report<'_>, at: Cursor<'_>, detail: &str) {
-    self::report(
-        report,
+    report.deny(
         "format",
         at,
         FieldError::invalid_hidden(at.to_path(), detail),
@@ -277,7 +260,7 @@ fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>
             path.as_str()
         );
         let error = FieldError::type_invalid(path, actual, detail);
-        return self::report(report, "type", at, error);
+        return report.deny("type", at, error);
     }
     match value {
         Value::Object(fields) => {
@@ -300,7 +283,7 @@ fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>
             let path = at.to_path();
             let detail = format!("must be of type {}", schema.format_name);
             let error = FieldError::type_invalid(path, text.as_str(), detail);
-            self::report(report, "format", at, error);
+            report.deny("format", at, error);
         }
         _ => {}
     }

@@ -5,9 +5,11 @@ use std::cmp::Ordering;
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-use crate::field_error::ErrorType;
+use crate::field_error::{ErrorType, FieldError};
+use crate::field_path::Cursor;
 use crate::last_validated::RatchetedViolation;
 use crate::result::{ValidationResult, Violation};
+use crate::rule::Layer;
 
 /// Collected violations of all layers.
 #[derive(Default)]
@@ -39,6 +41,19 @@ impl<'a> Report<'a> {
         } else {
             self.errors.push(violation);
         }
+    }
+
+    /// Adds an error of the schema layer that is never ratcheted.
+    pub(crate) fn deny(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
+        let violation = Violation {
+            rule: format!("{}/{keyword}", at.to_pattern()),
+            layer: Layer::Schema,
+            at: at.to_path(),
+            error,
+            inputs: None,
+            is_of_related: false,
+        };
+        self.deny_or_ratchet(violation, false);
     }
 
     /// Records the identity of a ratcheted error.

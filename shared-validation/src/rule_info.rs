@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::cel::CelValidator;
 use crate::format::go_fmt;
 use crate::rule::{Layer, Severity};
 use crate::schema::{Additional, ListType, NumberFormat, Schema};
@@ -33,6 +34,7 @@ pub(crate) type Sources = &'static [(&'static str, &'static str)];
 /// Returns the rules of one version of a CRD.
 pub(crate) fn of_version(
     schema: &Schema,
+    cel: Option<&CelValidator>,
     scale: Option<&Scale>,
     sources: Sources,
 ) -> Vec<RuleInfo> {
@@ -43,7 +45,8 @@ pub(crate) fn of_version(
     for (name, child) in &schema.properties {
         // Users do not write `status`, and the API server itself validates the other three fields.
         if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
-            collector.node(child, name);
+            let rules = cel.and_then(|cel| cel.properties.get(name));
+            collector.node(child, rules, name);
         }
     }
     for name in &schema.required {
@@ -90,9 +93,9 @@ impl Collector {
         });
     }
 
-    fn node(&mut self, schema: &Schema, at: &str) {
+    fn node(&mut self, schema: &Schema, cel: Option<&CelValidator>, at: &str) {
         self.value(schema, at);
-        for rule in &schema.rules {
+        for rule in cel.into_iter().flat_map(|cel| &cel.rules) {
             let sentence = rule
                 .message
                 .strip_suffix(&format!(" [{}]", rule.id))
@@ -112,17 +115,20 @@ impl Collector {
             });
         }
         for (name, child) in &schema.properties {
-            self.node(child, &format!("{at}.{name}"));
+            let rules = cel.and_then(|cel| cel.properties.get(name));
+            self.node(child, rules, &format!("{at}.{name}"));
         }
         for name in &schema.required {
             let field = format!("{at}.{name}");
             self.schema_rule(&field, "required", format!("`{field}` is required."));
         }
         if let Some(child) = &schema.items {
-            self.node(child, &format!("{at}[]"));
+            let rules = cel.and_then(|cel| cel.items.as_deref());
+            self.node(child, rules, &format!("{at}[]"));
         }
         if let Additional::Of(child) = &schema.additional {
-            self.node(child, &format!("{at}[*]"));
+            let rules = cel.and_then(|cel| cel.additional.as_deref());
+            self.node(child, rules, &format!("{at}[*]"));
         }
     }
 

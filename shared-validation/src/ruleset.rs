@@ -20,7 +20,6 @@ use crate::rule::Layer;
 use crate::rule_info;
 use crate::rule_info::RuleInfo;
 use crate::rust_rules::RustRules;
-use crate::schema::{Schema, join};
 use crate::settings::Settings;
 
 pub(crate) use crate::validator::Validator;
@@ -42,7 +41,7 @@ impl<K: ValidatedResource> Ruleset<K> {
     /// If the schema or a CEL rule uses something that the API server would evaluate differently.
     pub fn compile() -> Result<Self, CompileError> {
         let resource = CrdValidator::compile(&K::crd(), K::VERSION)?;
-        if !resource.schema.rules.is_empty() {
+        if !resource.schema.validations.is_empty() {
             // Ratcheting applies only while the value of a node is unchanged. A metadata change changes the
             // root, so an old error of a root rule would block the removal of a finalizer.
             return Err(CompileError::Schema {
@@ -63,20 +62,10 @@ impl<K: ValidatedResource> Ruleset<K> {
                 .iter()
                 .map(|default| default.field.to_owned()),
         );
-        resource.schema.visit_named("", &mut |name, node| {
-            for rule in node.rules.iter().filter(|rule| rule.uses_old_self) {
-                if node.is_scalar() {
-                    transition_fields.insert(name.to_owned());
-                } else if let Some(field) = &rule.field_path
-                    && node.properties.get(field).is_some_and(Schema::is_scalar)
-                {
-                    // The rule is attached to an object, and `fieldPath` names the field that it compares.
-                    transition_fields.insert(join(name, field));
-                }
-            }
-        });
+        transition_fields.extend(resource.compared_fields());
         let mut catalogue = rule_info::of_version(
             &resource.schema,
+            resource.cel.as_ref(),
             resource.scale.as_ref(),
             K::rule_references(),
         );

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Number, Value};
 
-use crate::cel::{CelRule, Reach};
 use crate::format::Format;
 
 /// JSON type that a schema node can require.
@@ -121,9 +120,8 @@ pub(crate) struct Schema {
     pub(crate) one_of: Vec<Schema>,
     pub(crate) not: Option<Box<Schema>>,
     pub(crate) default: Option<Value>,
-    pub(crate) rules: Vec<CelRule>,
-    /// Fields that the rules of this node read.
-    pub(crate) reach: Reach,
+    /// Entries of `x-kubernetes-validations` as written.
+    pub(crate) validations: Vec<Value>,
     /// If true, this node or a node below it has a rule.
     pub(crate) has_rules: bool,
     /// If true, this node or a node below it is a list of type `set` or `map`.
@@ -171,7 +169,7 @@ impl Schema {
             && !self.has_alternatives()
             && !self.embedded
             && self.options.is_empty()
-            && self.rules.is_empty()
+            && self.validations.is_empty()
             && matches!(self.additional, Additional::Unstated)
     }
 
@@ -183,15 +181,6 @@ impl Schema {
     /// Returns true if there are no nodes below this one.
     pub(crate) fn is_scalar(&self) -> bool {
         self.properties.is_empty() && self.additional().is_none() && self.items.is_none()
-    }
-
-    /// Visits this node and all nodes below it with their dotted paths. List items and map values have no path
-    /// of their own and are skipped.
-    pub(crate) fn visit_named<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&str, &'a Self)) {
-        visit(name, self);
-        for (field, schema) in &self.properties {
-            schema.visit_named(&join(name, field), visit);
-        }
     }
 }
 

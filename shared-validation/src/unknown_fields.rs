@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::field_error::FieldError;
 use crate::field_path::Cursor;
-use crate::metadata;
 use crate::report::Report;
 use crate::schema::{Additional, Schema};
 use crate::suggest::did_you_mean;
@@ -141,5 +140,5 @@ fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Rep
         format!("unknown field{question}")
     };
     let error = FieldError::forbidden(below.to_path(), detail);
-    metadata::report(report, "unknown", below, error);
+    report.deny("unknown", below, error);
 }

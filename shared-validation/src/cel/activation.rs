@@ -7,8 +7,8 @@ use ::cel::common::types::CelOptional;
 use ::cel::common::value::Val;
 use serde_json::Value;
 
+use crate::cel::field_usage::Reach;
 use crate::cel::library;
-use crate::cel::program::CelRule;
 use crate::cel::value::Conversion;
 use crate::schema::Schema;
 
@@ -18,6 +18,10 @@ pub(crate) struct Question<'a> {
     pub(crate) value: &'a Value,
     before: Option<&'a Value>,
     is_resource: bool,
+    /// Fields that the rules read.
+    reach: &'a Reach,
+    /// If true, any of the rules may read `oldSelf`.
+    sees_old_self: bool,
     plain: OnceCell<Variables<'a>>,
     with_optional: OnceCell<Variables<'a>>,
 }
@@ -32,9 +36,10 @@ pub(crate) struct Variables<'a> {
 }
 
 impl Variables<'_> {
-    /// Returns true if a rule can access data that has no CEL value.
-    pub(crate) fn are_broken_for(&self, rule: &CelRule) -> bool {
-        self.is_broken || (self.is_old_broken && rule.sees_old_self())
+    /// Returns true if a rule can access data that has no CEL value. `sees_old_self` is true if the rule may
+    /// read `oldSelf`.
+    pub(crate) fn are_broken_for(&self, sees_old_self: bool) -> bool {
+        self.is_broken || (self.is_old_broken && sees_old_self)
     }
 }
 
@@ -44,12 +49,16 @@ impl<'a> Question<'a> {
         value: &'a Value,
         before: Option<&'a Value>,
         is_resource: bool,
+        reach: &'a Reach,
+        sees_old_self: bool,
     ) -> Self {
         Self {
             schema,
             value,
             before: before.filter(|before| !before.is_null()),
             is_resource,
+            reach,
+            sees_old_self,
             plain: OnceCell::new(),
             with_optional: OnceCell::new(),
         }
@@ -60,9 +69,9 @@ impl<'a> Question<'a> {
         self.before.is_some()
     }
 
-    /// Returns the variables for a rule.
-    pub(crate) fn variables(&self, rule: &CelRule) -> &Variables<'a> {
-        if rule.optional_old_self {
+    /// Returns the variables for a rule. `optional_old_self` is true if its `oldSelf` is an optional value.
+    pub(crate) fn variables(&self, optional_old_self: bool) -> &Variables<'a> {
+        if optional_old_self {
             self.with_optional.get_or_init(|| self.make(true))
         } else {
             self.plain.get_or_init(|| self.make(false))
@@ -74,7 +83,7 @@ impl<'a> Question<'a> {
         let conversion = Conversion::default();
         context.add_variable_as_val("self", self.as_cel(&conversion, self.value));
         let before = Conversion::default();
-        if self.schema.rules.iter().any(CelRule::sees_old_self) {
+        if self.sees_old_self {
             let old = self.before.map(|old| self.as_cel(&before, old));
             let old: Option<Box<dyn Val + 'a>> = if is_optional {
                 Some(Box::new(CelOptional::from(old)))
@@ -96,7 +105,7 @@ impl<'a> Question<'a> {
         if self.is_resource {
             conversion.of_resource(self.schema, value)
         } else {
-            conversion.of_part(self.schema, value, &self.schema.reach)
+            conversion.of_part(self.schema, value, self.reach)
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct CelRule {
     /// If true, evaluation may need more stack than a thread has.
     is_deep: bool,
     /// If true, the rule is also evaluated for a new value, with an empty `oldSelf`.
-    pub(crate) optional_old_self: bool,
+    optional_old_self: bool,
     expression: IdedExpr,
     message_expression: Option<IdedExpr>,
     reason: Reason,
@@ -180,9 +180,9 @@ impl CelRule {
         if self.uses_old_self && !question.is_change() && !self.optional_old_self {
             return Answer::Holds;
         }
-        let variables = question.variables(self);
+        let variables = question.variables(self.optional_old_self);
         let context = &variables.context;
-        let is_careful = variables.are_broken_for(self);
+        let is_careful = variables.are_broken_for(self.sees_old_self());
         let evaluate = |expression: &IdedExpr| {
             CelValue::resolve_val(expression, context).map(|value| {
                 value

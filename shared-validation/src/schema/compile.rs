@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::cel::{self, CelRule};
+use crate::cel;
 use crate::compile_error::CompileError;
 use crate::format::Format;
 use crate::re2;
@@ -48,21 +48,13 @@ impl Schema {
         schema.exclusive(fields);
         schema.keys_are_properties().map_err(fail)?;
         schema.read_format(fields).map_err(fail)?;
-        let rules = fields
-            .get("x-kubernetes-validations")
-            .and_then(Value::as_array);
-        for (index, rule) in rules.into_iter().flatten().enumerate() {
-            let mut rule = CelRule::compile(rule, &schema, at, index)?;
-            schema.reach.merge(std::mem::take(&mut rule.reach));
-            schema.rules.push(rule);
-        }
         let any = |own: bool, has: fn(&Schema) -> bool| {
             let additional = schema.additional();
             let items = schema.items.as_deref();
             let mut below = schema.properties.values().chain(additional).chain(items);
             own || below.any(has)
         };
-        let has_rules = any(!schema.rules.is_empty(), |below| below.has_rules);
+        let has_rules = any(!schema.validations.is_empty(), |below| below.has_rules);
         let has_identities = any(schema.list_type != ListType::Atomic, |below| {
             below.has_identities
         });
@@ -143,8 +135,10 @@ impl Schema {
                     _ => ListType::Atomic,
                 };
             }
-            // Compiled after all other keywords: a rule is checked against the fields that it uses.
-            "x-kubernetes-validations" => {}
+            // Compiled after the whole schema: a rule is checked against the fields that it uses.
+            "x-kubernetes-validations" => {
+                self.validations = value.as_array().cloned().unwrap_or_default();
+            }
             _ => return Ok(false),
         }
         Ok(true)

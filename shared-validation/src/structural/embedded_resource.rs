@@ -62,7 +62,7 @@ fn resource(object: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
             Some(Value::String(text)) => crate::FieldError::invalid(path, text.as_str(), expected),
             Some(other) => crate::FieldError::invalid(path, other.clone(), "must be a string"),
         };
-        metadata::report(report, "x-kubernetes-embedded-resource", below, error);
+        report.deny("x-kubernetes-embedded-resource", below, error);
     }
     if let Some(metadata) = object.get("metadata") {
         let below = at.child("metadata");
