@@ -1,13 +1,10 @@
-//! Interface of the layers: their input, and the function that each implements.
+//! Interface of a layer that a kind adds to its CRD.
 
 use serde_json::Value;
 
-use crate::cel::CelValidator;
+use crate::operation::Operation;
 use crate::policy::Policy;
 use crate::report::Report;
-use crate::request::Operation;
-use crate::schema::Schema;
-use crate::structural::Scale;
 
 /// Validator of one layer.
 pub(crate) trait ValidationLayer: Send + Sync {
@@ -18,13 +15,6 @@ pub(crate) trait ValidationLayer: Send + Sync {
 /// Input of a layer.
 pub(crate) struct LayerContext<'a> {
     pub(crate) operation: Operation,
-    pub(crate) schema: &'a Schema,
-    /// CEL rules of the schema; `None` if it has none.
-    pub(crate) cel: Option<&'a CelValidator>,
-    /// If true, the status is a subresource: it is updated separately from the object.
-    pub(crate) has_status_subresource: bool,
-    /// Values on which the scale subresource depends, if the kind has one.
-    pub(crate) scale: Option<&'a Scale>,
     /// The object, with defaults filled.
     pub(crate) object: &'a Value,
     /// The object that is replaced, with defaults filled. Errors that it has too are ratcheted.
@@ -35,6 +25,4 @@ pub(crate) struct LayerContext<'a> {
     pub(crate) policy: Option<&'a Policy>,
     /// Related objects that rules may read.
     pub(crate) related: Option<&'a Value>,
-    /// If true, the caller needs to know only whether there is any error, not which.
-    pub(crate) is_enough_to_know: bool,
 }

@@ -1,39 +1,40 @@
-//! Report: the violations that the layers have found so far.
+//! Report: the violations that the CRD and the Rust rules have found so far.
 
 use std::cmp::Ordering;
 
+use crd_validation::RatchetedViolation;
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-use crate::field_error::{ErrorType, FieldError};
-use crate::field_path::Cursor;
-use crate::last_validated::RatchetedViolation;
 use crate::result::{ValidationResult, Violation};
-use crate::rule::Layer;
 
 /// Collected violations of all layers.
-#[derive(Default)]
 pub(crate) struct Report<'a> {
     errors: Vec<Violation>,
     warnings: Vec<Violation>,
     audited: Vec<Violation>,
-    inherited: Vec<RatchetedViolation>,
+    ratcheted: Vec<RatchetedViolation>,
     /// Identities of errors that were ratcheted in an earlier validation of the object.
     known: &'a [RatchetedViolation],
 }
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(known: &'a [RatchetedViolation]) -> Self {
+    /// Creates a report from what the CRD reports.
+    pub(crate) fn new(crd: crd_validation::Report<'_>, known: &'a [RatchetedViolation]) -> Self {
         Self {
+            errors: crd.errors.into_iter().map(Violation::from).collect(),
+            warnings: crd.warnings.into_iter().map(Violation::from).collect(),
+            audited: Vec::new(),
+            ratcheted: crd.ratcheted,
             known,
-            ..Self::default()
         }
     }
 
     /// Adds an error. If the old object had it too, it becomes a warning.
     pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
         let known = !self.known.is_empty()
-            && RatchetedViolation::of(&violation)
+            && violation
+                .identity()
                 .is_some_and(|identity| self.known.contains(&identity));
         if inherited || known {
             self.record_ratcheted(&violation);
@@ -43,22 +44,9 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds an error of the schema layer that is never ratcheted.
-    pub(crate) fn deny(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
-        let violation = Violation {
-            rule: format!("{}/{keyword}", at.to_pattern()),
-            layer: Layer::Schema,
-            at: at.to_path(),
-            error,
-            inputs: None,
-            is_of_related: false,
-        };
-        self.deny_or_ratchet(violation, false);
-    }
-
     /// Records the identity of a ratcheted error.
     pub(crate) fn record_ratcheted(&mut self, violation: &Violation) {
-        self.inherited.extend(RatchetedViolation::of(violation));
+        self.ratcheted.extend(violation.identity());
     }
 
     pub(crate) fn warn(&mut self, violation: Violation) {
@@ -74,12 +62,6 @@ impl<'a> Report<'a> {
         self.audited.push(violation);
     }
 
-    /// Returns true if no violation of any severity was found.
-    pub(crate) fn is_empty(&self) -> bool {
-        let found = [&self.errors, &self.warnings, &self.audited];
-        found.into_iter().all(Vec::is_empty)
-    }
-
     pub(crate) fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -93,30 +75,16 @@ impl<'a> Report<'a> {
         self.errors.sort_by(order);
         self.warnings.sort_by(order);
         self.audited.sort_by(order);
-        self.inherited.sort();
-        self.inherited.dedup();
+        self.ratcheted.sort();
+        self.ratcheted.dedup();
         ValidationResult {
             object,
             defaults: json_patch::Patch(operations),
             errors: self.errors,
             warnings: self.warnings,
             audit_violations: self.audited,
-            ratcheted: self.inherited,
+            ratcheted: self.ratcheted,
         }
-    }
-
-    /// Returns true if the API server would skip CEL rules because of the errors so far.
-    pub(crate) fn blocks_cel(&self) -> bool {
-        self.errors.iter().any(|violation| {
-            matches!(
-                violation.error.error_type,
-                ErrorType::NotSupported
-                    | ErrorType::Required
-                    | ErrorType::TooLong
-                    | ErrorType::TooMany
-                    | ErrorType::TypeInvalid
-            )
-        })
     }
 }
 

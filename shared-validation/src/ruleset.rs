@@ -2,29 +2,93 @@
 
 use std::collections::BTreeSet;
 
+use crd_validation::conversion::{ConversionError, Versions};
+use crd_validation::json::RawObject;
+use crd_validation::{CompileError, CrdValidator};
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::compile_error::CompileError;
-use crate::conversion::{ConversionError, Versions};
 use crate::crd_status::CrdMatch;
-use crate::crd_validator::{CrdValidator, ExtraLayers};
 use crate::defaults::DynamicDefault;
 use crate::fast_path;
 use crate::kind::ValidatedResource;
 use crate::probe;
-use crate::raw::RawObject;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
 use crate::rule::Layer;
-use crate::rule_info;
 use crate::rule_info::RuleInfo;
 use crate::rust_rules::RustRules;
 use crate::settings::Settings;
+use crate::validation::Validation;
 
 pub(crate) use crate::validator::Validator;
 
 /// Everything compiled for one kind: structural schema, CEL rules, Rust rules and defaults.
+///
+/// # Examples
+///
+/// ```
+/// use serde::Deserialize;
+/// use serde_json::{Value, json};
+/// use shared_validation::{
+///     Rule, Ruleset, Severity, ValidatedResource, ValidationRequest, Validator,
+/// };
+///
+/// #[derive(Deserialize)]
+/// struct User {
+///     spec: UserSpec,
+/// }
+///
+/// #[derive(Deserialize)]
+/// struct UserSpec {
+///     name: String,
+/// }
+///
+/// impl ValidatedResource for User {
+///     const GROUP: &'static str = "example.com";
+///     const VERSION: &'static str = "v1";
+///     const KIND: &'static str = "User";
+///
+///     fn crd() -> Value {
+///         let spec = json!({
+///             "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}},
+///         });
+///         let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec}});
+///         json!({"spec": {
+///             "group": "example.com", "scope": "Namespaced", "names": {"kind": "User", "plural": "users"},
+///             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+///         }})
+///     }
+///
+///     fn example() -> Value {
+///         json!({"spec": {"name": "ada"}})
+///     }
+///
+///     fn rules() -> Vec<Rule<Self>> {
+///         vec![Rule {
+///             id: "reserved-name",
+///             description: "The name must not be `admin`.",
+///             severity: Severity::Error,
+///             reference: "https://example.com/reserved-names",
+///             fields: &["spec.name"],
+///             validate: |context, diagnostics| {
+///                 if context.object.spec.name == "admin" {
+///                     diagnostics.invalid("spec.name", "admin", "is reserved");
+///                 }
+///             },
+///         }]
+///     }
+/// }
+///
+/// let ruleset = Ruleset::<User>::compile()?;
+/// let user = json!({"spec": {"name": "admin"}});
+/// let result = ruleset.validate(&ValidationRequest::create(&user));
+/// assert_eq!(
+///     result.message(),
+///     r#"spec.name: Invalid value: "admin": is reserved [reserved-name]"#
+/// );
+/// # Ok::<(), shared_validation::CompileError>(())
+/// ```
 pub struct Ruleset<K: ValidatedResource> {
     resource: CrdValidator,
     dynamic_defaults: Vec<DynamicDefault>,
@@ -41,7 +105,7 @@ impl<K: ValidatedResource> Ruleset<K> {
     /// If the schema or a CEL rule uses something that the API server would evaluate differently.
     pub fn compile() -> Result<Self, CompileError> {
         let resource = CrdValidator::compile(&K::crd(), K::VERSION)?;
-        if !resource.schema.validations.is_empty() {
+        if resource.has_root_rules() {
             // Ratcheting applies only while the value of a node is unchanged. A metadata change changes the
             // root, so an old error of a root rule would block the removal of a finalizer.
             return Err(CompileError::Schema {
@@ -62,13 +126,12 @@ impl<K: ValidatedResource> Ruleset<K> {
                 .iter()
                 .map(|default| default.field.to_owned()),
         );
-        transition_fields.extend(resource.compared_fields());
-        let mut catalogue = rule_info::of_version(
-            &resource.schema,
-            resource.cel.as_ref(),
-            resource.scale.as_ref(),
-            K::rule_references(),
-        );
+        transition_fields.extend(resource.transition_fields());
+        let sources = K::rule_references();
+        let declared = resource.rules().into_iter();
+        let mut catalogue: Vec<_> = declared
+            .map(|rule| RuleInfo::of_crd(rule, sources))
+            .collect();
         let rules = K::rules();
         catalogue.push(probe::rule_info());
         catalogue.extend(rules.iter().map(|rule| {
@@ -97,8 +160,9 @@ impl<K: ValidatedResource> Ruleset<K> {
 }
 
 impl<K: ValidatedResource> Ruleset<K> {
-    fn extra_layers(&self) -> ExtraLayers<'_> {
-        ExtraLayers {
+    fn validation(&self) -> Validation<'_> {
+        Validation {
+            crd: &self.resource,
             dynamic_defaults: &self.dynamic_defaults,
             transition_fields: &self.transition_fields,
             rust_rules: Some(&self.typed),
@@ -154,7 +218,7 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
     }
 
     fn default_patch(&self, request: &ValidationRequest<'_>) -> Patch {
-        self.resource.default_patch(request, &self.extra_layers())
+        self.validation().default_patch(request)
     }
 
     fn is_trivially_valid(
@@ -178,6 +242,6 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
     }
 
     fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
-        self.resource.validate_with(request, &self.extra_layers())
+        self.validation().validate(request)
     }
 }

@@ -2,18 +2,41 @@
 
 use std::collections::BTreeSet;
 
+use crd_validation::conversion::{ConversionError, Versions};
+use crd_validation::json::RawObject;
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::conversion::{ConversionError, Versions};
 use crate::crd_status::CrdMatch;
-use crate::raw::RawObject;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
 use crate::rule_info::RuleInfo;
 use crate::settings::Settings;
 
 /// Validator for the objects of one kind, independent of its Rust type.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use serde_json::json;
+/// use shared_validation::{CrdValidator, ValidationRequest, Validator, ValidatorRegistry};
+///
+/// let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}, "required": ["spec"]});
+/// let crd = json!({"spec": {
+///     "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+///     "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+/// }});
+/// let validator: Arc<dyn Validator> = Arc::new(CrdValidator::compile(&crd, "v1")?);
+/// let registry = ValidatorRegistry::default().register(validator);
+///
+/// let validator = registry.get("example.com", "Widget").expect("the kind is registered");
+/// let widget = json!({});
+/// let result = validator.validate(&ValidationRequest::create(&widget));
+/// assert_eq!(result.message(), "spec: Required value");
+/// # Ok::<(), shared_validation::CompileError>(())
+/// ```
 pub trait Validator: Send + Sync {
     /// Returns the API group.
     fn group(&self) -> &str;
