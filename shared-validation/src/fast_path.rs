@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use crd_validation::json::Tree;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::defaults::DynamicDefault;
 use crate::last_validated::LastValidated;
 use crate::probe;
-use crate::raw::Tree;
 
 /// Returns true if an object is not an admission probe and no dynamic default is missing.
 pub(crate) fn is_complete(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
@@ -55,8 +55,9 @@ fn has_all(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crd_validation::json::RawObject;
+
     use super::*;
-    use crate::raw::RawObject;
 
     #[test]
     fn an_old_object_is_used_for_transitions_only_if_it_has_the_last_validated_values() {

@@ -1,9 +1,9 @@
 //! Trait that each custom resource type implements.
 
+use crd_validation::conversion::VersionMapping;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::conversion::VersionMapping;
 use crate::defaults::DynamicDefault;
 use crate::rule::Rule;
 use crate::settings::Settings;

@@ -2,14 +2,11 @@
 //! down.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::Hasher;
 
+use crd_validation::RatchetedViolation;
+use crd_validation::json::pointer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::format::go_fmt;
-use crate::json_pointer;
-use crate::result::Violation;
 
 /// Last validated values of all transition fields, stored in `status.lastValidated`.
 ///
@@ -29,39 +26,8 @@ pub struct LastValidated {
     pub ratcheted: Vec<RatchetedViolation>,
 }
 
-/// Identity of a ratcheted error. The error stays a warning as long as no value that it depends on changes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct RatchetedViolation {
-    /// Id of the rule.
-    pub rule: String,
-    /// Path of the field.
-    pub at: String,
-    /// Fingerprint of the values that the error depends on.
-    pub inputs: String,
-}
-
-impl RatchetedViolation {
-    pub(crate) fn of(violation: &Violation) -> Option<Self> {
-        Some(Self {
-            rule: violation.rule.clone(),
-            at: violation.at.as_str().to_owned(),
-            inputs: format!("{:016x}", violation.inputs?),
-        })
-    }
-}
-
 /// Maximum number of ratcheted errors that are stored for one object.
 const MAX_RATCHETED: usize = 16;
-
-/// Computes a fingerprint of values. It is stored in the cluster, so the algorithm must never change.
-pub(crate) fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
-    let mut hasher = fnv::FnvHasher::default();
-    for value in values {
-        hasher.write(go_fmt::json(value).as_bytes());
-        hasher.write_u8(0);
-    }
-    hasher.finish()
-}
 
 impl LastValidated {
     /// Returns the values to store for an object that has just been found valid.
@@ -73,7 +39,7 @@ impl LastValidated {
             .unwrap_or_default();
         let values = fields
             .iter()
-            .filter_map(|name| Some((name.clone(), json_pointer::get(object, name)?.clone())))
+            .filter_map(|name| Some((name.clone(), pointer::get(object, name)?.clone())))
             .collect();
         Self {
             generation,
@@ -119,7 +85,7 @@ impl LastValidated {
     /// Returns true if all transition fields of an object have their last validated values.
     pub(crate) fn agrees(&self, object: &Value, fields: &BTreeSet<String>) -> bool {
         let mut fields = fields.iter();
-        fields.all(|name| json_pointer::get(object, name) == self.values.get(name))
+        fields.all(|name| pointer::get(object, name) == self.values.get(name))
     }
 
     /// Returns `object` with the last validated values of all transition fields. Transition rules compare with
@@ -128,8 +94,8 @@ impl LastValidated {
         let mut old = object.clone();
         for name in fields {
             match self.values.get(name) {
-                Some(value) => json_pointer::set(&mut old, name, value.clone()),
-                None => json_pointer::remove(&mut old, name),
+                Some(value) => pointer::set(&mut old, name, value.clone()),
+                None => pointer::remove(&mut old, name),
             }
         }
         old

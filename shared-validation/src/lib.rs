@@ -1,8 +1,9 @@
 //! Validation of custom resources, shared by the admission webhook, the controller and the `lockstep check`
 //! command.
 //!
-//! All three call the same code, so an object gets the same result everywhere. The crate is pure by
-//! construction: no I/O, no async, no clock and no Kubernetes client in the dependency tree (`tests/pure.rs`
+//! All three call the same code, so an object gets the same result everywhere. The rules of a CRD are evaluated by
+//! [`crd_validation`]; this crate adds the rules in Rust, policies, defaults that depend on other fields, and the last
+//! validated values. The crate is pure by construction: no I/O, no async, no clock and no Kubernetes client in the dependency tree (`tests/pure.rs`
 //! checks this).
 //!
 //! The concepts, in reading order:
@@ -30,56 +31,50 @@
 //! 10. [`CrdMatch`]: the CRD status. It states whether the CRD in the cluster equals the compiled one, and so
 //!     whether the API server has already run the first two layers.
 
-mod cel;
-mod conversion;
-mod correlation;
 mod crd_status;
 mod crd_validator;
 mod defaults;
 mod fast_path;
-mod field_error;
-mod field_path;
-mod format;
-mod json;
-mod json_pointer;
 mod kind;
 mod last_validated;
-mod metadata;
+mod layer;
+mod operation;
 mod policy;
 pub mod probe;
-mod raw;
-mod re2;
 mod registry;
+mod report;
 mod request;
 mod result;
 mod rule;
 mod rule_info;
 mod ruleset;
 mod rust_rules;
-mod schema;
 mod settings;
-mod structural;
-mod suggest;
-mod unknown_fields;
+mod standard_fields;
+mod validation;
+mod validator;
+
+use crd_validation::format;
 
 pub use crate::crd_status::{CrdMatch, CrdStatus, CrdStatusReport};
 pub use crate::crd_validator::CrdValidator;
-pub use crate::raw::RawObject;
 pub use crate::rule_info::RuleInfo;
 pub use crate::rust_rules::decode;
-pub use crate::schema::standard_fields::with_standard_fields;
-pub use crate::suggest::did_you_mean;
-pub use conversion::{ConversionError, VersionMapping};
+pub use crate::standard_fields::with_standard_fields;
+pub use crd_validation::conversion::{ConversionError, VersionMapping};
+pub use crd_validation::field::{BadValue, ErrorType, FieldError, FieldPath, aggregate};
+pub use crd_validation::json::{ParsedJson, RawObject};
+pub use crd_validation::suggest::did_you_mean;
+pub use crd_validation::{CompileError, RatchetedViolation};
 pub use defaults::DynamicDefault;
-pub use field_error::{BadValue, ErrorType, FieldError, aggregate};
-pub use field_path::FieldPath;
-pub use json::ParsedJson;
 pub use kind::ValidatedResource;
-pub use last_validated::{LastValidated, RatchetedViolation};
+pub use last_validated::LastValidated;
+pub use operation::Operation;
 pub use policy::{Action, Policy, PolicyError, PolicyHandle};
 pub use registry::ValidatorRegistry;
-pub use request::{Operation, UnknownFields, ValidationRequest};
+pub use request::{UnknownFields, ValidationRequest};
 pub use result::{ValidationResult, Violation};
 pub use rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
-pub use ruleset::{CompileError, Ruleset, Validator};
+pub use ruleset::Ruleset;
 pub use settings::Settings;
+pub use validator::Validator;

@@ -1,14 +1,13 @@
 //! Admission probe: an object that is always denied. A client that sends one learns whether the webhook is
 //! called.
 
+use crd_validation::{FieldError, FieldPath};
 use serde_json::{Value, json};
 
-use crate::field_error::FieldError;
-use crate::field_path::FieldPath;
+use crate::report::Report;
 use crate::result::Violation;
 use crate::rule::{Layer, Severity};
 use crate::rule_info::RuleInfo;
-use crate::ruleset::Report;
 
 /// Id of the rule that denies admission probes. A policy cannot change its action.
 pub const RULE: &str = "admission-probe";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ruleset::Validator;
+use crate::validator::Validator;
 
 /// Registry of the rulesets of all kinds.
 #[derive(Clone, Default)]

@@ -1,29 +1,14 @@
 //! Validation request.
 
+use crd_validation::FieldPath;
 use serde_json::Value;
 
 use crate::crd_status::CrdMatch;
-use crate::field_path::FieldPath;
 use crate::last_validated::LastValidated;
+use crate::operation::Operation;
 use crate::policy::Policy;
 
-/// Operation on the object, as in an `AdmissionRequest`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// The object is created.
-    Create,
-    /// The object replaces an existing object.
-    Update,
-}
-
-/// Treatment of unknown fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnknownFields {
-    /// Unknown fields are ignored. Use this if the API server has already pruned the object.
-    Ignore,
-    /// Unknown fields are errors, as with `fieldValidation=Strict`.
-    Deny,
-}
+pub use crd_validation::UnknownFields;
 
 /// Validation request: an object, the object it replaces, and the context of the operation.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +126,16 @@ impl<'a> ValidationRequest<'a> {
         Self {
             duplicate_keys: duplicates,
             ..self
+        }
+    }
+
+    /// Returns the part of the request that concerns the CRD.
+    pub(crate) fn of_crd(&self) -> crd_validation::Request<'a> {
+        crd_validation::Request {
+            object: self.object,
+            old: self.old,
+            unknown_fields: self.unknown_fields,
+            duplicate_keys: self.duplicate_keys,
         }
     }
 

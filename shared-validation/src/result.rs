@@ -1,10 +1,9 @@
 //! Validation result.
 
+use crd_validation::field::aggregate;
+use crd_validation::{ErrorType, FieldError, FieldPath, RatchetedViolation};
 use serde_json::Value;
 
-use crate::field_error::{ErrorType, FieldError, aggregate};
-use crate::field_path::FieldPath;
-use crate::last_validated::RatchetedViolation;
 use crate::rule::Layer;
 
 /// Violation of one rule at one field.
@@ -24,6 +23,27 @@ pub struct Violation {
     pub inputs: Option<u64>,
     /// If true, the object is valid alone but conflicts with related objects.
     pub is_of_related: bool,
+}
+
+impl Violation {
+    /// Returns the identity under which the error is ratcheted, or `None` if it never is.
+    pub(crate) fn identity(&self) -> Option<RatchetedViolation> {
+        let inputs = self.inputs?;
+        Some(RatchetedViolation::new(&self.rule, &self.at, inputs))
+    }
+}
+
+impl From<crd_validation::Violation> for Violation {
+    fn from(violation: crd_validation::Violation) -> Self {
+        Self {
+            rule: violation.rule,
+            layer: violation.layer.into(),
+            at: violation.at,
+            error: violation.error,
+            inputs: violation.inputs,
+            is_of_related: false,
+        }
+    }
 }
 
 /// Validation result, returned by [`Validator::validate`](crate::Validator::validate).

@@ -3,11 +3,10 @@
 use std::any::Any;
 use std::cell::{Cell, OnceCell};
 
+use crd_validation::{FieldError, FieldPath};
 use serde_json::Value;
 
-use crate::field_error::FieldError;
-use crate::field_path::FieldPath;
-use crate::request::Operation;
+use crate::operation::Operation;
 
 /// Layer in which a rule is written. The variants are in the order in which a cluster evaluates them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +31,15 @@ impl Layer {
     }
 }
 
+impl From<crd_validation::Layer> for Layer {
+    fn from(layer: crd_validation::Layer) -> Self {
+        match layer {
+            crd_validation::Layer::Schema => Self::Schema,
+            crd_validation::Layer::Cel => Self::Cel,
+        }
+    }
+}
+
 /// Severity of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -42,6 +50,30 @@ pub enum Severity {
 }
 
 /// One rule of the Rust layer.
+///
+/// # Examples
+///
+/// ```
+/// use shared_validation::{Rule, Severity};
+///
+/// struct User {
+///     name: String,
+/// }
+///
+/// let rule = Rule::<User> {
+///     id: "reserved-name",
+///     description: "The name must not be `admin`.",
+///     severity: Severity::Error,
+///     reference: "https://example.com/reserved-names",
+///     fields: &["name"],
+///     validate: |context, diagnostics| {
+///         if context.object.name == "admin" {
+///             diagnostics.invalid("name", "admin", "is reserved");
+///         }
+///     },
+/// };
+/// assert_eq!(rule.id, "reserved-name");
+/// ```
 pub struct Rule<K> {
     /// Stable id in kebab-case. Every message of the rule ends with it, in brackets.
     pub id: &'static str,

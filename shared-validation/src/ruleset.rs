@@ -1,253 +1,94 @@
-//! Compiled ruleset of one kind, and the traits of validators.
+//! Compiled ruleset of one kind.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use json_patch::{Patch, PatchOperation};
+use crd_validation::conversion::{ConversionError, Versions};
+use crd_validation::json::RawObject;
+use crd_validation::{CompileError, CrdValidator};
+use json_patch::Patch;
 use serde_json::Value;
 
-use crate::conversion::{ConversionError, Versions};
 use crate::crd_status::CrdMatch;
-use crate::crd_validator::{CrdValidator, ExtraLayers};
 use crate::defaults::DynamicDefault;
 use crate::fast_path;
-use crate::field_error::ErrorType;
 use crate::kind::ValidatedResource;
-use crate::last_validated::RatchetedViolation;
-use crate::policy::Policy;
 use crate::probe;
-use crate::raw::RawObject;
-use crate::request::{Operation, ValidationRequest};
-use crate::result::{ValidationResult, Violation};
+use crate::request::ValidationRequest;
+use crate::result::ValidationResult;
 use crate::rule::Layer;
-use crate::rule_info;
 use crate::rule_info::RuleInfo;
 use crate::rust_rules::RustRules;
-use crate::schema::{Schema, join};
 use crate::settings::Settings;
-use crate::structural::Scale;
+use crate::validation::Validation;
 
-/// Compile error of a ruleset. It can occur only at startup, never during a request.
-#[derive(Debug, thiserror::Error)]
-pub enum CompileError {
-    /// The CRD has no schema for the requested version.
-    #[error("the CRD has no schema for version `{version}`; add it to `spec.versions`")]
-    NoSchema {
-        /// The requested version.
-        version: String,
-    },
-    /// The schema uses a keyword or value that this crate does not evaluate exactly as the API server does.
-    #[error("schema at {at}: {problem}")]
-    Schema {
-        /// Dotted path of the schema node.
-        at: String,
-        /// Description of the problem.
-        problem: String,
-    },
-    /// A CEL rule cannot be parsed or uses a function that this crate does not implement.
-    #[error("CEL rule at {at}: {problem}: {rule}")]
-    Cel {
-        /// Dotted path of the schema node.
-        at: String,
-        /// Description of the problem.
-        problem: String,
-        /// The CEL expression.
-        rule: String,
-    },
-}
-
-/// Validator of one layer.
-pub(crate) trait ValidationLayer: Send + Sync {
-    /// Adds all errors of the object to the report.
-    fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>);
-}
-
-/// Input of a layer.
-pub(crate) struct LayerContext<'a> {
-    pub(crate) operation: Operation,
-    pub(crate) schema: &'a Schema,
-    /// If true, the status is a subresource: it is updated separately from the object.
-    pub(crate) has_status_subresource: bool,
-    /// Values on which the scale subresource depends, if the kind has one.
-    pub(crate) scale: Option<&'a Scale>,
-    /// The object, with defaults filled.
-    pub(crate) object: &'a Value,
-    /// The object that is replaced, with defaults filled. Errors that it has too are ratcheted.
-    pub(crate) old: Option<&'a Value>,
-    /// The object with which transition rules compare.
-    pub(crate) before: Option<&'a Value>,
-    /// Policy that sets the actions of Rust rules.
-    pub(crate) policy: Option<&'a Policy>,
-    /// Related objects that rules may read.
-    pub(crate) related: Option<&'a Value>,
-    /// If true, the caller needs to know only whether there is any error, not which.
-    pub(crate) is_enough_to_know: bool,
-}
-
-/// Collected violations of all layers.
-#[derive(Default)]
-pub(crate) struct Report<'a> {
-    errors: Vec<Violation>,
-    warnings: Vec<Violation>,
-    audited: Vec<Violation>,
-    inherited: Vec<RatchetedViolation>,
-    /// Identities of errors that were ratcheted in an earlier validation of the object.
-    known: &'a [RatchetedViolation],
-}
-
-impl<'a> Report<'a> {
-    pub(crate) fn new(known: &'a [RatchetedViolation]) -> Self {
-        Self {
-            known,
-            ..Self::default()
-        }
-    }
-
-    /// Adds an error. If the old object had it too, it becomes a warning.
-    pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
-        let known = !self.known.is_empty()
-            && RatchetedViolation::of(&violation)
-                .is_some_and(|identity| self.known.contains(&identity));
-        if inherited || known {
-            self.record_ratcheted(&violation);
-            self.warn(violation);
-        } else {
-            self.errors.push(violation);
-        }
-    }
-
-    /// Records the identity of a ratcheted error.
-    pub(crate) fn record_ratcheted(&mut self, violation: &Violation) {
-        self.inherited.extend(RatchetedViolation::of(violation));
-    }
-
-    pub(crate) fn warn(&mut self, violation: Violation) {
-        self.warnings.push(violation);
-    }
-
-    /// Turns all errors so far into warnings, because the CRD in the cluster differs from the compiled one.
-    pub(crate) fn downgrade_errors_to_warnings(&mut self) {
-        self.warnings.append(&mut self.errors);
-    }
-
-    pub(crate) fn audit(&mut self, violation: Violation) {
-        self.audited.push(violation);
-    }
-
-    /// Returns true if no violation of any severity was found.
-    pub(crate) fn is_empty(&self) -> bool {
-        let found = [&self.errors, &self.warnings, &self.audited];
-        found.into_iter().all(Vec::is_empty)
-    }
-
-    pub(crate) fn has_errors(&self) -> bool {
-        !self.errors.is_empty()
-    }
-
-    /// Builds the validation result from the defaulted object and the operations that filled its defaults.
-    pub(crate) fn into_result(
-        mut self,
-        object: Value,
-        operations: Vec<PatchOperation>,
-    ) -> ValidationResult {
-        self.errors.sort_by(order);
-        self.warnings.sort_by(order);
-        self.audited.sort_by(order);
-        self.inherited.sort();
-        self.inherited.dedup();
-        ValidationResult {
-            object,
-            defaults: json_patch::Patch(operations),
-            errors: self.errors,
-            warnings: self.warnings,
-            audit_violations: self.audited,
-            ratcheted: self.inherited,
-        }
-    }
-
-    /// Returns true if the API server would skip CEL rules because of the errors so far.
-    pub(crate) fn blocks_cel(&self) -> bool {
-        self.errors.iter().any(|violation| {
-            matches!(
-                violation.error.error_type,
-                ErrorType::NotSupported
-                    | ErrorType::Required
-                    | ErrorType::TooLong
-                    | ErrorType::TooMany
-                    | ErrorType::TypeInvalid
-            )
-        })
-    }
-}
-
-fn order(a: &Violation, b: &Violation) -> Ordering {
-    let by_place = (&a.at, a.layer).cmp(&(&b.at, b.layer));
-    by_place.then_with(|| a.error.body().cmp(&b.error.body()))
-}
-
-/// Validator for the objects of one kind, independent of its Rust type.
-pub trait Validator: Send + Sync {
-    /// Returns the API group.
-    fn group(&self) -> &str;
-    /// Returns the API version that is validated.
-    fn version(&self) -> &str;
-    /// Returns the kind.
-    fn kind(&self) -> &str;
-    /// Returns the `CustomResourceDefinition`.
-    fn crd(&self) -> &Value;
-    /// Returns all rules, sorted by layer and id.
-    fn rules(&self) -> Vec<RuleInfo>;
-    /// Returns the policy settings section that the rules read, if any.
-    fn settings(&self) -> Option<Settings> {
-        None
-    }
-    /// Returns the transition fields: the fields whose last validated values the controller stores.
-    fn transition_fields(&self) -> &BTreeSet<String>;
-    /// Validates an object.
-    fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult;
-    /// Returns the default patch for an object.
-    fn default_patch(&self, request: &ValidationRequest<'_>) -> Patch {
-        self.validate(request).defaults
-    }
-    /// Fast path: returns true if the object is valid, needs no defaults and causes no warnings. This covers
-    /// all layers, or only the Rust rules if the API server has already validated the object with the same CRD.
-    ///
-    /// `false` does not mean that the object is invalid. Call [`validate`](Self::validate) to find out.
-    fn is_trivially_valid(
-        &self,
-        _object: &RawObject<'_>,
-        _old: Option<&RawObject<'_>>,
-        _crd: CrdMatch,
-    ) -> bool {
-        false
-    }
-    /// Fast path: returns true if no defaults are missing. If the cluster has the same CRD, the API server has
-    /// already filled the static defaults.
-    fn has_all_defaults(&self, _object: &RawObject<'_>, _crd: CrdMatch) -> bool {
-        false
-    }
-    /// Converts an object of this kind to another version, given as in `apiVersion`.
-    ///
-    /// # Errors
-    ///
-    /// If the kind has no such version.
-    fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
-        let only = Versions {
-            group: self.group(),
-            kind: self.kind(),
-            storage_version: self.version(),
-            others: Vec::new(),
-        };
-        only.convert(object, to)
-    }
-    /// Returns an object for an [admission probe](crate::probe): it is valid except for the probe annotation.
-    /// `None` if the kind has no example.
-    fn probe_object(&self, _name: &str, _namespace: &str) -> Option<Value> {
-        None
-    }
-}
+pub(crate) use crate::validator::Validator;
 
 /// Everything compiled for one kind: structural schema, CEL rules, Rust rules and defaults.
+///
+/// # Examples
+///
+/// ```
+/// use serde::Deserialize;
+/// use serde_json::{Value, json};
+/// use shared_validation::{
+///     Rule, Ruleset, Severity, ValidatedResource, ValidationRequest, Validator,
+/// };
+///
+/// #[derive(Deserialize)]
+/// struct User {
+///     spec: UserSpec,
+/// }
+///
+/// #[derive(Deserialize)]
+/// struct UserSpec {
+///     name: String,
+/// }
+///
+/// impl ValidatedResource for User {
+///     const GROUP: &'static str = "example.com";
+///     const VERSION: &'static str = "v1";
+///     const KIND: &'static str = "User";
+///
+///     fn crd() -> Value {
+///         let spec = json!({
+///             "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}},
+///         });
+///         let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec}});
+///         json!({"spec": {
+///             "group": "example.com", "scope": "Namespaced", "names": {"kind": "User", "plural": "users"},
+///             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+///         }})
+///     }
+///
+///     fn example() -> Value {
+///         json!({"spec": {"name": "ada"}})
+///     }
+///
+///     fn rules() -> Vec<Rule<Self>> {
+///         vec![Rule {
+///             id: "reserved-name",
+///             description: "The name must not be `admin`.",
+///             severity: Severity::Error,
+///             reference: "https://example.com/reserved-names",
+///             fields: &["spec.name"],
+///             validate: |context, diagnostics| {
+///                 if context.object.spec.name == "admin" {
+///                     diagnostics.invalid("spec.name", "admin", "is reserved");
+///                 }
+///             },
+///         }]
+///     }
+/// }
+///
+/// let ruleset = Ruleset::<User>::compile()?;
+/// let user = json!({"spec": {"name": "admin"}});
+/// let result = ruleset.validate(&ValidationRequest::create(&user));
+/// assert_eq!(
+///     result.message(),
+///     r#"spec.name: Invalid value: "admin": is reserved [reserved-name]"#
+/// );
+/// # Ok::<(), shared_validation::CompileError>(())
+/// ```
 pub struct Ruleset<K: ValidatedResource> {
     resource: CrdValidator,
     dynamic_defaults: Vec<DynamicDefault>,
@@ -264,7 +105,7 @@ impl<K: ValidatedResource> Ruleset<K> {
     /// If the schema or a CEL rule uses something that the API server would evaluate differently.
     pub fn compile() -> Result<Self, CompileError> {
         let resource = CrdValidator::compile(&K::crd(), K::VERSION)?;
-        if !resource.schema.rules.is_empty() {
+        if resource.has_root_rules() {
             // Ratcheting applies only while the value of a node is unchanged. A metadata change changes the
             // root, so an old error of a root rule would block the removal of a finalizer.
             return Err(CompileError::Schema {
@@ -285,23 +126,12 @@ impl<K: ValidatedResource> Ruleset<K> {
                 .iter()
                 .map(|default| default.field.to_owned()),
         );
-        resource.schema.visit_named("", &mut |name, node| {
-            for rule in node.rules.iter().filter(|rule| rule.uses_old_self) {
-                if node.is_scalar() {
-                    transition_fields.insert(name.to_owned());
-                } else if let Some(field) = &rule.field_path
-                    && node.properties.get(field).is_some_and(Schema::is_scalar)
-                {
-                    // The rule is attached to an object, and `fieldPath` names the field that it compares.
-                    transition_fields.insert(join(name, field));
-                }
-            }
-        });
-        let mut catalogue = rule_info::of_version(
-            &resource.schema,
-            resource.scale.as_ref(),
-            K::rule_references(),
-        );
+        transition_fields.extend(resource.transition_fields());
+        let sources = K::rule_references();
+        let declared = resource.rules().into_iter();
+        let mut catalogue: Vec<_> = declared
+            .map(|rule| RuleInfo::of_crd(rule, sources))
+            .collect();
         let rules = K::rules();
         catalogue.push(probe::rule_info());
         catalogue.extend(rules.iter().map(|rule| {
@@ -330,8 +160,9 @@ impl<K: ValidatedResource> Ruleset<K> {
 }
 
 impl<K: ValidatedResource> Ruleset<K> {
-    fn extra_layers(&self) -> ExtraLayers<'_> {
-        ExtraLayers {
+    fn validation(&self) -> Validation<'_> {
+        Validation {
+            crd: &self.resource,
             dynamic_defaults: &self.dynamic_defaults,
             transition_fields: &self.transition_fields,
             rust_rules: Some(&self.typed),
@@ -387,7 +218,7 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
     }
 
     fn default_patch(&self, request: &ValidationRequest<'_>) -> Patch {
-        self.resource.default_patch(request, &self.extra_layers())
+        self.validation().default_patch(request)
     }
 
     fn is_trivially_valid(
@@ -411,6 +242,6 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
     }
 
     fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
-        self.resource.validate_with(request, &self.extra_layers())
+        self.validation().validate(request)
     }
 }

@@ -2,21 +2,18 @@
 
 use std::cell::LazyCell;
 
+use crd_validation::json::{Tree, as_integer, pointer};
+use crd_validation::{FieldError, FieldPath, fingerprint};
 use serde_json::Value;
 
-use crate::field_error::FieldError;
-use crate::field_path::FieldPath;
-use crate::json_pointer;
 use crate::kind::ValidatedResource;
-use crate::last_validated::fingerprint;
+use crate::layer::{LayerContext, ValidationLayer};
+use crate::operation::Operation;
 use crate::policy::Action;
 use crate::probe;
-use crate::raw::Tree;
-use crate::request::Operation;
+use crate::report::Report;
 use crate::result::Violation;
 use crate::rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
-use crate::ruleset::{LayerContext, Report, ValidationLayer};
-use crate::structural;
 
 /// Validator for the Rust rules of a kind.
 pub(crate) struct RustRules<K: ValidatedResource> {
@@ -98,9 +95,9 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                 continue;
             }
             let unchanged = case.old.is_some_and(|old| {
-                rule.fields.iter().all(|field| {
-                    json_pointer::get(old, field) == json_pointer::get(case.object, field)
-                })
+                rule.fields
+                    .iter()
+                    .all(|field| pointer::get(old, field) == pointer::get(case.object, field))
             });
             let ratcheted = match &old {
                 Some(old) if unchanged => run(rule, old),
@@ -109,7 +106,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
             let read = rule
                 .fields
                 .iter()
-                .map(|field| json_pointer::get(case.object, field));
+                .map(|field| pointer::get(case.object, field));
             let inputs = fingerprint(read.map(|value| value.unwrap_or(&Value::Null)));
             // A conflict with related objects lasts only as long as these objects exist, so it is never
             // ratcheted.
@@ -177,9 +174,7 @@ pub fn decode<K: ValidatedResource>(object: &Value) -> Result<K, serde_json::Err
 fn whole_floats_to_integers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            if let Some(integer) =
-                structural::as_integer(number).and_then(|n| i64::try_from(n).ok())
-            {
+            if let Some(integer) = as_integer(number).and_then(|n| i64::try_from(n).ok()) {
                 *value = integer.into();
             }
         }
@@ -204,7 +199,8 @@ mod tests {
 
     use super::*;
     use crate::request::ValidationRequest;
-    use crate::ruleset::{Ruleset, Validator};
+    use crate::ruleset::Ruleset;
+    use crate::validator::Validator;
 
     thread_local! {
         /// Number of calls of each of the two rules.

@@ -28,27 +28,12 @@ const IMPURE: &[&str] = &[
 
 #[test]
 fn no_dependency_is_an_async_runtime_network_or_client_crate() {
-    for package in ["shared-validation", "cloud-database-rules"] {
-        let output = Command::new(env!("CARGO"))
-            .args([
-                "tree",
-                "--locked",
-                "--offline",
-                "--edges=normal",
-                "--prefix=none",
-                "--format={lib}",
-                "--package",
-                package,
-            ])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .expect("cargo is available");
-        let tree = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+    for package in [
+        "crd-validation",
+        "shared-validation",
+        "cloud-database-rules",
+    ] {
+        let tree = tree(package, "{lib}");
         assert!(
             tree.contains("serde_json"),
             "the dependency tree lacks serde_json: {tree}"
@@ -58,7 +43,7 @@ fn no_dependency_is_an_async_runtime_network_or_client_crate() {
             .map(|library| library.trim_end_matches(" (*)").replace('_', "-"))
             // The types of the Kubernetes API are allowed in kinds; the client is not.
             .filter(|name| {
-                package == "shared-validation"
+                package != "cloud-database-rules"
                     || !matches!(
                         name.as_str(),
                         "k8s-openapi" | "kube" | "kube-core" | "kube-derive"
@@ -68,4 +53,39 @@ fn no_dependency_is_an_async_runtime_network_or_client_crate() {
             .collect();
         assert_eq!(impure, Vec::<String>::new(), "{package} depends on them");
     }
+}
+
+#[test]
+fn validation_by_a_crd_stands_alone() {
+    let tree = tree("crd-validation", "{p}");
+    let ours: Vec<_> = tree
+        .lines()
+        .filter(|package| package.contains("(/"))
+        .collect();
+    assert_eq!(ours.len(), 1, "{ours:?}");
+}
+
+/// Returns the dependencies of a package, one on each line.
+fn tree(package: &str, format: &str) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--locked",
+            "--offline",
+            "--edges=normal",
+            "--prefix=none",
+            "--format",
+            format,
+            "--package",
+            package,
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo is available");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

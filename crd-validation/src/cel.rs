@@ -1,0 +1,211 @@
+//! CEL layer: evaluates the `x-kubernetes-validations` of the CRD as the API server does.
+
+mod activation;
+mod apiserver_panic;
+mod ast;
+mod check;
+mod cost;
+mod cost_instrumentation;
+mod dyn_value;
+mod equality;
+mod escaping;
+mod field_path;
+mod field_usage;
+mod identifier;
+mod identities;
+#[expect(
+    clippy::needless_pass_by_value,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the cel crate calls functions with values, and methods with references"
+)]
+mod library;
+mod list_map;
+mod map_key;
+mod opaque;
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the cel crate calls functions with values"
+)]
+mod partial_eval;
+mod program;
+mod validator;
+mod value;
+
+use std::cell::OnceCell;
+
+use serde_json::Value;
+
+use crate::cel::activation::Question;
+use crate::cel::cost::Budget;
+use crate::cel::program::Answer;
+use crate::correlation::{Correlation, Counterparts, Ratchet};
+use crate::field::path::Cursor;
+use crate::layer::{LayerContext, ValidationLayer};
+use crate::report::Report;
+use crate::schema::Schema;
+use crate::violation::fingerprint;
+use crate::violation::{Layer, Violation};
+
+pub(crate) use crate::cel::escaping::identifier;
+pub(crate) use crate::cel::program::CelRule;
+pub(crate) use crate::cel::validator::CelValidator;
+
+/// Validator for the CEL rules of the schema.
+pub(crate) struct Cel;
+
+impl ValidationLayer for Cel {
+    fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>) {
+        let Some(rules) = case.cel else {
+            return;
+        };
+        let root = case
+            .old
+            .map(|old| Correlation::new(case.schema, case.object, old));
+        let mut walk = Walk {
+            case,
+            report,
+            budget: Budget::new(),
+            exhausted: false,
+        };
+        let place = Place {
+            schema: case.schema,
+            rules,
+            value: case.object,
+            before: case.before,
+            ratchet: Ratchet::new(root),
+        };
+        walk.node(place, Cursor::Root);
+    }
+}
+
+struct Walk<'a, 'r, 'k> {
+    case: &'a LayerContext<'a>,
+    report: &'r mut Report<'k>,
+    budget: Budget,
+    exhausted: bool,
+}
+
+/// Value with its schema and its old value.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    schema: &'a Schema,
+    rules: &'a CelValidator,
+    value: &'a Value,
+    /// Value of `oldSelf`.
+    before: Option<&'a Value>,
+    ratchet: Ratchet<'a>,
+}
+
+impl<'a> Walk<'a, '_, '_> {
+    fn node(&mut self, place: Place<'a>, at: Cursor<'_>) {
+        // Rules apply only to values that exist. A rule about null belongs to the parent.
+        if place.value.is_null() || self.exhausted {
+            return;
+        }
+        self.rules(place, at);
+        match place.value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let is_root = matches!(at, Cursor::Root);
+                    if is_root && name == "status" && self.case.has_status_subresource {
+                        continue;
+                    }
+                    let own = place.schema.properties.get(name);
+                    let below = match own {
+                        Some(schema) => Some(schema).zip(place.rules.properties.get(name)),
+                        None => {
+                            let rules = place.rules.additional.as_deref();
+                            place.schema.additional().zip(rules)
+                        }
+                    };
+                    let Some((schema, rules)) = below else {
+                        continue;
+                    };
+                    let below = Place {
+                        schema,
+                        rules,
+                        value,
+                        before: place
+                            .before
+                            .and_then(|before| before.as_object()?.get(name)),
+                        ratchet: if is_root && matches!(name.as_str(), "apiVersion" | "kind") {
+                            Ratchet::new(None)
+                        } else {
+                            place.ratchet.field(name)
+                        },
+                    };
+                    let at = if own.is_some() {
+                        at.child(name)
+                    } else {
+                        at.key(name)
+                    };
+                    self.node(below, at);
+                }
+            }
+            Value::Array(items) => {
+                let items_schema = place.schema.items.as_deref();
+                let Some((schema, rules)) = items_schema.zip(place.rules.items.as_deref()) else {
+                    return;
+                };
+                let before = place
+                    .before
+                    .map(|before| Counterparts::new(place.schema, before));
+                let correlated = place.ratchet.items();
+                for (index, value) in items.iter().enumerate() {
+                    let below = Place {
+                        schema,
+                        rules,
+                        value,
+                        before: before.as_ref().and_then(|before| before.of(value)),
+                        ratchet: place.ratchet.item(correlated.as_ref(), index),
+                    };
+                    self.node(below, at.index(index));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn rules(&mut self, place: Place<'a>, at: Cursor<'_>) {
+        if place.rules.rules.is_empty() {
+            return;
+        }
+        let is_resource = matches!(at, Cursor::Root);
+        let question = Question::new(
+            place.schema,
+            place.value,
+            place.before,
+            is_resource,
+            &place.rules.reach,
+            place.rules.sees_old_self,
+        );
+        let inputs = OnceCell::new();
+        // Every update changes the metadata, `managedFields` at least, so the API server never ratchets a rule on the
+        // whole object.
+        let can_be_ratcheted = !is_resource;
+        for rule in &place.rules.rules {
+            let (error, may_be_ratcheted) = match rule.ask(&question, at, &mut self.budget) {
+                Answer::Holds => continue,
+                Answer::Broken(error) => (error, can_be_ratcheted && !rule.uses_old_self),
+                Answer::Failed(error) => (error, false),
+                Answer::Exhausted(error) => {
+                    self.exhausted = true;
+                    (error, false)
+                }
+            };
+            let violation = Violation {
+                rule: rule.id.clone(),
+                layer: Layer::Cel,
+                at: error.path.clone(),
+                error,
+                inputs: may_be_ratcheted
+                    .then(|| *inputs.get_or_init(|| fingerprint([place.value]))),
+            };
+            let ratcheted = may_be_ratcheted && place.ratchet.is_unchanged();
+            self.report.deny_or_ratchet(violation, ratcheted);
+            if self.exhausted {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! Compiled CEL rule.
+
+use std::sync::Arc;
+
+use ::cel::Context;
+use ::cel::ExecutionError;
+use ::cel::common::ast::IdedExpr;
+use ::cel::common::types::{CelBool, CelString};
+use ::cel::objects::Value as CelValue;
+use serde_json::Value;
+
+use crate::cel::activation::Question;
+use crate::cel::cost::Budget;
+use crate::cel::field_usage::Reach;
+use crate::cel::{
+    apiserver_panic, check, cost_instrumentation, field_path, identifier, library, partial_eval,
+};
+use crate::compile_error::CompileError;
+use crate::field::error::FieldError;
+use crate::field::path::{Cursor, FieldPath};
+use crate::schema::{JsonType, Schema};
+
+/// Maximum length of the result of a `messageExpression`.
+const MESSAGE_MAX_BYTES: usize = 5 << 10;
+
+/// Compiled entry of `x-kubernetes-validations`.
+pub(crate) struct CelRule {
+    pub(crate) id: String,
+    pub(crate) source: String,
+    pub(crate) message: String,
+    pub(crate) uses_old_self: bool,
+    /// Fields that the rule and its message read.
+    pub(crate) reach: Reach,
+    /// If true, evaluation may need more stack than a thread has.
+    is_deep: bool,
+    /// If true, the rule is also evaluated for a new value, with an empty `oldSelf`.
+    optional_old_self: bool,
+    expression: IdedExpr,
+    message_expression: Option<IdedExpr>,
+    reason: Reason,
+    /// Path relative to the node with the rule: `maxSizeGib`.
+    pub(crate) field_path: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Reason {
+    Invalid,
+    Forbidden,
+    Required,
+    Duplicate,
+}
+
+/// Outcome of a rule.
+pub(crate) enum Answer {
+    Holds,
+    /// The rule is violated. The error is ratcheted if an update leaves the value unchanged.
+    Broken(FieldError),
+    /// The rule could not be evaluated. This is an error and is never ratcheted.
+    Failed(FieldError),
+    /// The budget is exhausted. No further rules are evaluated.
+    Exhausted(FieldError),
+}
+
+impl CelRule {
+    /// Compiles a rule of the schema node `at`.
+    pub(crate) fn compile(
+        rule: &Value,
+        schema: &Schema,
+        at: &str,
+        index: usize,
+    ) -> Result<Self, CompileError> {
+        let source = rule["rule"].as_str().unwrap_or_default().to_owned();
+        let fail = |problem: String| CompileError::Cel {
+            at: if at.is_empty() {
+                "the root".to_owned()
+            } else {
+                at.to_owned()
+            },
+            problem: shortened(&problem),
+            rule: shortened(&source),
+        };
+        for (keyword, value) in rule.as_object().into_iter().flatten() {
+            let known = matches!(
+                keyword.as_str(),
+                "rule"
+                    | "message"
+                    | "messageExpression"
+                    | "reason"
+                    | "fieldPath"
+                    | "optionalOldSelf"
+            );
+            if !known && !value.is_null() {
+                return Err(fail(format!("`{keyword}` is not supported")));
+            }
+        }
+        let optional_old_self = rule["optionalOldSelf"] == true;
+        let scope = check::Scope {
+            schema,
+            is_resource: at.is_empty() || schema.embedded,
+            optional_old_self,
+        };
+        let expression = expression(&source, &scope).map_err(fail)?;
+        let mut message_expression = match rule["messageExpression"]
+            .as_str()
+            .filter(|text| !text.is_empty())
+        {
+            Some(text) => Some(
+                crate::cel::program::expression(text, &scope)
+                    .map_err(|problem| fail(format!("messageExpression: {problem}")))?,
+            ),
+            None => None,
+        };
+        let mut reach = expression.reach;
+        if let Some(message) = &mut message_expression {
+            reach.merge(std::mem::take(&mut message.reach));
+        }
+        let uses_old_self = expression.tree.references().has_variable("oldSelf");
+        let message = match rule["message"]
+            .as_str()
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+        {
+            Some(message) => message.to_owned(),
+            None => format!("failed rule: {}", source.trim()),
+        };
+        let reason = match rule["reason"].as_str() {
+            None | Some("FieldValueInvalid") => Reason::Invalid,
+            Some("FieldValueForbidden") => Reason::Forbidden,
+            Some("FieldValueRequired") => Reason::Required,
+            Some("FieldValueDuplicate") => Reason::Duplicate,
+            Some(other) => return Err(fail(format!("unknown reason `{other}`"))),
+        };
+        let id = bracketed_id(&message).map_or_else(|| format!("{at}/cel-{index}"), String::from);
+        let field_path = match rule["fieldPath"].as_str().filter(|path| !path.is_empty()) {
+            Some(path) => Some(
+                field_path::normalized(path, schema)
+                    .map_err(|problem| fail(format!("fieldPath: {problem}")))?,
+            ),
+            None => None,
+        };
+        Ok(Self {
+            id,
+            source,
+            message,
+            uses_old_self,
+            reach,
+            optional_old_self,
+            is_deep: expression.is_deep
+                || message_expression
+                    .as_ref()
+                    .is_some_and(|expression| expression.is_deep),
+            expression: expression.tree,
+            message_expression: message_expression.map(|expression| expression.tree),
+            reason,
+            field_path,
+        })
+    }
+
+    /// Returns true if the rule or its message may read `oldSelf`.
+    pub(crate) fn sees_old_self(&self) -> bool {
+        self.uses_old_self || self.message_expression.is_some()
+    }
+
+    /// Evaluates the rule.
+    pub(crate) fn ask(
+        &self,
+        question: &Question<'_>,
+        at: Cursor<'_>,
+        budget: &mut Budget,
+    ) -> Answer {
+        if self.is_deep {
+            stacker::grow(DEEP_STACK_BYTES, || self.ask_here(question, at, budget))
+        } else {
+            self.ask_here(question, at, budget)
+        }
+    }
+
+    fn ask_here(&self, question: &Question<'_>, at: Cursor<'_>, budget: &mut Budget) -> Answer {
+        // A transition rule does not apply to a new value.
+        if self.uses_old_self && !question.is_change() && !self.optional_old_self {
+            return Answer::Holds;
+        }
+        let variables = question.variables(self.optional_old_self);
+        let context = &variables.context;
+        let is_careful = variables.are_broken_for(self.sees_old_self());
+        let evaluate = |expression: &IdedExpr| {
+            CelValue::resolve_val(expression, context).map(|value| {
+                value
+                    .downcast_ref::<CelBool>()
+                    .is_some_and(|holds| *holds.inner())
+            })
+        };
+        apiserver_panic::take();
+        let outcome = if is_careful {
+            let careful = partial_eval::expression(&self.expression);
+            budget.spend(|| evaluate(&careful))
+        } else {
+            budget.spend(|| evaluate(&self.expression))
+        };
+        match (outcome, apiserver_panic::take()) {
+            (None, _) => {
+                Answer::Exhausted(self.invalid(question, at.to_path(), OUT_OF_BUDGET.to_owned()))
+            }
+            (_, Some(problem)) => Answer::Failed(self.failed(question, at, &problem)),
+            (Some(Ok(true)), None) => Answer::Holds,
+            (Some(Ok(false)), None) => Answer::Broken(self.broken(question, at, context, budget)),
+            (Some(Err(error)), None) => {
+                // If both operands fail, cel-go reports the error of the left one.
+                let swapped = partial_eval::swapped(&self.expression, is_careful);
+                let error = budget
+                    .spend(|| evaluate(&swapped))
+                    .and_then(Result::err)
+                    .unwrap_or(error);
+                Answer::Failed(self.failed(question, at, &as_go(&error)))
+            }
+        }
+    }
+
+    fn broken(
+        &self,
+        question: &Question<'_>,
+        at: Cursor<'_>,
+        context: &Context<'_, '_>,
+        budget: &mut Budget,
+    ) -> FieldError {
+        let path = match &self.field_path {
+            Some(below) => at.child(below).to_path(),
+            None => at.to_path(),
+        };
+        let spoken = self.message_expression.as_ref().and_then(|expression| {
+            let outcome = budget.spend(|| {
+                let value = CelValue::resolve_val(expression, context).ok()?;
+                Some(value.downcast_ref::<CelString>()?.inner().trim().to_owned())
+            });
+            let usable = |text: &String| {
+                !text.is_empty() && text.len() <= MESSAGE_MAX_BYTES && !text.contains('\n')
+            };
+            outcome.flatten().filter(usable)
+        });
+        let detail = spoken.unwrap_or_else(|| self.message.clone());
+        match self.reason {
+            Reason::Invalid => self.invalid(question, path, detail),
+            Reason::Forbidden => FieldError::forbidden(path, detail),
+            Reason::Required => FieldError::required(path, detail),
+            // The API server prints no message in this case.
+            Reason::Duplicate => FieldError {
+                error_type: crate::field::error::ErrorType::Duplicate,
+                ..self.invalid(question, path, String::new())
+            },
+        }
+    }
+
+    fn invalid(&self, question: &Question<'_>, path: FieldPath, detail: String) -> FieldError {
+        let _ = self;
+        match question.schema.json_type {
+            Some(JsonType::Object | JsonType::Array) => FieldError::invalid_hidden(path, detail),
+            _ => FieldError::invalid(path, question.value.clone(), detail),
+        }
+    }
+
+    /// Returns the error for a rule that cannot be evaluated. As in the API server, it shows the type in place
+    /// of the value.
+    fn failed(&self, question: &Question<'_>, at: Cursor<'_>, problem: &str) -> FieldError {
+        let kind = question.schema.json_type.map_or("", JsonType::as_str);
+        let about = self
+            .message
+            .strip_prefix("failed rule: ")
+            .unwrap_or(&self.message);
+        let detail = if problem == NO_SUCH_OVERLOAD {
+            format!(
+                "'{problem}': call arguments did not match a supported operator, function or macro signature for rule: {about}"
+            )
+        } else {
+            format!("{problem} evaluating rule: {about}")
+        };
+        FieldError::invalid(at.to_path(), kind, detail)
+    }
+}
+
+const NO_SUCH_OVERLOAD: &str = "no such overload";
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// Checked expression that charges its steps to the budget.
+struct Checked {
+    tree: IdedExpr,
+    reach: Reach,
+    is_deep: bool,
+}
+
+/// Maximum depth of an expression that is evaluated on the stack of the thread.
+const SHALLOW: usize = 24;
+/// Stack size for the deepest expression: without compiler optimization, each level needs tens of kilobytes.
+/// Memory is only used for the part of the stack that is touched.
+const DEEP_STACK_BYTES: usize = 64 << 20;
+
+/// Parses, checks and instruments an expression.
+fn expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, String> {
+    check::size(source)?;
+    stacker::grow(DEEP_STACK_BYTES, || sized_expression(source, scope))
+}
+
+fn sized_expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, String> {
+    let environment: Arc<::cel::Env> = library::environment();
+    let mut expression = environment
+        .parser()
+        .parse(source)
+        .map_err(|error| error.to_string())?;
+    let depth = check::expression(&expression, scope)?;
+    let mut reach = Reach::default();
+    reach.add(&expression);
+    cost_instrumentation::instrument(&mut expression);
+    identifier::make_plain(&mut expression);
+    Ok(Checked {
+        tree: expression,
+        reach,
+        is_deep: depth > SHALLOW,
+    })
+}
+
+/// Formats an evaluation error as cel-go does.
+fn as_go(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::IndexOutOfBounds(index) => format!("index out of bounds: {}", plain(index)),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::FunctionError { function, message } => match conversion(function) {
+            Some(kind) => format!("type conversion error from 'string' to '{kind}'"),
+            None => message.clone(),
+        },
+        ExecutionError::NoSuchOverload(_)
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnexpectedType { .. } => NO_SUCH_OVERLOAD.to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the target type of a conversion function.
+fn conversion(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "bool" => "bool",
+        "bytes" => "bytes",
+        "double" => "double",
+        "duration" => "google.protobuf.Duration",
+        "int" => "int",
+        "timestamp" => "google.protobuf.Timestamp",
+        "uint" => "uint",
+        _ => return None,
+    })
+}
+
+fn plain(value: &CelValue) -> String {
+    match value {
+        CelValue::Int(index) => index.to_string(),
+        CelValue::UInt(index) => index.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Returns the rule id in brackets at the end of a message.
+fn bracketed_id(message: &str) -> Option<&str> {
+    let (_, id) = message.strip_suffix(']')?.rsplit_once('[')?;
+    let well_formed = !id.is_empty()
+        && id
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    well_formed.then_some(id)
+}
+
+/// Truncates a text of any length.
+fn shortened(text: &str) -> String {
+    const ENOUGH: usize = 500;
+    match text.char_indices().nth(ENOUGH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn problem(rule: &Value) -> String {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "object", "additionalProperties": {"type": "string"}},
+                "namespace": {"type": "string"}, "a__dash__b": {"type": "string"}},
+        });
+        let schema = Schema::compile(&schema, "spec").expect("valid");
+        CelRule::compile(rule, &schema, "spec", 0)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn the_rule_id_is_the_bracketed_end_of_the_message() {
+        assert_eq!(
+            bracketed_id("must not shrink [storage-shrink]"),
+            Some("storage-shrink")
+        );
+        assert_eq!(bracketed_id("must match [A-Z]"), None);
+        assert_eq!(bracketed_id("no id"), None);
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_evaluated_as_in_the_api_server_does_not_compile() {
+        for (rule, expected) in [
+            (
+                json!({"rule": "self.a.nope()"}),
+                "function `nope` is not supported",
+            ),
+            (json!({"rule": "self.a.matches('(')"}), "unclosed group"),
+            (json!({"rule": "self =="}), "CEL rule at spec"),
+            (json!({"rule": "self.c == 1"}), "undefined field `c`"),
+            (
+                json!({"rule": "self.namespace == ''"}),
+                "undefined field `namespace`",
+            ),
+            (
+                json!({"rule": "other == 1"}),
+                "undeclared reference to `other`",
+            ),
+            (
+                json!({"rule": "self.a == 1", "fieldPath": ".c"}),
+                "fieldPath",
+            ),
+            (
+                json!({"rule": "self.a == 1", "surprise": 1}),
+                "`surprise` is not supported",
+            ),
+            (
+                json!({"rule": "self.a == 1", "reason": "Because"}),
+                "unknown reason",
+            ),
+            (
+                json!({"rule": format!("{}1{}", "(".repeat(300), ")".repeat(300))}),
+                "nested",
+            ),
+        ] {
+            let problem = problem(&rule);
+            assert!(problem.contains(expected), "{rule}: {problem}");
+        }
+        for rule in [
+            "self.a == 1 && self.b.all(k, self.b[k].startsWith('x'))",
+            "self.__namespace__ == self.a__underscores__dash__underscores__b",
+        ] {
+            assert_eq!(problem(&json!({"rule": rule})), "");
+        }
+    }
+}

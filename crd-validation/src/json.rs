@@ -1,0 +1,10 @@
+//! JSON: parsing, access by path, and types.
+
+pub(crate) mod parse;
+pub mod pointer;
+pub(crate) mod raw;
+pub(crate) mod types;
+
+pub use parse::ParsedJson;
+pub use raw::{RawObject, Tree};
+pub use types::as_integer;

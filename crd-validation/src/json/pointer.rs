@@ -1,0 +1,45 @@
+//! Access to JSON objects by dotted field path (`spec.storage.sizeGib`).
+
+use serde_json::{Map, Value};
+
+/// Returns the value at a dotted path; null counts as absent.
+#[must_use]
+pub fn get<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    let found = name
+        .split('.')
+        .try_fold(object, |value, field| value.get(field))?;
+    (!found.is_null()).then_some(found)
+}
+
+/// Sets the value at a dotted path and creates missing parent objects.
+///
+/// Does nothing if a parent exists and is not an object.
+pub fn set(object: &mut Value, name: &str, value: Value) {
+    let mut place = object;
+    for field in name.split('.') {
+        if place.is_null() {
+            *place = Value::Object(Map::new());
+        }
+        let Some(fields) = place.as_object_mut() else {
+            return;
+        };
+        place = fields.entry(field).or_insert(Value::Null);
+    }
+    *place = value;
+}
+
+/// Removes the value at a dotted path.
+pub fn remove(object: &mut Value, name: &str) {
+    let (parent, field) = match name.rsplit_once('.') {
+        Some((parent, field)) => {
+            let place = parent
+                .split('.')
+                .try_fold(object, |value, field| value.get_mut(field));
+            (place, field)
+        }
+        None => (Some(object), name),
+    };
+    if let Some(fields) = parent.and_then(Value::as_object_mut) {
+        fields.remove(field);
+    }
+}

@@ -1,0 +1,182 @@
+//! JSON tree that borrows from the parsed text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Number, Value};
+
+/// JSON value that borrows strings from its text.
+#[derive(Debug, PartialEq)]
+pub enum Tree<'a> {
+    /// `null`.
+    Null,
+    /// Boolean.
+    Bool(bool),
+    /// Number.
+    Number(Number),
+    /// String.
+    Text(Cow<'a, str>),
+    /// Array.
+    List(Vec<Tree<'a>>),
+    /// Fields in the order of the text. If several have the same name, the last one counts, as for the API
+    /// server.
+    Object(Vec<(Cow<'a, str>, Tree<'a>)>),
+}
+
+impl Tree<'_> {
+    /// Returns the value at a path, or `None` if it is null or absent.
+    #[must_use]
+    pub fn get<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Option<&Self> {
+        let mut names = names.into_iter();
+        let found = names.try_fold(self, Self::field)?;
+        (*found != Self::Null).then_some(found)
+    }
+
+    /// Returns a field of an object.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Self> {
+        let Self::Object(fields) = self else {
+            return None;
+        };
+        let own = fields.iter().rfind(|(own, _)| own == name);
+        own.map(|(_, value)| value)
+    }
+
+    /// Returns a copy as a JSON value.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Number(number) => Value::Number(number.clone()),
+            Self::Text(text) => Value::String(text.as_ref().to_owned()),
+            Self::List(items) => items.iter().map(Self::to_value).collect(),
+            Self::Object(fields) => {
+                let fields = fields.iter();
+                fields
+                    .map(|(name, value)| (name.as_ref(), value.to_value()))
+                    .collect()
+            }
+        }
+    }
+
+    /// Returns true if the path exists, even if its value is null.
+    #[must_use]
+    pub fn has<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
+        let mut names = names.into_iter();
+        names.try_fold(self, Self::field).is_some()
+    }
+}
+
+/// Parser that skips `metadata.managedFields`: no rule reads it, and it is often the larger part of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Object,
+    Metadata,
+    Below,
+}
+
+impl<'de> DeserializeSeed<'de> for Reader {
+    type Value = Tree<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree<'de>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+/// Initial capacity, sufficient for most objects.
+const FIELDS: usize = 8;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Tree<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(name) = map.next_key_seed(Name)? {
+            if fields.is_empty() {
+                fields.reserve(FIELDS);
+            }
+            if self == Self::Metadata && name == "managedFields" {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let below = match (self, name.as_ref()) {
+                (Self::Object, "metadata") => Self::Metadata,
+                _ => Self::Below,
+            };
+            fields.push((name, map.next_value_seed(below)?));
+        }
+        Ok(Tree::Object(fields))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree<'de>, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Self::Below)? {
+            list.push(item);
+        }
+        Ok(Tree::List(list))
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Tree<'de>, E> {
+        Ok(Tree::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Tree<'de>, E> {
+        Ok(Tree::Number(number.into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Tree<'de>, E> {
+        Ok(Tree::Number(number.into()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Tree<'de>, E> {
+        let number = Number::from_f64(number);
+        number
+            .map(Tree::Number)
+            .ok_or_else(|| E::custom("JSON has finite numbers only"))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Tree<'de>, E> {
+        Ok(Tree::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Tree<'de>, E> {
+        Ok(Tree::Null)
+    }
+}
+
+/// Field name, borrowed if it contains no escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}

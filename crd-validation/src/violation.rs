@@ -1,0 +1,74 @@
+//! Violation: a field error together with the rule that reports it.
+
+use std::hash::Hasher;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::field::error::FieldError;
+use crate::field::path::FieldPath;
+use crate::format::go_fmt;
+
+/// Layer of a CRD in which a rule is written. The variants are in the order in which the API server evaluates
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// `OpenAPI` schema.
+    Schema,
+    /// CEL rules: `x-kubernetes-validations`.
+    Cel,
+}
+
+/// Violation of one rule at one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    /// Id of the rule.
+    pub rule: String,
+    /// Layer in which the rule is written.
+    pub layer: Layer,
+    /// Path of the field. It equals the path of the error, except for error types for which the API server
+    /// names no field.
+    pub at: FieldPath,
+    /// The error.
+    pub error: FieldError,
+    /// Fingerprint of all values that the error depends on. The error stays the same while the fingerprint
+    /// does. `None` if the error is never ratcheted.
+    pub inputs: Option<u64>,
+}
+
+/// Identity of a ratcheted error. The error stays a warning as long as no value that it depends on changes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RatchetedViolation {
+    /// Id of the rule.
+    pub rule: String,
+    /// Path of the field.
+    pub at: String,
+    /// Fingerprint of the values that the error depends on.
+    pub inputs: String,
+}
+
+impl RatchetedViolation {
+    /// Creates the identity of an error from its rule, its path and the fingerprint of its inputs.
+    #[must_use]
+    pub fn new(rule: &str, at: &FieldPath, inputs: u64) -> Self {
+        Self {
+            rule: rule.to_owned(),
+            at: at.as_str().to_owned(),
+            inputs: format!("{inputs:016x}"),
+        }
+    }
+
+    pub(crate) fn of(violation: &Violation) -> Option<Self> {
+        Some(Self::new(&violation.rule, &violation.at, violation.inputs?))
+    }
+}
+
+/// Computes a fingerprint of values. It is stored in the cluster, so the algorithm must never change.
+pub fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
+    let mut hasher = fnv::FnvHasher::default();
+    for value in values {
+        hasher.write(go_fmt::json(value).as_bytes());
+        hasher.write_u8(0);
+    }
+    hasher.finish()
+}
