@@ -356,9 +356,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     fn backoff(&self) -> Action {
+        Action::Backoff(self.retry_delay())
+    }
+
+    /// Returns the delay before the next attempt, which grows with each one.
+    fn retry_delay(&self) -> Duration {
         let backoffs = &self.context.backoffs;
         let is_deleted = self.deleting_since.is_some();
-        Action::Backoff(backoffs.record_failure(&self.uid, self.stored.generation, is_deleted))
+        backoffs.record_failure(&self.uid, self.stored.generation, is_deleted)
     }
 
     fn forget(&self) {

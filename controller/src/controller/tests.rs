@@ -1,6 +1,7 @@
 //! Controllers without an API server.
 
 mod judging;
+mod not_served;
 
 use std::time::Duration;
 
@@ -74,9 +75,18 @@ fn cycle_of<R: Reconciler>(reconciler: R, metrics: &Metrics, policy: PolicyHandl
     let server = tower::service_fn(|_: http::Request<Body>| async {
         Err::<http::Response<Body>, _>(std::io::Error::other("no request is expected"))
     });
+    context_with(Client::new(server, "default"), reconciler, metrics, policy)
+}
+
+fn context_with<R: Reconciler>(
+    client: Client,
+    reconciler: R,
+    metrics: &Metrics,
+    policy: PolicyHandle,
+) -> Context<R> {
     let ruleset = Ruleset::<R::Kind>::compile().expect("it compiles");
     let looped = Controller::new(
-        Client::new(server, "default"),
+        client,
         Arc::new(ruleset),
         reconciler,
         metrics.clone(),

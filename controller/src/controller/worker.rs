@@ -92,11 +92,10 @@ impl<R: Reconciler> Worker<'_, R> {
             Ok(Ok(Action::AwaitChange)) => (Action::AwaitChange, "success"),
             Ok(Ok(next @ Action::RequeueAfter(_))) => (next, "requeue_after"),
             Ok(Ok(next @ Action::Backoff(_))) => (next, "error"),
-            // The object is gone: a deletion has nothing left to wait for.
             Ok(Err(kube::Error::Api(status)))
                 if status.code == 404 && !self.context.exists(object).await =>
             {
-                (Action::AwaitChange, "success")
+                self.recheck_missing(object)
             }
             Ok(Err(error)) => {
                 let after = self.context.record_failure(object);
@@ -123,5 +122,21 @@ impl<R: Reconciler> Worker<'_, R> {
             .metrics
             .reconciled(&self.context.name, result, elapsed);
         next
+    }
+
+    /// Returns when an object that the API server does not find is reconciled again, and the result for the metrics.
+    ///
+    /// If the object is gone, its watch removes it from the store, and nothing is left to do. As long as the store has
+    /// it, it may exist: while a CRD is being updated, an API server does not serve the kind for a moment and answers
+    /// every request with 404.
+    fn recheck_missing(&self, object: &DynamicObject) -> (Action, &'static str) {
+        let uid = object.uid().unwrap_or_default();
+        let stored = self.store.get(&key_of(object));
+        if stored.is_some_and(|stored| stored.uid() == uid) {
+            let after = self.context.record_failure(object);
+            (Action::RequeueAfter(after), "requeue_after")
+        } else {
+            (Action::AwaitChange, "success")
+        }
     }
 }

@@ -75,9 +75,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let writer = self.writer();
         match writer.clean_up(&progress.children, &self.children).await {
             Ok(true) => {}
-            // The object is gone, or another reconciliation has removed the finalizer; the watch event has not
-            // arrived yet.
-            Ok(false) => return Ok(Action::AwaitChange),
+            // The object is gone, or another reconciliation has removed the finalizer, and the watch event has not
+            // arrived yet; or the API server does not serve the kind for a moment, and no event follows.
+            Ok(false) => return Ok(Action::RequeueAfter(self.retry_delay())),
             Err(failure) => return self.failing(removal, failure.into_reconcile_error()?).await,
         }
         let readiness = progress.readiness.take();
