@@ -4,6 +4,7 @@ mod child_writes;
 mod client;
 mod in_progress;
 mod queue;
+mod registration;
 mod threshold_gauge;
 mod watch;
 
@@ -16,12 +17,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 use shared_validation::ValidationResult;
 
 pub use crate::metrics::client::ClientMetrics;
 pub(crate) use crate::metrics::queue::QueueMetrics;
 use crate::metrics::queue::Queues;
+use crate::metrics::registration::registered;
 pub(crate) use crate::metrics::threshold_gauge::ThresholdGauge;
 pub(crate) use crate::metrics::watch::WatchState;
 use crate::metrics::watch::Watches;
@@ -257,17 +259,6 @@ impl Drop for ActiveWorker {
     fn drop(&mut self) {
         self.0.dec();
     }
-}
-
-/// Registers a metric and returns it.
-fn registered<M: Metric + Clone>(
-    registry: &mut Registry,
-    name: &'static str,
-    help: &'static str,
-    metric: M,
-) -> M {
-    registry.register(name, help, metric.clone());
-    metric
 }
 
 fn labels_of(controller: &str) -> ControllerLabels {

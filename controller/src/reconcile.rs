@@ -1,5 +1,8 @@
-//! Reconciliation of one object: its input, and how its result is reported.
+//! The steps of a reconciliation, the same for every kind.
+//!
+//! fetch → being deleted? finalize → default → validate → initialize → reconcile → children → status → requeue
 
+pub(crate) mod action;
 mod finalize;
 pub(crate) mod finalizer;
 mod update;
@@ -17,14 +20,16 @@ use kube::{Resource, ResourceExt};
 use serde_json::Value;
 use shared_validation::{LastValidated, ValidationResult, Violation, aggregate};
 
-use crate::api::reconciler::{Readiness, ReconcileError, ReconcileOutput, Reconciler};
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{Readiness, ReconcileOutput, Reconciler};
 use crate::api::request::Children;
 use crate::cache::related::{RelatedCache, RelatedObjects};
 use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
-use crate::controller::context::{Action, Context};
+use crate::controller::context::Context;
 use crate::events::recorder;
 use crate::metrics::ViolationLabels;
 use crate::queue::backoff::LONGEST_WHILE_DELETING;
+use crate::reconcile::action::Action;
 use crate::reconcile::validate::Stored;
 use crate::status::patch::{Health, READY, Status};
 use crate::status::paused;
@@ -34,6 +39,47 @@ const PAUSED: &str = "Paused";
 
 /// Reason of every Event that reports a failure; the note starts with the specific reason.
 const PROCESSING_ERROR: &str = "ProcessingError";
+
+/// Phase of an object, which decides the steps of its reconciliation.
+enum Phase {
+    /// A user has paused the object.
+    Paused,
+    /// The object is being deleted.
+    Deleting,
+    Active,
+}
+
+impl Phase {
+    fn of(object: &DynamicObject) -> Self {
+        if paused::is_paused(object) {
+            Self::Paused
+        } else if object.metadata.deletion_timestamp.is_some() {
+            Self::Deleting
+        } else {
+            Self::Active
+        }
+    }
+}
+
+/// Reconciles an object once. Returns only errors of the API server; all other errors are reported in the status.
+pub(crate) async fn reconcile<R: Reconciler>(
+    context: &Context<R>,
+    stored: &DynamicObject,
+    related: &[RelatedCache],
+) -> Result<Action, kube::Error> {
+    let reconciliation = Reconciliation::new(context, stored, related)?;
+    let next = match Phase::of(stored) {
+        Phase::Paused => reconciliation.pause().await?,
+        Phase::Deleting => reconciliation.finalize().await?,
+        Phase::Active => reconciliation.reconcile().await?,
+    };
+    Ok(match next {
+        Action::RequeueAfter(_) if reconciliation.is_outdated() => {
+            Action::RequeueAfter(Duration::ZERO)
+        }
+        next => next,
+    })
+}
 
 /// One reconciliation of one object.
 pub(crate) struct Reconciliation<'a, R> {

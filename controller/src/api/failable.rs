@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileError};
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest};
 use crate::api::request::SyncRequest;
 use crate::api::sync::{SyncHandler, SyncResponse};
 

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use shared_validation::{
-    FieldError, LastValidated, ValidatedResource, ValidationRequest, ValidationResult,
-};
+use shared_validation::{LastValidated, ValidatedResource, ValidationRequest, ValidationResult};
 
+use crate::api::error::ReconcileError;
 use crate::api::request::{Children, SyncRequest};
 use crate::cache::related::RelatedObjects;
 use crate::children::OwnedType;
@@ -163,45 +162,4 @@ pub enum FinalizeOutcome {
     /// Cleanup is still in progress: the children do the remaining work, or the resources disappear without
     /// further calls.
     Waiting(ReconcileOutput),
-}
-
-/// Reason why a step did not succeed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ReconcileError {
-    /// Something that the object refers to violates a rule. The object is treated as invalid and reconciled again
-    /// after a back-off, since the fix may be made elsewhere.
-    #[error("{}", shared_validation::aggregate(.0))]
-    Invalid(Vec<FieldError>),
-    /// A retry without a change cannot succeed.
-    #[error("{message}")]
-    Permanent {
-        /// Reason for programs, one CamelCase word.
-        reason: &'static str,
-        /// Message for people: what is wrong and what to do.
-        message: String,
-    },
-    /// An error that the operator's own status fields report as well.
-    #[error("{error}")]
-    Told {
-        /// Status fields, as in [`ReconcileOutput`].
-        status: Map<String, Value>,
-        /// The error itself.
-        error: Box<ReconcileError>,
-    },
-    /// An error whose cause may disappear outside the cluster, where no watch reports it.
-    #[error("{error}")]
-    RequeueAfter {
-        /// Time until the object is reconciled again.
-        after: Duration,
-        /// The error that is reported.
-        error: Box<ReconcileError>,
-    },
-    /// A retry may succeed.
-    #[error("{message}")]
-    Transient {
-        /// Reason for programs, one CamelCase word.
-        reason: &'static str,
-        /// Message for people, one sentence.
-        message: String,
-    },
 }

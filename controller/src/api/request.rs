@@ -8,7 +8,7 @@ use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::reconciler::ReconcileError;
+use crate::api::error::ReconcileError;
 use crate::cache::related::RelatedObjects;
 use crate::children::{ChildMap, pending_reason};
 

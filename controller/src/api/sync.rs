@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use shared_validation::ValidatedResource;
 
+use crate::api::error::ReconcileError;
 use crate::api::reconciler::{
-    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
 };
 use crate::api::request::SyncRequest;
 use crate::children::OwnedType;

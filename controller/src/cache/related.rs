@@ -7,7 +7,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use crate::api::reconciler::ReconcileError;
+use crate::api::error::ReconcileError;
 use crate::cache::bidirectional_map::BidirectionalMap;
 use crate::cache::index_entry::IndexValue;
 use crate::cache::store::{LabelPattern, ObjectKey, Store, key_of};

@@ -14,7 +14,7 @@ use kube::core::{PartialObjectMeta, Request, Status};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::api::reconciler::ReconcileError;
+use crate::api::error::ReconcileError;
 use crate::children::cache::Place;
 use crate::children::desired::{ChildRef, Desired};
 use crate::children::managed_fields::is_our_entry;

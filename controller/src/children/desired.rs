@@ -9,7 +9,7 @@ use fnv::FnvHasher;
 use serde_json::{Map, Value, json};
 use std::hash::Hasher;
 
-use crate::api::reconciler::ReconcileError;
+use crate::api::error::ReconcileError;
 use crate::children::cache::Place;
 use crate::children::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OWNER_LABEL, OwnedType, Owner};
 

@@ -13,12 +13,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shared_validation::{Ruleset, ValidatedResource};
 
-use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput};
 use crate::api::request::SyncRequest;
 use crate::cache::store::Store;
-use crate::controller::context::Action;
 use crate::controller::*;
 use crate::queue::priority_queue::Priority;
+use crate::reconcile::action::Action;
 
 #[derive(Deserialize)]
 struct Trap {}

@@ -14,9 +14,11 @@ use tracing::Instrument;
 use crate::api::reconciler::Reconciler;
 use crate::cache::related::RelatedCache;
 use crate::cache::store::{ObjectKey, Store, key_of};
-use crate::controller::context::{Action, Context};
+use crate::controller::context::Context;
 use crate::controller::registry::display_key;
 use crate::queue::priority_queue::Queue;
+use crate::reconcile::action::Action;
+use crate::reconcile::reconcile;
 
 /// Largest fraction by which a delay is lengthened.
 const JITTER: f64 = 0.1;
@@ -86,7 +88,7 @@ impl<R: Reconciler> Worker<'_, R> {
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
         let _active = self.context.metrics.start_worker(&self.context.name);
-        let reconciliation = self.context.reconcile(object, self.related);
+        let reconciliation = reconcile(self.context, object, self.related);
         let reconciliation = AssertUnwindSafe(reconciliation.instrument(span.clone()));
         let (next, result) = match reconciliation.catch_unwind().await {
             Ok(Ok(Action::AwaitChange)) => (Action::AwaitChange, "success"),

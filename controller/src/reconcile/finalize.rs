@@ -8,12 +8,11 @@ use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::api::reconciler::{
-    FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput, Reconciler,
-};
-use crate::controller::context::Action;
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput, Reconciler};
 use crate::queue::backoff::LONGEST_WHILE_DELETING;
 use crate::reconcile::Reconciliation;
+use crate::reconcile::action::Action;
 use crate::reconcile::finalizer;
 use crate::status::patch::{Health, Status};
 

@@ -7,10 +7,11 @@ use json_patch::PatchOperation;
 use serde_json::Value;
 use shared_validation::{LastValidated, ValidationRequest, ValidationResult, decode};
 
-use crate::api::reconciler::{ReconcileError, ReconcileOutput, Reconciler};
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{ReconcileOutput, Reconciler};
 use crate::api::request::SyncRequest;
-use crate::controller::context::Action;
 use crate::events::recorder;
+use crate::reconcile::action::Action;
 use crate::reconcile::finalizer;
 use crate::reconcile::{READY, Reconciliation, VALID};
 use crate::status::patch::Status;

@@ -8,6 +8,7 @@ use serde_json::Map;
 use crate::cache::store::key_of;
 use crate::children::OwnedType;
 use crate::controller::tests::*;
+use crate::reconcile::reconcile;
 
 /// Needs a finalizer, and a Job before an object is removed.
 struct Finalized;
@@ -103,7 +104,7 @@ async fn a_deleted_object_whose_cleanup_cannot_begin_is_requeued() {
     let mut object = object(&context);
     object.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
     object.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
-    let action = context.reconcile(&object, &[]).await.expect("it ends");
+    let action = reconcile(&context, &object, &[]).await.expect("it ends");
     assert!(
         matches!(action, Action::RequeueAfter(after) if after > Duration::ZERO),
         "{action:?}"
