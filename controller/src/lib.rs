@@ -111,7 +111,6 @@ mod watch;
 mod webhook_lifecycle;
 
 pub use crate::api::error::ReconcileError;
-pub use crate::api::failable::{Failable, FailableHandler};
 pub use crate::api::reconciler::{
     FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
 };

@@ -253,6 +253,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             readiness,
             requeue_after,
             children,
+            error: _,
         } = progress;
         let readiness = readiness.unwrap_or_else(|| self.readiness(&children));
         // An object that was ready from the start gets no Event.
@@ -317,21 +318,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         mut status: Status,
         error: ReconcileError,
     ) -> Result<Action, kube::Error> {
-        let mut error = error;
-        let mut recheck_after = None;
-        let error = loop {
-            error = match error {
-                ReconcileError::Told { status: own, error } => {
-                    status.set_fields(own);
-                    *error
-                }
-                ReconcileError::RequeueAfter { after, error } => {
-                    recheck_after = Some(after);
-                    *error
-                }
-                error => break error,
-            };
-        };
+        let (error, recheck_after) = error.split_requeue();
         let message = error.to_string();
         let (reason, standing, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
@@ -339,9 +326,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                 let message = aggregate(&errors);
                 return self.invalid(status, &message, &[], self.backoff()).await;
             }
-            ReconcileError::Invalid(_)
-            | ReconcileError::Told { .. }
-            | ReconcileError::RequeueAfter { .. } => {
+            ReconcileError::Invalid(_) | ReconcileError::RequeueAfter { .. } => {
                 ("Invalid", Health::Reconciling, self.backoff())
             }
             // Reconciled again nevertheless: the cause may change outside, where no watch reports it.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use shared_validation::FieldError;
 
 /// Reason why a step did not succeed.
@@ -20,14 +19,6 @@ pub enum ReconcileError {
         /// Message for people: what is wrong and what to do.
         message: String,
     },
-    /// An error that the operator's own status fields report as well.
-    #[error("{error}")]
-    Told {
-        /// Status fields, as in [`ReconcileOutput`].
-        status: Map<String, Value>,
-        /// The error itself.
-        error: Box<ReconcileError>,
-    },
     /// An error whose cause may disappear outside the cluster, where no watch reports it.
     #[error("{error}")]
     RequeueAfter {
@@ -44,4 +35,17 @@ pub enum ReconcileError {
         /// Message for people, one sentence.
         message: String,
     },
+}
+
+impl ReconcileError {
+    /// Splits off the time after which the object is reconciled again, if the error sets one.
+    pub(crate) fn split_requeue(self) -> (Self, Option<Duration>) {
+        match self {
+            Self::RequeueAfter { after, error } => {
+                let (error, earlier) = error.split_requeue();
+                (error, earlier.or(Some(after)))
+            }
+            error => (error, None),
+        }
+    }
 }

@@ -128,7 +128,7 @@ pub struct FinalizeRequest<'a> {
 }
 
 /// Result of a reconcile step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReconcileOutput {
     /// The operator's own status fields. A null removes a field; a field that is not listed does not change.
     pub status: Map<String, Value>,
@@ -139,6 +139,21 @@ pub struct ReconcileOutput {
     /// Desired children; a child that is not listed is deleted. While the object is being deleted, only children
     /// of types that are [for cleanup](OwnedType::cleanup_job) may be listed.
     pub children: Vec<Value>,
+    /// Error that ended the step. If set, no child is changed, and of the other fields only the status is used: it is
+    /// written together with the error.
+    pub error: Option<ReconcileError>,
+}
+
+impl ReconcileOutput {
+    /// Returns the result of a step that has failed: the status fields are written together with the error.
+    #[must_use]
+    pub fn failed(status: Map<String, Value>, error: ReconcileError) -> Self {
+        Self {
+            status,
+            error: Some(error),
+            ..Self::default()
+        }
+    }
 }
 
 /// The `Ready` condition.

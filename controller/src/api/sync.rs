@@ -30,7 +30,7 @@ const RESYNC: Duration = Duration::from_hours(10);
 /// does not exist.
 pub trait SyncHandler<K>: Send + Sync + 'static {
     /// Returns the desired children and the desired status of the object. If it returns an error, no child is
-    /// changed.
+    /// changed; [`SyncResponse::failed`] reports an error together with a status.
     fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError>;
 
     /// Does what is needed before an object is removed, in addition to the deletion of its children. Called for
@@ -56,7 +56,7 @@ pub struct SyncResponse {
     children: Vec<Value>,
     readiness: Option<Readiness>,
     requeue_after: Option<Duration>,
-    failure: Option<ReconcileError>,
+    error: Option<ReconcileError>,
 }
 
 impl SyncResponse {
@@ -104,10 +104,10 @@ impl SyncResponse {
         self
     }
 
-    /// Reports an error: the children are left unchanged, but the status is written.
+    /// Reports an error: the children are left unchanged, and the status is written together with the error.
     #[must_use]
     pub fn failed(mut self, error: ReconcileError) -> Self {
-        self.failure = Some(error);
+        self.error = Some(error);
         self
     }
 
@@ -117,6 +117,7 @@ impl SyncResponse {
             readiness: self.readiness,
             requeue_after: self.requeue_after.unwrap_or(RESYNC),
             children: self.children,
+            error: self.error,
         }
     }
 }
@@ -209,15 +210,7 @@ impl<K: ValidatedResource, H: SyncHandler<K>> Reconciler for SyncReconciler<K, H
         &self,
         request: &SyncRequest<'_, K>,
     ) -> Result<ReconcileOutput, ReconcileError> {
-        let mut response = self.handler.sync(request)?;
-        let failure = response.failure.take();
-        let progress = response.into_output(request);
-        failure.map_or(Ok(progress.clone()), |error| {
-            Err(ReconcileError::Told {
-                status: progress.status,
-                error: Box::new(error),
-            })
-        })
+        Ok(self.handler.sync(request)?.into_output(request))
     }
 
     async fn finalize(
@@ -233,6 +226,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::request::Children;
+    use crate::cache::related::RelatedObjects;
 
     #[test]
     fn a_status_replaces_the_previous_one_and_null_leaves_it_unchanged() {
@@ -245,5 +240,25 @@ mod tests {
         assert_eq!(replacing_fields(response.status, &before), Map::new());
         let error = SyncResponse::new().status(&json!([1])).expect_err("a list");
         assert!(error.to_string().contains("is [1]"), "{error}");
+    }
+
+    #[test]
+    fn an_error_is_returned_together_with_the_status() {
+        let error = ReconcileError::Transient {
+            reason: "Unreachable",
+            message: "no answer".to_owned(),
+        };
+        let status = json!({"phase": "waiting"});
+        let response = SyncResponse::new().status(&status).expect("a status");
+        let raw = json!({"status": {"phase": "ready"}});
+        let request = SyncRequest {
+            parent: &(),
+            raw: &raw,
+            children: Children::default(),
+            related: RelatedObjects::default(),
+        };
+        let output = response.failed(error.clone()).into_output(&request);
+        assert_eq!(output.error, Some(error));
+        assert_eq!(Value::Object(output.status), status);
     }
 }

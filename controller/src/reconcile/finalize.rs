@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput, Reconciler};
@@ -53,7 +53,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Ok(FinalizeOutcome::Done) => self.release(&removal, None).await,
             Ok(FinalizeOutcome::Retained(what)) => self.release(&removal, Some(&what)).await,
             Ok(FinalizeOutcome::Waiting(progress)) => self.waiting(&removal, progress).await,
-            Err(error) => self.failing(&removal, error).await,
+            Err(error) => self.failing(&removal, Map::new(), error).await,
         }
     }
 
@@ -63,6 +63,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         removal: &Patch<()>,
         mut progress: ReconcileOutput,
     ) -> Result<Action, kube::Error> {
+        if let Some(error) = progress.error {
+            return self.failing(removal, progress.status, error).await;
+        }
         // Whatever triggers the next reconciliation, it must come early enough to report a stalled deletion and to
         // enforce the time limit.
         progress.requeue_after = progress.requeue_after.min(LONGEST_WHILE_DELETING);
@@ -77,7 +80,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             // The object is gone, or another reconciliation has removed the finalizer, and the watch event has not
             // arrived yet; or the API server does not serve the kind for a moment, and no event follows.
             Ok(false) => return Ok(Action::RequeueAfter(self.retry_delay())),
-            Err(failure) => return self.failing(removal, failure.into_reconcile_error()?).await,
+            Err(failure) => {
+                let error = failure.into_reconcile_error()?;
+                return self.failing(removal, Map::new(), error).await;
+            }
         }
         let readiness = progress.readiness.take();
         let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
@@ -90,14 +96,19 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
+    /// Reports an error, with the operator's own status fields.
     async fn failing(
         &self,
         removal: &Patch<()>,
+        fields: Map<String, Value>,
         error: ReconcileError,
     ) -> Result<Action, kube::Error> {
         let why = error.to_string();
         match self.stalled(&why).await {
-            Some(status) => self.failed(status, error).await,
+            Some(mut status) => {
+                status.set_fields(fields);
+                self.failed(status, error).await
+            }
             None => self.force_finalize(removal, &why).await,
         }
     }
@@ -218,7 +229,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                     reason: "ChildrenNotReleased",
                     message: format!("the children cannot be released: {error}"),
                 };
-                return self.failing(removal, error).await;
+                return self.failing(removal, Map::new(), error).await;
             }
         }
         let why = "its cluster-scoped children have not been deleted yet";

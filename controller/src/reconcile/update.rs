@@ -160,6 +160,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         mut status: Status,
         progress: ReconcileOutput,
     ) -> Result<Action, kube::Error> {
+        if let Some(error) = progress.error {
+            status.set_fields(progress.status);
+            return self.failed(status, error).await;
+        }
         let writer = self.writer();
         match writer.apply_all(&progress.children, &self.children).await {
             Ok(()) => self.reconciled(status, progress).await,

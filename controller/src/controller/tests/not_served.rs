@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::Map;
 
 use crate::cache::store::key_of;
 use crate::children::OwnedType;
@@ -37,10 +36,8 @@ impl Reconciler for Finalized {
     async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
         let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "cleanup"}});
         Ok(FinalizeOutcome::Waiting(ReconcileOutput {
-            status: Map::new(),
-            readiness: None,
-            requeue_after: Duration::ZERO,
             children: vec![job],
+            ..ReconcileOutput::default()
         }))
     }
 }
