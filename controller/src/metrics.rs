@@ -9,9 +9,10 @@ mod threshold_gauge;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -88,16 +89,12 @@ impl ViolatingObjects {
 
     /// Removes all objects.
     pub(crate) fn clear(&self) {
-        let by_object = self.by_object.lock();
-        by_object.unwrap_or_else(PoisonError::into_inner).clear();
+        self.by_object.lock().clear();
         self.broken.clear();
     }
 
     fn replace(&self, uid: &str, now: BTreeSet<ViolatingObjectLabels>) {
-        let mut by_object = self
-            .by_object
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut by_object = self.by_object.lock();
         let before = by_object.remove(uid).unwrap_or_default();
         for labels in before.difference(&now) {
             self.broken.get_or_create(labels).dec();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::cache::bidirectional_map::BidirectionalMap;
@@ -41,19 +41,19 @@ impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
     /// Replaces the targets of an object; an empty set means that it no longer exists. Returns the targets that
     /// were added or removed.
     pub(crate) fn set(&self, key: &K, targets: BTreeSet<ReferenceTarget>) -> Vec<ReferenceTarget> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.unclear.remove(key);
         state.targets.set(key, targets)
     }
 
     /// Records that the references of an object are unknown. Its previous targets are kept.
     pub(crate) fn set_unknown(&self, key: &K) {
-        self.state().unclear.insert(key.clone());
+        self.state.lock().unclear.insert(key.clone());
     }
 
     /// Returns true if the references of any object are unknown.
     pub(crate) fn has_unknown(&self) -> bool {
-        !self.state().unclear.is_empty()
+        !self.state.lock().unclear.is_empty()
     }
 
     /// Returns the objects that refer to a watched object, in its state before or after the change, or to one of
@@ -64,7 +64,7 @@ impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
         change: &UpdateEvent<'_, DynamicObject>,
         keys: impl IntoIterator<Item = String>,
     ) -> BTreeSet<K> {
-        let state = self.state();
+        let state = self.state.lock();
         let mut found = BTreeSet::new();
         for key in keys {
             let target = target(at, "", Reference::IndexKey(key));
@@ -81,10 +81,6 @@ impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
             }
         }
         found
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -175,6 +171,9 @@ mod tests {
         for key in ["a", "b", "c", "d"] {
             referrers.set(&key, BTreeSet::new());
         }
-        assert!(referrers.state().targets.is_empty(), "no entry is left");
+        assert!(
+            referrers.state.lock().targets.is_empty(),
+            "no entry is left"
+        );
     }
 }

@@ -2,11 +2,12 @@
 //! read between two reconciliations.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
+use parking_lot::Mutex;
 
 use crate::dynamic_object::resource_version;
 
@@ -131,17 +132,17 @@ impl Store {
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<CompressedObject>> {
-        self.objects().get(key).cloned()
+        self.objects.lock().get(key).cloned()
     }
 
     /// Returns all objects, in no particular order.
     pub(crate) fn all(&self) -> Vec<Arc<CompressedObject>> {
-        self.objects().values().cloned().collect()
+        self.objects.lock().values().cloned().collect()
     }
 
     /// Returns the objects of a namespace, in no particular order.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<CompressedObject>> {
-        let objects = self.objects();
+        let objects = self.objects.lock();
         let within = objects.iter().filter(|(key, _)| key.0 == namespace);
         within.map(|(_, kept)| Arc::clone(kept)).collect()
     }
@@ -152,26 +153,21 @@ impl Store {
         key: ObjectKey,
         kept: Arc<CompressedObject>,
     ) -> Option<Arc<CompressedObject>> {
-        self.objects().insert(key, kept)
+        self.objects.lock().insert(key, kept)
     }
 
     pub(crate) fn remove(&self, key: &ObjectKey) {
-        self.objects().remove(key);
+        self.objects.lock().remove(key);
     }
 
     /// Replaces all objects and returns the previous ones.
     pub(crate) fn replace(&self, all: Objects) -> Objects {
-        std::mem::replace(&mut *self.objects(), all)
+        std::mem::replace(&mut *self.objects.lock(), all)
     }
 
     /// Returns the current keys.
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
-        self.objects().keys().cloned().collect()
-    }
-
-    fn objects(&self) -> MutexGuard<'_, Objects> {
-        let objects = self.objects.lock();
-        objects.unwrap_or_else(PoisonError::into_inner)
+        self.objects.lock().keys().cloned().collect()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Cache of children, by owner.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use parking_lot::Mutex;
 
 use crate::cache::store::{CompressedObject, Dictionary};
 use crate::children::OWNER_LABEL;
@@ -53,7 +54,7 @@ pub(crate) struct PendingCreate<'a> {
 impl PendingCreate<'_> {
     /// Returns true if the watch has delivered the child, but the response has not, or in another state.
     pub(crate) fn has_missed(&self, answer: Option<&DynamicObject>) -> bool {
-        let state = self.observed.state();
+        let state = self.observed.state.lock();
         let brought = state.being_made.get(&self.made).copied().flatten();
         brought.is_some() && brought != answer.and_then(resource_version)
     }
@@ -61,7 +62,7 @@ impl PendingCreate<'_> {
 
 impl Drop for PendingCreate<'_> {
     fn drop(&mut self) {
-        self.observed.state().being_made.remove(&self.made);
+        self.observed.state.lock().being_made.remove(&self.made);
     }
 }
 
@@ -70,7 +71,7 @@ impl ChildCache {
     /// left out if the change is a write of its own reconciliation, which handles it.
     pub(crate) fn on_change(&self, type_: usize, seen: &ObjectChange<'_>) -> BTreeSet<String> {
         let change = &seen.change;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let told = state.told.entry(type_).or_default();
         let latest = change.after.or(change.before);
         *told = (*told).max(
@@ -110,7 +111,7 @@ impl ChildCache {
     /// that came and went in between.
     pub(crate) fn initialize(&self, type_: usize, all: &[Arc<CompressedObject>]) {
         let uids: HashSet<_> = all.iter().map(|child| child.uid()).collect();
-        self.state().by_owner.retain(|_, children| {
+        self.state.lock().by_owner.retain(|_, children| {
             children.retain(|(place, child)| place.0 != type_ || uids.contains(child.uid()));
             !children.is_empty()
         });
@@ -119,7 +120,7 @@ impl ChildCache {
     /// Begins the creation of a child. The caller gets its state from the response, or reconciles again.
     pub(crate) fn expect_create(&self, owner: &str, place: &Place) -> PendingCreate<'_> {
         let made = (owner.to_owned(), place.clone());
-        self.state().being_made.insert(made.clone(), None);
+        self.state.lock().being_made.insert(made.clone(), None);
         PendingCreate {
             observed: self,
             made,
@@ -130,12 +131,12 @@ impl ChildCache {
     /// although the watch has not delivered that.
     pub(crate) fn get(&self, type_: usize, child: &DynamicObject) -> Option<Arc<CompressedObject>> {
         let owner = label(child, OWNER_LABEL)?;
-        self.state().get(owner, &place(type_, child), child)
+        self.state.lock().get(owner, &place(type_, child), child)
     }
 
     /// Records a child that was written.
     pub(crate) fn record_write(&self, owner: &str, place: &Place, child: &DynamicObject) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_told = resource_version(child) <= state.told.get(&place.0).copied();
         if !is_told && state.get(owner, place, child).is_none() {
             let pattern = state.patterns.entry(place.0).or_default();
@@ -146,7 +147,7 @@ impl ChildCache {
 
     /// Marks a child as being deleted until its watch reports that it is gone.
     pub(crate) fn record_delete(&self, owner: &str, place: &Place, leaving: &DynamicObject) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let children = state.by_owner.get_mut(owner);
         let mut children = children.into_iter().flatten();
         if let Some((_, child)) = children.find(|(there, _)| there == place)
@@ -158,13 +159,13 @@ impl ChildCache {
 
     /// Returns the LZ4 dictionary of a type.
     pub(crate) fn dictionary(&self, type_: usize) -> Dictionary {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.patterns.entry(type_).or_default().clone()
     }
 
     /// Returns the UIDs of the owners that are not known.
     pub(crate) fn unknown_owners(&self, is_known: impl Fn(&str) -> bool) -> Vec<String> {
-        let state = self.state();
+        let state = self.state.lock();
         let unknown = state.by_owner.keys().filter(|uid| !is_known(uid));
         unknown.cloned().collect()
     }
@@ -195,14 +196,10 @@ impl ChildCache {
 
     /// Returns the children of an owner.
     pub(crate) fn children_of(&self, uid: &str) -> ChildMap {
-        let kept = self.state().by_owner.get(uid).cloned();
+        let kept = self.state.lock().by_owner.get(uid).cloned();
         let kept = kept.unwrap_or_default().into_iter();
         kept.map(|(place, child)| (place, Arc::new(child.decompress())))
             .collect()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -316,7 +313,10 @@ mod tests {
         assert_eq!(version(&observed, "a").as_deref(), Some("15"));
         saw(&observed, Some(child("2", "15", "a")), None);
         assert_eq!(version(&observed, "a"), None);
-        assert!(observed.state().by_owner.is_empty(), "no entry is left");
+        assert!(
+            observed.state.lock().by_owner.is_empty(),
+            "no entry is left"
+        );
         // Created and deleted again: the watch was faster than the response.
         saw(&observed, None, Some(child("3", "17", "a")));
         saw(&observed, Some(child("3", "18", "a")), None);

@@ -1,8 +1,9 @@
 //! Changes that a reconciliation makes to the children of its object.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::api::DynamicObject;
+use parking_lot::Mutex;
 
 use crate::children::cache::{ChildMap, Place};
 
@@ -23,40 +24,36 @@ struct State {
 impl AppliedChanges {
     /// Records the current state of a child.
     pub(crate) fn record_found(&self, place: &Place, child: DynamicObject) {
-        self.state().take(place, child);
+        self.state.lock().take(place, child);
     }
 
     /// Records a child that was written.
     pub(crate) fn record_write(&self, place: &Place, child: DynamicObject) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.take(place, child);
         state.has_written = true;
     }
 
     /// Records that a child has changed in a way that the reconciliation has not seen.
     pub(crate) fn record_missed(&self) {
-        self.state().has_missed = true;
+        self.state.lock().has_missed = true;
     }
 
     pub(crate) fn has_written(&self) -> bool {
-        self.state().has_written
+        self.state.lock().has_written
     }
 
     pub(crate) fn has_missed(&self) -> bool {
-        self.state().has_missed
+        self.state.lock().has_missed
     }
 
     /// Returns the current children, given those at the beginning.
     pub(crate) fn children_after(&self, before: &ChildMap) -> ChildMap {
         let mut now = before.clone();
-        let state = self.state();
+        let state = self.state.lock();
         let since = state.children.iter();
         now.extend(since.map(|(place, child)| (place.clone(), Arc::clone(child))));
         now
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,11 +5,11 @@
 //! the old one, and the children would stay for ever.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use parking_lot::Mutex;
 use tokio::time::interval;
 
 use crate::cache::store::ObjectKey;
@@ -63,7 +63,7 @@ impl<R> OrphanCollector<'_, R> {
 
     /// Returns the owners of cached children that no watch has delivered.
     fn gone_owners(&self) -> Vec<String> {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.owners.lock();
         let children = &self.context.children;
         children.unknown_owners(|uid| owners.contains_key(uid))
     }

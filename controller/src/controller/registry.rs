@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::cache::store::ObjectKey;
@@ -105,19 +106,15 @@ impl ControllerRegistry {
     /// Adds a controller. The name of one that is restricted to a namespace ends with that namespace.
     pub(crate) fn register(&self, controller: &str, queue: &Arc<Queue<ObjectKey>>) {
         let queue = Arc::downgrade(queue);
-        self.lock().insert(controller.to_owned(), queue);
+        self.queues.lock().insert(controller.to_owned(), queue);
     }
 
     fn running(&self) -> Vec<(String, Arc<Queue<ObjectKey>>)> {
-        let queues = self.lock();
+        let queues = self.queues.lock();
         let running = queues.iter();
         running
             .filter_map(|(name, queue)| Some((name.clone(), queue.upgrade()?)))
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Queue<ObjectKey>>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

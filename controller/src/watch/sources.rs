@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::iter::once;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, Stream};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::api::reconciler::Reconciler;
@@ -264,7 +265,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Updates the key and the references of an object.
     fn update_indexes(&self, change: &UpdateEvent<'_, DynamicObject>) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.lock();
         if let Some(uid) = change.before.and_then(|before| before.uid()) {
             keys.remove(&uid);
         }
@@ -320,7 +321,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     /// Handles a change of a child: enqueues its owner.
     fn on_child_event(&self, type_: usize, seen: &ObjectChange<'_>) {
         let owners = self.context.children.on_change(type_, seen);
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.keys.lock();
         // An owner that is not known yet is enqueued when it arrives.
         for key in owners.iter().filter_map(|owner| keys.get(owner)) {
             self.queue.add(key.clone(), priority(seen), Duration::ZERO);
