@@ -3,7 +3,6 @@
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod deletion_timeouts;
-pub(crate) mod join;
 pub(crate) mod reconcile_once;
 pub(crate) mod registry;
 #[cfg(test)]
@@ -13,7 +12,8 @@ pub(crate) mod worker;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::FutureExt;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
@@ -26,7 +26,6 @@ use crate::children::{ChildCache, OwnedType};
 use crate::controller::config::Config;
 use crate::controller::context::Context;
 use crate::controller::deletion_timeouts::DeletionTimeouts;
-use crate::controller::join::together;
 use crate::controller::registry::ControllerRegistry;
 use crate::controller::worker::Worker;
 use crate::events::recorder::EventRecorder;
@@ -220,7 +219,9 @@ impl<R: Reconciler> Runnable for Controller<R> {
         let workers =
             (0..max_concurrent_reconciles.get()).map(|_| worker.run(complete.clone()).boxed());
         let beside = [until_stopped.boxed(), sources.protect().boxed()];
-        together(workers.chain(beside)).await;
+        // Only a future that was woken is polled.
+        let all: FuturesUnordered<_> = workers.chain(beside).collect();
+        all.collect::<()>().await;
     }
 }
 

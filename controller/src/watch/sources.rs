@@ -5,7 +5,8 @@ use std::iter::once;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt, Stream};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, Stream, StreamExt};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
@@ -19,7 +20,6 @@ use crate::cache::store::{ObjectKey, Store, key_of};
 use crate::children::CONTROLLER_LABEL;
 use crate::children::orphans::OrphanCollector;
 use crate::controller::context::Context;
-use crate::controller::join::together;
 use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
 use crate::protection::in_use::InUseProtection;
 use crate::queue::priority_queue::{Priority, Queue};
@@ -94,7 +94,8 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     /// Protects related objects until it is closed.
     pub(crate) async fn protect(&self) {
         let protections = self.protections.iter();
-        together(protections.map(|it| it.work(self.complete()).boxed())).await;
+        let all: FuturesUnordered<_> = protections.map(|it| it.work(self.complete())).collect();
+        all.collect::<()>().await;
     }
 
     /// Deletes orphaned children, once all caches are filled, for as long as it is polled.
@@ -125,7 +126,8 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             (0..self.context.owned_types.len()).map(|type_| self.children(type_).boxed());
         let related = (0..self.context.watches.len()).filter(|at| !self.is_on_parents(*at));
         let related = related.map(|at| self.related(at).boxed());
-        together(once(parents).chain(children).chain(related)).await;
+        let all: FuturesUnordered<_> = once(parents).chain(children).chain(related).collect();
+        all.collect::<()>().await;
     }
 
     /// Watches the reconciled objects.
