@@ -9,12 +9,13 @@ mod changes;
 mod client;
 mod desired;
 mod health;
+mod key;
 mod managed_fields;
 pub(crate) mod orphans;
 mod owned_type;
 mod owner;
 
-pub(crate) use crate::children::cache::{ChildCache, ChildMap, Place};
+pub(crate) use crate::children::cache::{ChildCache, ChildMap};
 pub(crate) use crate::children::changes::AppliedChanges;
 pub(crate) use crate::children::client::ChildWriter;
 pub(crate) use crate::children::health::pending_reason;

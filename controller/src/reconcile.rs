@@ -135,7 +135,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
         };
         // Labels can be copied, so ownership is checked.
         let owner = reconciliation.owner();
-        children.retain(|place, child| owner.owns(&context.owned_types[place.0], child));
+        children.retain(|key, child| owner.owns(&context.owned_types[key.type_index], child));
         reconciliation.children = children;
         Ok(reconciliation)
     }

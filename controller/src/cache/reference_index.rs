@@ -12,8 +12,15 @@ use crate::cache::bidirectional_map::BidirectionalMap;
 use crate::predicate::UpdateEvent;
 use crate::watch::dependency::{Reference, Watch};
 
-/// Target of a reference: the index of a watch in the operator's list, a namespace, and the reference.
-pub(crate) type ReferenceTarget = (usize, String, Reference);
+/// Target of a reference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ReferenceTarget {
+    /// Index of the watch in the operator's list.
+    pub(crate) watch: usize,
+    /// Namespace of the referring object. Empty for an index key, which is the same in all namespaces.
+    pub(crate) namespace: String,
+    pub(crate) reference: Reference,
+}
 
 /// Bidirectional index of referring objects and their targets.
 pub(crate) struct ReferenceIndex<K> {
@@ -100,13 +107,16 @@ pub(crate) fn targets(
     Some(targets)
 }
 
-/// An index key is the same in all namespaces.
 fn target(at: usize, namespace: &str, reference: Reference) -> ReferenceTarget {
     let namespace = match reference {
         Reference::IndexKey(_) => String::new(),
         Reference::Name(_) | Reference::Label(..) => namespace.to_owned(),
     };
-    (at, namespace, reference)
+    ReferenceTarget {
+        watch: at,
+        namespace,
+        reference,
+    }
 }
 
 #[cfg(test)]
@@ -137,12 +147,8 @@ mod tests {
     #[test]
     fn referring_objects_are_found_by_name_label_and_index_key() {
         let referrers = ReferenceIndex::default();
-        let named = |name: &str| (0, "n".to_owned(), Reference::Name(name.to_owned()));
-        let labelled = (
-            0,
-            "n".to_owned(),
-            Reference::Label("app".to_owned(), "db".to_owned()),
-        );
+        let named = |name: &str| target(0, "n", Reference::Name(name.to_owned()));
+        let labelled = target(0, "n", Reference::Label("app".to_owned(), "db".to_owned()));
         referrers.set(&"a", BTreeSet::from([named("s")]));
         referrers.set(&"b", BTreeSet::from([named("s"), named("t")]));
         referrers.set(&"c", BTreeSet::from([labelled]));

@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use crate::api::error::ReconcileError;
 use crate::cache::bidirectional_map::BidirectionalMap;
 use crate::cache::index_entry::IndexValue;
-use crate::cache::store::{LabelPattern, ObjectKey, Store, key_of};
+use crate::cache::object_key::ObjectKey;
+use crate::cache::store::{LabelPattern, Store};
 use crate::predicate::UpdateEvent;
 use crate::watch::dependency::Watch;
 
@@ -51,7 +52,7 @@ impl RelatedCache {
         else {
             return Vec::new();
         };
-        let place = key_of(object);
+        let place = ObjectKey::of(object);
         let filed = change.after.and_then(|after| watch.index_entry(after));
         let (keys, told) = filed.map(|filed| (filed.keys, filed.value)).unzip();
         let keys: BTreeSet<_> = keys.unwrap_or_default();
@@ -136,7 +137,7 @@ impl RelatedObjects<'_> {
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let mut watched = self.watched(&T::group(&()), &T::kind(&()))?.into_iter();
-        let key = (self.namespace.to_owned(), name.to_owned());
+        let key = ObjectKey::new(self.namespace, name);
         let found = watched.find_map(|watched| watched.store.get(&key));
         found.map(|found| read(&found.decompress())).transpose()
     }

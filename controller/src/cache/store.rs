@@ -9,14 +9,8 @@ use kube::api::DynamicObject;
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 use parking_lot::Mutex;
 
+use crate::cache::object_key::ObjectKey;
 use crate::dynamic_object::resource_version;
-
-/// Namespace and name of an object.
-pub(crate) type ObjectKey = (String, String);
-
-pub(crate) fn key_of(object: &DynamicObject) -> ObjectKey {
-    (object.namespace().unwrap_or_default(), object.name_any())
-}
 
 /// LZ4 dictionary of one type: the text of one of its objects. Each object is compressed to its difference from
 /// it, which is small if the same client has created both. Clones share the dictionary.
@@ -143,7 +137,7 @@ impl Store {
     /// Returns the objects of a namespace, in no particular order.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<CompressedObject>> {
         let objects = self.objects.lock();
-        let within = objects.iter().filter(|(key, _)| key.0 == namespace);
+        let within = objects.iter().filter(|(key, _)| key.namespace == namespace);
         within.map(|(_, kept)| Arc::clone(kept)).collect()
     }
 

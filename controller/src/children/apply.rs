@@ -4,9 +4,10 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::Value;
 
-use crate::children::cache::{ChildMap, Place};
+use crate::children::cache::ChildMap;
 use crate::children::client::{ChildWriter, WriteError};
 use crate::children::desired::{Desired, desired};
+use crate::children::key::ChildKey;
 use crate::children::managed_fields::owns_all_fields;
 use crate::children::owner::controller_of;
 use crate::children::{APPLIED_ANNOTATION, OWNER_LABEL, UpdateStrategy};
@@ -25,18 +26,18 @@ impl ChildWriter<'_> {
         observed: &ChildMap,
     ) -> Result<(), WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
-        for (place, child) in &desired {
-            match observed.get(place) {
-                None => self.create(place, child).await?,
+        for (key, child) in &desired {
+            match observed.get(key) {
+                None => self.create(key, child).await?,
                 Some(_) if child.is_minimal => {}
-                Some(live) => self.update(place, child, live).await?,
+                Some(live) => self.update(key, child, live).await?,
             }
         }
-        let undesired = observed.iter().filter(|(place, live)| {
-            !desired.contains_key(*place) && self.owner.may_delete(&self.types[place.0], live)
+        let undesired = observed.iter().filter(|(key, live)| {
+            !desired.contains_key(*key) && self.owner.may_delete(&self.types[key.type_index], live)
         });
-        for (place, live) in undesired {
-            self.delete(place, live).await?;
+        for (key, live) in undesired {
+            self.delete(key, live).await?;
         }
         Ok(())
     }
@@ -49,21 +50,21 @@ impl ChildWriter<'_> {
         observed: &ChildMap,
     ) -> Result<bool, WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
-        for place in desired.keys() {
-            if !self.types[place.0].is_cleanup_job {
+        for key in desired.keys() {
+            if !self.types[key.type_index].is_cleanup_job {
                 let why = "is desired while its owner is being deleted, but its type is not declared for cleanup; declare it with `OwnedType::cleanup_job`, or leave it out";
                 return Err(self
-                    .child_ref(place)
+                    .child_ref(key)
                     .permanent_error("ChildOfDeleted", why)
                     .into());
             }
         }
-        let is_complete = desired.keys().all(|place| observed.contains_key(place));
+        let is_complete = desired.keys().all(|key| observed.contains_key(key));
         if !is_complete && !self.may_clean_up().await? {
             return Ok(false);
         }
         let mut cleaning = observed.clone();
-        cleaning.retain(|place, _| self.types[place.0].is_cleanup_job);
+        cleaning.retain(|key, _| self.types[key.type_index].is_cleanup_job);
         self.apply_all(children, &cleaning).await?;
         Ok(true)
     }
@@ -78,11 +79,11 @@ impl ChildWriter<'_> {
                 // Children for cleanup are deleted last; the garbage collector deletes the others.
                 continue;
             }
-            for (place, child) in self.list_live(at).await? {
+            for (key, child) in self.list_live(at).await? {
                 if keep_all || is_named {
-                    self.remove_finalizer(&place, &child).await?;
+                    self.remove_finalizer(&key, &child).await?;
                 } else {
-                    self.delete(&place, &child).await?;
+                    self.delete(&key, &child).await?;
                     are_gone = false;
                 }
             }
@@ -106,8 +107,8 @@ impl ChildWriter<'_> {
             .enumerate()
             .filter(|it| it.1.is_cleanup_job)
         {
-            for (place, child) in self.list_live(at).await? {
-                self.delete(&place, &child).await?;
+            for (key, child) in self.list_live(at).await? {
+                self.delete(&key, &child).await?;
             }
         }
         Ok(())
@@ -115,7 +116,7 @@ impl ChildWriter<'_> {
 
     /// Returns the children of a type from the API server instead of the cache, since they are not reconciled
     /// again after this.
-    async fn list_live(&self, at: usize) -> Result<Vec<(Place, DynamicObject)>, kube::Error> {
+    async fn list_live(&self, at: usize) -> Result<Vec<(ChildKey, DynamicObject)>, kube::Error> {
         let type_ = &self.types[at];
         // Only in the owner's own namespace, if it has one: no permission beyond it is needed.
         let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
@@ -125,47 +126,46 @@ impl ChildWriter<'_> {
         let live = live.into_iter().filter(|it| self.owner.owns(type_, it));
         let at_its_place = |mut child: DynamicObject| {
             dynamic_object::set_type_meta(&mut child, &type_.resource);
-            let namespace = child.namespace().unwrap_or_default();
-            ((at, namespace, child.name_any()), child)
+            (ChildKey::of(at, &child), child)
         };
         Ok(live.map(at_its_place).collect())
     }
 
-    async fn create(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
+    async fn create(&self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
         // Not an apply, which would take over an object of this name that another client has created.
-        match self.create_object(place, &child.body).await {
+        match self.create_object(key, &child.body).await {
             Ok(()) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                self.adopt(place, child).await
+                self.adopt(key, child).await
             }
-            Err(error) => Err(self.rejected(place, error)),
+            Err(error) => Err(self.rejected(key, error)),
         }
     }
 
     /// Handles a child that exists although no watch has delivered it: it was created a moment ago, was orphaned
     /// by a deleted owner, or belongs to another client.
-    async fn adopt(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
-        let Some(mut live) = self.api(place).get_opt(&place.2).await? else {
+    async fn adopt(&self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
+        let Some(mut live) = self.api(key).get_opt(&key.name).await? else {
             // Deleted again in the meantime.
-            let made = self.create_object(place, &child.body).await;
-            return made.map_err(|error| self.rejected(place, error));
+            let made = self.create_object(key, &child.body).await;
+            return made.map_err(|error| self.rejected(key, error));
         };
-        let type_ = &self.types[place.0];
+        let type_ = &self.types[key.type_index];
         dynamic_object::set_type_meta(&mut live, &type_.resource);
         let is_left_behind = self.owner.may_adopt(type_, &live);
         if self.owner.owns(type_, &live) || is_left_behind {
             if is_left_behind {
-                tracing::info!(child = place.2, "adopted an orphaned child");
+                tracing::info!(child = key.name, "adopted an orphaned child");
             }
-            self.changes.record_found(place, live.clone());
-            self.annotate(place, &live).await?;
-            return self.update(place, child, &live).await;
+            self.changes.record_found(key, live.clone());
+            self.annotate(key, &live).await?;
+            return self.update(key, child, &live).await;
         }
         if self.owner.will_be_garbage_collected(&live) {
             let why =
                 "exists and is about to be deleted; it is created once the existing object is gone";
             return Err(self
-                .child_ref(place)
+                .child_ref(key)
                 .transient_error("ChildTerminating", why)
                 .into());
         }
@@ -177,7 +177,7 @@ impl ChildWriter<'_> {
             "exists and {whose}; choose another name for it, or delete the existing object"
         );
         Err(self
-            .child_ref(place)
+            .child_ref(key)
             .permanent_error("ChildNotOwned", &why)
             .into())
     }
@@ -185,24 +185,24 @@ impl ChildWriter<'_> {
     /// Updates an existing child according to its strategy.
     async fn update(
         &self,
-        place: &Place,
+        key: &ChildKey,
         child: &Desired,
         live: &DynamicObject,
     ) -> Result<(), WriteError> {
-        let strategy = self.types[place.0].strategy;
+        let strategy = self.types[key.type_index].strategy;
         // A child that is being deleted is created again once it is gone.
         let is_going = live.metadata.deletion_timestamp.is_some();
         if is_going || strategy == UpdateStrategy::CreateOnly || !differs(child, live)? {
             return Ok(());
         }
         let has_lost_its_owner =
-            controller_of(live).is_none() && self.owner.can_reference(&self.types[place.0]);
+            controller_of(live).is_none() && self.owner.can_reference(&self.types[key.type_index]);
         if has_lost_its_owner && !self.may_own().await? {
             return Ok(());
         }
         match strategy {
-            UpdateStrategy::Apply => self.apply(place, child, live).await,
-            UpdateStrategy::Recreate => Ok(self.delete(place, live).await?),
+            UpdateStrategy::Apply => self.apply(key, child, live).await,
+            UpdateStrategy::Recreate => Ok(self.delete(key, live).await?),
             UpdateStrategy::OnDelete | UpdateStrategy::CreateOnly => Ok(()),
         }
     }
@@ -276,9 +276,9 @@ mod tests {
             changes: &journal,
             writes: &metrics.child_writes,
         };
-        let place = (0, "n".to_owned(), "c".to_owned());
+        let key = ChildKey::of(0, &child());
         let children = children.into_iter();
-        let children = children.map(|child| (place.clone(), Arc::new(child)));
+        let children = children.map(|child| (key.clone(), Arc::new(child)));
         let children = children.collect();
         let desired = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 use parking_lot::Mutex;
 
-use crate::children::cache::{ChildMap, Place};
+use crate::children::cache::ChildMap;
+use crate::children::key::ChildKey;
 
 /// Changes of the children that one reconciliation knows of since it began.
 #[derive(Default)]
@@ -23,14 +24,14 @@ struct State {
 
 impl AppliedChanges {
     /// Records the current state of a child.
-    pub(crate) fn record_found(&self, place: &Place, child: DynamicObject) {
-        self.state.lock().take(place, child);
+    pub(crate) fn record_found(&self, key: &ChildKey, child: DynamicObject) {
+        self.state.lock().take(key, child);
     }
 
     /// Records a child that was written.
-    pub(crate) fn record_write(&self, place: &Place, child: DynamicObject) {
+    pub(crate) fn record_write(&self, key: &ChildKey, child: DynamicObject) {
         let mut state = self.state.lock();
-        state.take(place, child);
+        state.take(key, child);
         state.has_written = true;
     }
 
@@ -52,13 +53,13 @@ impl AppliedChanges {
         let mut now = before.clone();
         let state = self.state.lock();
         let since = state.children.iter();
-        now.extend(since.map(|(place, child)| (place.clone(), Arc::clone(child))));
+        now.extend(since.map(|(key, child)| (key.clone(), Arc::clone(child))));
         now
     }
 }
 
 impl State {
-    fn take(&mut self, place: &Place, child: DynamicObject) {
-        self.children.insert(place.clone(), Arc::new(child));
+    fn take(&mut self, key: &ChildKey, child: DynamicObject) {
+        self.children.insert(key.clone(), Arc::new(child));
     }
 }

@@ -9,7 +9,7 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::cache::store::ObjectKey;
+use crate::cache::object_key::ObjectKey;
 use crate::queue::priority_queue::{Priority, Queue, QueueSnapshot};
 
 /// The controllers that run in this process, by name. Only the leader has any.
@@ -59,7 +59,7 @@ impl ControllerRegistry {
                 running: running.into_iter().map(|(name, _)| name).collect(),
             });
         };
-        let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
+        let key = ObjectKey::new(namespace.unwrap_or_default(), name);
         queue.add(key, Priority::Event, Duration::ZERO);
         Ok(())
     }
@@ -92,10 +92,10 @@ impl ControllerRegistry {
                 ready,
                 due,
             } = queue.snapshot();
-            let later = |(key, time): (ObjectKey, Duration)| json!({"object": display_key(&key), "seconds": time.as_secs()});
+            let later = |(key, time): (ObjectKey, Duration)| json!({"object": key.to_string(), "seconds": time.as_secs()});
             let queue = json!({
                 "working": working.into_iter().map(later).collect::<Vec<_>>(),
-                "ready": ready.iter().map(display_key).collect::<Vec<_>>(),
+                "ready": ready.iter().map(ObjectKey::to_string).collect::<Vec<_>>(),
                 "due": due.into_iter().map(later).collect::<Vec<_>>(),
             });
             (name, queue)
@@ -115,15 +115,6 @@ impl ControllerRegistry {
         running
             .filter_map(|(name, queue)| Some((name.clone(), queue.upgrade()?)))
             .collect()
-    }
-}
-
-/// Returns an object's key as it is shown to people.
-pub(crate) fn display_key((namespace, name): &ObjectKey) -> String {
-    if namespace.is_empty() {
-        name.clone()
-    } else {
-        format!("{namespace}/{name}")
     }
 }
 
@@ -161,7 +152,7 @@ mod tests {
         drop(kept);
         directory.enqueue("echo", None, "b").expect("it runs");
         queue.add(
-            ("n".to_owned(), "c".to_owned()),
+            ObjectKey::new("n", "c"),
             Priority::Requeue,
             Duration::from_secs(9),
         );

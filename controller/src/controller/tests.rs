@@ -16,6 +16,7 @@ use shared_validation::{Ruleset, ValidatedResource};
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput};
 use crate::api::request::SyncRequest;
+use crate::cache::object_key::ObjectKey;
 use crate::cache::store::Store;
 use crate::controller::*;
 use crate::queue::priority_queue::Priority;
@@ -108,7 +109,7 @@ async fn a_busy_worker_yields_to_other_tasks() {
     };
     // The objects do not exist, so nothing is awaited.
     for at in 0..10_000 {
-        let key = (String::new(), format!("o{at}"));
+        let key = ObjectKey::new("", &format!("o{at}"));
         queue.add(key, Priority::Initial, Duration::ZERO);
     }
     let others = async {

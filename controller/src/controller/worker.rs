@@ -12,10 +12,10 @@ use tokio::task::yield_now;
 use tracing::Instrument;
 
 use crate::api::reconciler::Reconciler;
+use crate::cache::object_key::ObjectKey;
 use crate::cache::related::RelatedCache;
-use crate::cache::store::{ObjectKey, Store, key_of};
+use crate::cache::store::Store;
 use crate::controller::context::Context;
-use crate::controller::registry::display_key;
 use crate::queue::priority_queue::Queue;
 use crate::reconcile::action::Action;
 use crate::reconcile::reconcile;
@@ -82,7 +82,7 @@ impl<R: Reconciler> Worker<'_, R> {
             "reconcile",
             controller = &self.context.controller,
             // Not `name`: that is the name of the span.
-            object = display_key(&key_of(object)),
+            object = %ObjectKey::of(object),
             generation = object.metadata.generation,
             // The same in all log messages of one reconciliation, and in no other.
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
@@ -133,7 +133,7 @@ impl<R: Reconciler> Worker<'_, R> {
     /// every request with 404.
     fn recheck_missing(&self, object: &DynamicObject) -> (Action, &'static str) {
         let uid = object.uid().unwrap_or_default();
-        let stored = self.store.get(&key_of(object));
+        let stored = self.store.get(&ObjectKey::of(object));
         if stored.is_some_and(|stored| stored.uid() == uid) {
             let after = self.context.record_failure(object);
             (Action::RequeueAfter(after), "requeue_after")

@@ -14,9 +14,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::api::reconciler::Reconciler;
+use crate::cache::object_key::ObjectKey;
 use crate::cache::reference_index::{ReferenceIndex, targets};
 use crate::cache::related::RelatedCache;
-use crate::cache::store::{ObjectKey, Store, key_of};
+use crate::cache::store::Store;
 use crate::children::CONTROLLER_LABEL;
 use crate::children::orphans::OrphanCollector;
 use crate::controller::context::Context;
@@ -244,7 +245,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
             return;
         };
-        let key = key_of(object);
+        let key = ObjectKey::of(object);
         if after.is_none() {
             return self.queue.remove(&key);
         }
@@ -274,7 +275,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         if let Some(after) = change.after
             && let Some(uid) = after.uid()
         {
-            keys.insert(uid, key_of(after));
+            keys.insert(uid, ObjectKey::of(after));
         }
         drop(keys);
         let Some(object) = change.after.or(change.before) else {
@@ -283,7 +284,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         if self.context.watches.is_empty() {
             return;
         }
-        let key = key_of(object);
+        let key = ObjectKey::of(object);
         let now = match change.after {
             Some(after) if !self.is_processed(after) => {
                 let namespace = after.namespace().unwrap_or_default();
@@ -296,9 +297,9 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             return self.referrers.set_unknown(&key);
         };
         let were_unclear = self.referrers.has_unknown();
-        for (at, namespace, reference) in self.referrers.set(&key, now) {
-            if let Some(protection) = self.protection(at) {
-                protection.on_reference_changed(&namespace, &reference);
+        for target in self.referrers.set(&key, now) {
+            if let Some(protection) = self.protection(target.watch) {
+                protection.on_reference_changed(&target.namespace, &target.reference);
             }
         }
         if were_unclear && !self.referrers.has_unknown() {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::cache::store::key_of;
+use crate::cache::object_key::ObjectKey;
 use crate::children::OwnedType;
 use crate::controller::tests::*;
 use crate::reconcile::reconcile;
@@ -75,7 +75,7 @@ async fn an_object_in_the_store_is_requeued_although_the_api_server_does_not_fin
     };
     let object = object(&context);
     let store = &worker.store;
-    store.put(key_of(&object), store.compress(&object));
+    store.put(ObjectKey::of(&object), store.compress(&object));
     let first = worker.reconcile(&object).await;
     let second = worker.reconcile(&object).await;
     let (Action::RequeueAfter(first), Action::RequeueAfter(second)) = (first, second) else {
@@ -88,9 +88,9 @@ async fn an_object_in_the_store_is_requeued_although_the_api_server_does_not_fin
     // Another object has taken its place.
     let mut other = object.clone();
     other.metadata.uid = Some("2".to_owned());
-    store.put(key_of(&object), store.compress(&other));
+    store.put(ObjectKey::of(&object), store.compress(&other));
     assert_eq!(worker.reconcile(&object).await, Action::AwaitChange);
-    store.remove(&key_of(&object));
+    store.remove(&ObjectKey::of(&object));
     assert_eq!(worker.reconcile(&object).await, Action::AwaitChange);
 }
 
