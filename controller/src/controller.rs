@@ -35,6 +35,24 @@ use crate::queue::priority_queue::Queue;
 use crate::watch::sources::{Sources, Stores};
 
 /// Controller of one kind.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use controller::{Controller, Metrics, Reconciler, Runnable};
+/// use kube::Client;
+/// use prometheus_client::registry::Registry;
+/// use shared_validation::{PolicyHandle, Ruleset};
+/// use tokio::sync::watch;
+///
+/// async fn run<R: Reconciler>(client: Client, operator: R, stop: watch::Receiver<bool>) {
+///     let ruleset = Ruleset::<R::Kind>::compile().expect("the rules compile");
+///     let metrics = Metrics::register(&mut Registry::default());
+///     let policy = PolicyHandle::default();
+///     let controller = Controller::new(client, Arc::new(ruleset), operator, metrics, policy);
+///     Box::new(controller).run(stop).await;
+/// }
+/// ```
 pub struct Controller<R> {
     pub(crate) context: Context<R>,
     directory: ControllerRegistry,

@@ -3,3 +3,6 @@
 pub(crate) mod dependency;
 pub(crate) mod event_stream;
 pub(crate) mod sources;
+
+pub use crate::cache::related::{Lookup, RelatedObjects};
+pub use crate::watch::dependency::{Reference, Watch};

@@ -23,6 +23,70 @@ use crate::watch::dependency::Watch;
 ///
 /// Every call may be the first, may repeat the previous one and may be interrupted anywhere. A step therefore
 /// compares the desired with the current state and does not depend on the event that triggered it.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use async_trait::async_trait;
+/// use controller::{
+///     FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput, Reconciler, SyncRequest,
+/// };
+/// # use serde_json::{Value, json};
+/// # use shared_validation::ValidatedResource;
+/// # #[derive(serde::Deserialize)]
+/// # struct Bucket { spec: Spec }
+/// # #[derive(serde::Deserialize)]
+/// # struct Spec { region: String }
+/// # impl ValidatedResource for Bucket {
+/// #     const GROUP: &'static str = "example.com";
+/// #     const VERSION: &'static str = "v1";
+/// #     const KIND: &'static str = "Bucket";
+/// #     fn crd() -> Value { json!({}) }
+/// #     fn example() -> Value { json!({"spec": {"region": "eu-central-1"}}) }
+/// # }
+/// # struct Storage;
+/// # impl Storage {
+/// #     async fn create_if_missing(&self, _: &str) -> Result<(), ReconcileError> { Ok(()) }
+/// #     async fn delete(&self, _: &Value) -> Result<bool, ReconcileError> { Ok(true) }
+/// # }
+///
+/// /// Creates a bucket for each object.
+/// struct Buckets {
+///     storage: Storage,
+/// }
+///
+/// #[async_trait]
+/// impl Reconciler for Buckets {
+///     type Kind = Bucket;
+///
+///     fn finalizer(&self) -> Option<&'static str> {
+///         Some("example.com/bucket")
+///     }
+///
+///     async fn reconcile(
+///         &self,
+///         request: &SyncRequest<'_, Bucket>,
+///     ) -> Result<ReconcileOutput, ReconcileError> {
+///         self.storage.create_if_missing(&request.parent().spec.region).await?;
+///         Ok(ReconcileOutput {
+///             requeue_after: Duration::from_mins(10),
+///             ..ReconcileOutput::default()
+///         })
+///     }
+///
+///     async fn finalize(
+///         &self,
+///         deleted: &FinalizeRequest<'_>,
+///     ) -> Result<FinalizeOutcome, ReconcileError> {
+///         let is_gone = self.storage.delete(deleted.object).await?;
+///         Ok(if is_gone {
+///             FinalizeOutcome::Done
+///         } else {
+///             FinalizeOutcome::Waiting(ReconcileOutput::default())
+///         })
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Reconciler: Send + Sync + 'static {
     /// Kind of the reconciled objects, with defaults filled in.

@@ -50,6 +50,25 @@ where
 }
 
 /// Desired state of one object.
+///
+/// ```
+/// use controller::{ReconcileError, SyncRequest, SyncResponse};
+/// use serde_json::json;
+///
+/// /// Desires a ConfigMap with the name of the object.
+/// fn sync<K>(request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
+///     let object = request.raw_parent();
+///     let config_map = json!({
+///         "apiVersion": "v1",
+///         "kind": "ConfigMap",
+///         "metadata": {"name": object["metadata"]["name"]},
+///         "data": {"text": object["spec"]["text"]},
+///     });
+///     SyncResponse::new()
+///         .child(&config_map)?
+///         .status(&json!({"configMap": object["metadata"]["name"]}))
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyncResponse {
     status: Option<Map<String, Value>>,
