@@ -9,7 +9,6 @@ mod update;
 mod validate;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -68,17 +67,11 @@ pub(crate) async fn reconcile<R: Reconciler>(
     related: &[RelatedCache],
 ) -> Result<Action, kube::Error> {
     let reconciliation = Reconciliation::new(context, stored, related)?;
-    let next = match Phase::of(stored) {
-        Phase::Paused => reconciliation.pause().await?,
-        Phase::Deleting => reconciliation.finalize().await?,
-        Phase::Active => reconciliation.reconcile().await?,
-    };
-    Ok(match next {
-        Action::RequeueAfter(_) if reconciliation.is_outdated() => {
-            Action::RequeueAfter(Duration::ZERO)
-        }
-        next => next,
-    })
+    match Phase::of(stored) {
+        Phase::Paused => reconciliation.pause().await,
+        Phase::Deleting => reconciliation.finalize().await,
+        Phase::Active => reconciliation.reconcile().await,
+    }
 }
 
 /// One reconciliation of one object.
@@ -96,10 +89,6 @@ pub(crate) struct Reconciliation<'a, R> {
     stored: Arc<Stored>,
     /// Children of the object when the reconciliation began.
     children: ChildMap,
-    /// Changes to the children since then.
-    journal: AppliedChanges,
-    /// If true, the operator has read the children.
-    is_looked_at: AtomicBool,
 }
 
 impl<'a, R: Reconciler> Reconciliation<'a, R> {
@@ -121,8 +110,6 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
             namespace,
             finalizers: stored.finalizers().to_vec(),
             children: ChildMap::new(),
-            journal: AppliedChanges::default(),
-            is_looked_at: AtomicBool::default(),
             name: stored.name_any(),
             reference: stored.object_ref(&context.resource),
             uid,
@@ -167,15 +154,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     fn observed_children(&self) -> Children<'_> {
         Children {
             children: &self.children,
-            is_looked_at: &self.is_looked_at,
         }
-    }
-
-    /// Returns true if the result was computed from children that have changed since. No watch event reports that,
-    /// since the writes of a reconciliation trigger no other one.
-    pub(crate) fn is_outdated(&self) -> bool {
-        let is_looked_at = self.is_looked_at.load(Ordering::Relaxed);
-        is_looked_at && self.journal.has_written() || self.journal.has_missed()
     }
 
     fn owner(&self) -> Owner<'_> {
@@ -184,7 +163,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     fn writer(&self) -> ChildWriter<'_> {
-        self.context.writer(self.owner(), &self.journal)
+        self.context.writer(self.owner())
     }
 
     async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
@@ -243,19 +222,22 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Ok(next)
     }
 
+    /// Reports the result of a step whose children have been written.
     async fn reconciled(
         &self,
         mut status: Status,
         progress: ReconcileOutput,
+        changes: &AppliedChanges,
     ) -> Result<Action, kube::Error> {
         let ReconcileOutput {
             status: fields,
             readiness,
             requeue_after,
             children,
+            reads_children,
             error: _,
         } = progress;
-        let readiness = readiness.unwrap_or_else(|| self.readiness(&children));
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&children, changes));
         // An object that was ready from the start gets no Event.
         let turned_ready = readiness.ready && status.had_condition(READY, false);
         status.set_fields(fields);
@@ -290,6 +272,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                 .recorder
                 .normal(&self.reference, readiness.reason, &readiness.message)
                 .await;
+        }
+        if changes.outdate_result(reads_children) {
+            return Ok(Action::RequeueAfter(Duration::ZERO));
         }
         Ok(Action::RequeueAfter(requeue_after))
     }
@@ -355,11 +340,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Returns the readiness of an object whose operator does not set it: it is ready once all children, in their
     /// current state, are up to date.
-    fn readiness(&self, desired: &[Value]) -> Readiness {
-        let children = self.journal.children_after(&self.children);
+    fn readiness(&self, desired: &[Value], changes: &AppliedChanges) -> Readiness {
+        let children = changes.children_after(&self.children);
         let observation = Children {
             children: &children,
-            is_looked_at: &AtomicBool::default(),
         };
         let mut desired = desired.iter();
         let waits_for = desired.find_map(|child| observation.pending_reason(child));

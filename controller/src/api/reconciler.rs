@@ -203,6 +203,9 @@ pub struct ReconcileOutput {
     /// Desired children; a child that is not listed is deleted. While the object is being deleted, only children
     /// of types that are [for cleanup](OwnedType::cleanup_job) may be listed.
     pub children: Vec<Value>,
+    /// If true, the output depends on the children in the request: if children are then written, the object is
+    /// reconciled again at once. If false, it is not, since the writes of a reconciliation trigger no other one.
+    pub reads_children: bool,
     /// Error that ended the step. If set, no child is changed, and of the other fields only the status is used: it is
     /// written together with the error.
     pub error: Option<ReconcileError>,

@@ -75,6 +75,7 @@ pub struct SyncResponse {
     children: Vec<Value>,
     readiness: Option<Readiness>,
     requeue_after: Option<Duration>,
+    reads_children: bool,
     error: Option<ReconcileError>,
 }
 
@@ -116,6 +117,14 @@ impl SyncResponse {
         self
     }
 
+    /// Declares that the response depends on the children in the request, such as a second child that is desired once
+    /// the first one exists: if children are then written, the object is reconciled again at once.
+    #[must_use]
+    pub fn reads_children(mut self) -> Self {
+        self.reads_children = true;
+        self
+    }
+
     /// Sets the time after which the object is reconciled again if no watch reports a change.
     #[must_use]
     pub fn requeue_after(mut self, time: Duration) -> Self {
@@ -136,6 +145,7 @@ impl SyncResponse {
             readiness: self.readiness,
             requeue_after: self.requeue_after.unwrap_or(RESYNC),
             children: self.children,
+            reads_children: self.reads_children,
             error: self.error,
         }
     }

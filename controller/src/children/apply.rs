@@ -10,7 +10,7 @@ use crate::children::desired::{Desired, desired};
 use crate::children::key::ChildKey;
 use crate::children::managed_fields::owns_all_fields;
 use crate::children::owner::controller_of;
-use crate::children::{APPLIED_ANNOTATION, OWNER_LABEL, UpdateStrategy};
+use crate::children::{APPLIED_ANNOTATION, AppliedChanges, OWNER_LABEL, UpdateStrategy};
 use crate::dynamic_object;
 
 impl ChildWriter<'_> {
@@ -21,10 +21,10 @@ impl ChildWriter<'_> {
     /// Nothing is sent for a child that is up to date, and no object that another client has created is changed or
     /// deleted.
     pub(crate) async fn apply_all(
-        &self,
+        mut self,
         children: &[Value],
         observed: &ChildMap,
-    ) -> Result<(), WriteError> {
+    ) -> Result<AppliedChanges, WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
         for (key, child) in &desired {
             match observed.get(key) {
@@ -33,22 +33,22 @@ impl ChildWriter<'_> {
                 Some(live) => self.update(key, child, live).await?,
             }
         }
-        let undesired = observed.iter().filter(|(key, live)| {
-            !desired.contains_key(*key) && self.owner.may_delete(&self.types[key.type_index], live)
-        });
-        for (key, live) in undesired {
-            self.delete(key, live).await?;
+        for (key, live) in observed {
+            let type_ = &self.types[key.type_index];
+            if !desired.contains_key(key) && self.owner.may_delete(type_, live) {
+                self.delete(key, live).await?;
+            }
         }
-        Ok(())
+        Ok(self.changes)
     }
 
     /// Does the same for the children for cleanup of an owner that is being deleted; its other children are left
-    /// unchanged. Returns false if the owner turns out to be gone or to have lost our finalizer.
+    /// unchanged. Returns none if the owner turns out to be gone or to have lost our finalizer.
     pub(crate) async fn clean_up(
-        &self,
+        self,
         children: &[Value],
         observed: &ChildMap,
-    ) -> Result<bool, WriteError> {
+    ) -> Result<Option<AppliedChanges>, WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
         for key in desired.keys() {
             if !self.types[key.type_index].is_cleanup_job {
@@ -61,17 +61,16 @@ impl ChildWriter<'_> {
         }
         let is_complete = desired.keys().all(|key| observed.contains_key(key));
         if !is_complete && !self.may_clean_up().await? {
-            return Ok(false);
+            return Ok(None);
         }
         let mut cleaning = observed.clone();
         cleaning.retain(|key, _| self.types[key.type_index].is_cleanup_job);
-        self.apply_all(children, &cleaning).await?;
-        Ok(true)
+        self.apply_all(children, &cleaning).await.map(Some)
     }
 
     /// Removes our finalizer from all children of an owner that is about to be removed, and deletes the children
     /// that the garbage collector would not delete. Returns true if all of this is done.
-    pub(crate) async fn release(&self, keep_all: bool) -> Result<bool, kube::Error> {
+    pub(crate) async fn release(&mut self, keep_all: bool) -> Result<bool, kube::Error> {
         let mut are_gone = true;
         for (at, type_) in self.types.iter().enumerate() {
             let is_named = self.owner.can_reference(type_);
@@ -100,13 +99,9 @@ impl ChildWriter<'_> {
     }
 
     /// Deletes the children for cleanup.
-    pub(crate) async fn remove_finalizers(&self) -> Result<(), kube::Error> {
-        for (at, _) in self
-            .types
-            .iter()
-            .enumerate()
-            .filter(|it| it.1.is_cleanup_job)
-        {
+    pub(crate) async fn remove_finalizers(&mut self) -> Result<(), kube::Error> {
+        let types = self.types.iter().enumerate();
+        for (at, _) in types.filter(|(_, type_)| type_.is_cleanup_job) {
             for (key, child) in self.list_live(at).await? {
                 self.delete(&key, &child).await?;
             }
@@ -131,7 +126,7 @@ impl ChildWriter<'_> {
         Ok(live.map(at_its_place).collect())
     }
 
-    async fn create(&self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
+    async fn create(&mut self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
         // Not an apply, which would take over an object of this name that another client has created.
         match self.create_object(key, &child.body).await {
             Ok(()) => Ok(()),
@@ -144,7 +139,7 @@ impl ChildWriter<'_> {
 
     /// Handles a child that exists although no watch has delivered it: it was created a moment ago, was orphaned
     /// by a deleted owner, or belongs to another client.
-    async fn adopt(&self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
+    async fn adopt(&mut self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
         let Some(mut live) = self.api(key).get_opt(&key.name).await? else {
             // Deleted again in the meantime.
             let made = self.create_object(key, &child.body).await;
@@ -184,7 +179,7 @@ impl ChildWriter<'_> {
 
     /// Updates an existing child according to its strategy.
     async fn update(
-        &self,
+        &mut self,
         key: &ChildKey,
         child: &Desired,
         live: &DynamicObject,
@@ -237,7 +232,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::children::{AppliedChanges, ChildCache, OwnedType, Owner};
+    use crate::children::{ChildCache, OwnedType, Owner};
     use crate::metrics::Metrics;
 
     /// Applies one child, given the existing children and the responses of the API server. Returns the requests
@@ -258,7 +253,6 @@ mod tests {
         });
         let client = Client::new(server, "default");
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
-        let journal = AppliedChanges::default();
         let metrics = Metrics::register(&mut Registry::default());
         let types = [OwnedType::namespaced::<ConfigMap>()];
         let writer = ChildWriter {
@@ -273,7 +267,7 @@ mod tests {
             },
             types: &types,
             cache: observed,
-            changes: &journal,
+            changes: AppliedChanges::default(),
             writes: &metrics.child_writes,
         };
         let key = ChildKey::of(0, &child());
@@ -284,9 +278,9 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},
         });
         let settled = writer.apply_all(&[desired], &children).await;
-        settled.expect("it succeeds");
+        let changes = settled.expect("it succeeds");
         let asked = asked.lock().expect("a log").clone();
-        (asked, journal)
+        (asked, changes)
     }
 
     fn child() -> DynamicObject {
@@ -327,9 +321,9 @@ mod tests {
                 let status = json!({"kind": "Status", "reason": "AlreadyExists", "code": 409});
                 (409, status)
             };
-            let (asked, journal) = settled(Vec::new(), &observed, answer).await;
+            let (asked, changes) = settled(Vec::new(), &observed, answer).await;
             assert_eq!(asked[..2], [Method::POST, Method::GET]);
-            assert_eq!(journal.has_missed(), is_brought);
+            assert_eq!(changes.has_missed(), is_brought);
         }
     }
 

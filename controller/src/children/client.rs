@@ -67,7 +67,7 @@ pub(crate) struct ChildWriter<'a> {
     pub(crate) owner: Owner<'a>,
     pub(crate) types: &'a [OwnedType],
     pub(crate) cache: &'a ChildCache,
-    pub(crate) changes: &'a AppliedChanges,
+    pub(crate) changes: AppliedChanges,
     pub(crate) writes: &'a ChildWrites,
 }
 
@@ -99,7 +99,7 @@ impl ChildWriter<'_> {
     }
 
     pub(crate) async fn create_object(
-        &self,
+        &mut self,
         key: &ChildKey,
         body: &Value,
     ) -> Result<(), kube::Error> {
@@ -127,7 +127,7 @@ impl ChildWriter<'_> {
     }
 
     pub(crate) async fn apply(
-        &self,
+        &mut self,
         key: &ChildKey,
         child: &Desired,
         live: &DynamicObject,
@@ -156,7 +156,7 @@ impl ChildWriter<'_> {
 
     /// Converts our managed fields of the creation into those of an apply, so that the next apply removes fields
     /// that are no longer desired.
-    async fn claim_created_fields(&self, key: &ChildKey) -> Result<(), kube::Error> {
+    async fn claim_created_fields(&mut self, key: &ChildKey) -> Result<(), kube::Error> {
         let api = self.api(key);
         for is_last in [false, false, false, true] {
             let Some(live) = api.get_opt(&key.name).await? else {
@@ -189,7 +189,7 @@ impl ChildWriter<'_> {
     /// Adds the labels by which the watches find a child, and the owner reference for the garbage collector, and
     /// changes nothing else.
     pub(crate) async fn annotate(
-        &self,
+        &mut self,
         key: &ChildKey,
         live: &DynamicObject,
     ) -> Result<(), kube::Error> {
@@ -232,7 +232,7 @@ impl ChildWriter<'_> {
 
     /// Deletes a child, unless it is already being deleted.
     pub(crate) async fn delete(
-        &self,
+        &mut self,
         key: &ChildKey,
         live: &DynamicObject,
     ) -> Result<(), kube::Error> {
@@ -271,7 +271,7 @@ impl ChildWriter<'_> {
 
     /// Removes our finalizer from a child.
     pub(crate) async fn remove_finalizer(
-        &self,
+        &mut self,
         key: &ChildKey,
         live: &DynamicObject,
     ) -> Result<(), kube::Error> {
@@ -334,7 +334,7 @@ impl ChildWriter<'_> {
     }
 
     /// Records a written child.
-    fn record(&self, key: &ChildKey, verb: &'static str, mut child: DynamicObject) {
+    fn record(&mut self, key: &ChildKey, verb: &'static str, mut child: DynamicObject) {
         dynamic_object::set_type_meta(&mut child, &self.types[key.type_index].resource);
         self.cache.record_write(self.owner.uid, key, &child);
         self.changes.record_write(key, child);

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use tokio::time::interval;
 
 use crate::cache::object_key::ObjectKey;
+use crate::children::controller_of;
 use crate::children::key::ChildKey;
-use crate::children::{AppliedChanges, controller_of};
 use crate::controller::context::Context;
 
 /// Interval of the scans. A child that two scans find is not left to the garbage collector any longer.
@@ -85,8 +85,7 @@ impl<R> OrphanCollector<'_, R> {
     ) -> Result<(), kube::Error> {
         let namespace = child.namespace().filter(|_| self.context.is_namespaced);
         let owner = self.context.owner(namespace.as_deref(), name, owner);
-        let journal = AppliedChanges::default();
-        let writer = self.context.writer(owner, &journal);
+        let mut writer = self.context.writer(owner);
         if writer.live_owner().await?.is_some() {
             return Ok(());
         }

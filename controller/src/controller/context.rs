@@ -68,17 +68,14 @@ impl<R> Context<R> {
         }
     }
 
-    pub(crate) fn writer<'a>(
-        &'a self,
-        owner: Owner<'a>,
-        journal: &'a AppliedChanges,
-    ) -> ChildWriter<'a> {
+    /// Returns a writer for the children of an owner.
+    pub(crate) fn writer<'a>(&'a self, owner: Owner<'a>) -> ChildWriter<'a> {
         ChildWriter {
             client: &self.client,
             owner,
             types: &self.owned_types,
             cache: &self.children,
-            changes: journal,
+            changes: AppliedChanges::default(),
             writes: &self.metrics.child_writes,
         }
     }

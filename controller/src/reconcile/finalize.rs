@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput, Reconciler};
+use crate::children::AppliedChanges;
 use crate::queue::backoff::LONGEST_WHILE_DELETING;
 use crate::reconcile::Reconciliation;
 use crate::reconcile::action::Action;
@@ -71,26 +72,28 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         progress.requeue_after = progress.requeue_after.min(LONGEST_WHILE_DELETING);
         if self.must_force_finalize() {
             let readiness = progress.readiness.take();
-            let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
+            let none = AppliedChanges::default();
+            let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children, &none));
             return self.force_finalize(removal, &readiness.message).await;
         }
         let writer = self.writer();
-        match writer.clean_up(&progress.children, &self.children).await {
-            Ok(true) => {}
+        let cleaned_up = writer.clean_up(&progress.children, &self.children).await;
+        let changes = match cleaned_up {
+            Ok(Some(changes)) => changes,
             // The object is gone, or another reconciliation has removed the finalizer, and the watch event has not
             // arrived yet; or the API server does not serve the kind for a moment, and no event follows.
-            Ok(false) => return Ok(Action::RequeueAfter(self.retry_delay())),
+            Ok(None) => return Ok(Action::RequeueAfter(self.retry_delay())),
             Err(failure) => {
                 let error = failure.into_reconcile_error()?;
                 return self.failing(removal, Map::new(), error).await;
             }
-        }
+        };
         let readiness = progress.readiness.take();
-        let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children, &changes));
         match self.stalled(&readiness.message).await {
             Some(status) => {
                 progress.readiness = Some(readiness);
-                self.reconciled(status, progress).await
+                self.reconciled(status, progress, &changes).await
             }
             None => self.force_finalize(removal, &readiness.message).await,
         }
@@ -188,7 +191,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             .recorder
             .warning(&self.reference, "Orphaned", &note)
             .await;
-        let writer = self.writer();
+        let mut writer = self.writer();
         let released = writer.release(self.orphans_dependents()).await;
         for error in [released.err(), writer.remove_finalizers().await.err()]
             .iter()

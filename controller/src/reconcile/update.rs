@@ -166,7 +166,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
         let writer = self.writer();
         match writer.apply_all(&progress.children, &self.children).await {
-            Ok(()) => self.reconciled(status, progress).await,
+            Ok(changes) => self.reconciled(status, progress, &changes).await,
             Err(failure) => {
                 let error = failure.into_reconcile_error()?;
                 status.set_fields(progress.status);

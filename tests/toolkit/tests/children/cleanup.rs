@@ -61,6 +61,7 @@ impl SyncHandler<Estate> for Executor {
         Ok(FinalizeOutcome::Waiting(ReconcileOutput {
             requeue_after: Duration::from_mins(10),
             children: vec![job],
+            reads_children: true,
             ..ReconcileOutput::default()
         }))
     }
