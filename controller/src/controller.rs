@@ -32,7 +32,8 @@ use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
-use crate::watch::sources::{Sources, Stores};
+use crate::watch::sources::Sources;
+use crate::watch::stores::Stores;
 
 /// Controller of one kind.
 ///
