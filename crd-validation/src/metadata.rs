@@ -25,13 +25,13 @@ pub(crate) enum Names {
 }
 
 /// Reports errors that the API server's decoder would report: fields of the wrong type and unknown fields.
-pub(crate) fn judge_shape(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
+pub(crate) fn validate_shape(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     types(&SHAPE, metadata, at, report);
     unknown_fields::below(&SHAPE, metadata, at, report);
 }
 
 /// Reports errors in the values of the fields.
-pub(crate) fn judge_content(
+pub(crate) fn validate_content(
     metadata: &Value,
     at: Cursor<'_>,
     names: Names,
@@ -154,13 +154,18 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
     let at = Cursor::Root.child("metadata");
     let empty = json!({});
     let metadata = object.get("metadata").unwrap_or(&empty);
-    judge_shape(metadata, at, report);
+    validate_shape(metadata, at, report);
     let namespace = metadata["namespace"].as_str();
     if !is_namespaced && let Some(namespace) = namespace.filter(|name| !name.is_empty()) {
         let below = at.child("namespace");
         let detail = "is ignored: the kind is cluster-scoped; remove it";
         let error = FieldError::invalid(below.to_path(), namespace, detail);
-        report.deny("namespace", Names::Subdomains, report);
+        report.advise("namespace", below, error);
+        let mut cleared = object.clone();
+        clear_namespace(&mut cleared);
+        validate_content(&cleared["metadata"], at, Names::Subdomains, report);
+    } else {
+        validate_content(metadata, at, Names::Subdomains, report);
     }
     let named = |field: &str| {
         metadata[field]
@@ -174,8 +179,15 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
     }
 }
 
+/// Removes the namespace of a cluster-scoped object, as the API server does on every write.
+pub(crate) fn clear_namespace(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
+    }
+}
+
 /// Validates changes of the metadata of a custom resource: the API server sets some fields itself.
-pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>) {
+pub(crate) fn validate_change(object: &Value, old: &Value, report: &mut Report<'_>) {
     let at = Cursor::Root.child("metadata");
     let (metadata, old) = (&object["metadata"], &old["metadata"]);
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {

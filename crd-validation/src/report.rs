@@ -49,14 +49,12 @@ impl<'a> Report<'a> {
 
     /// Adds an error of the schema layer that is never ratcheted.
     pub(crate) fn deny(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
-        let violation = Violation {
-            rule: format!("{}/{keyword}", at.to_pattern()),
-            layer: Layer::Schema,
-            at: at.to_path(),
-            error,
-            inputs: None,
-        };
-        self.deny_or_ratchet(violation, false);
+        self.deny_or_ratchet(of_schema(keyword, at, error), false);
+    }
+
+    /// Adds a warning of the schema layer: the API server accepts the object, but ignores something in it.
+    pub(crate) fn advise(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
+        self.warn(of_schema(keyword, at, error));
     }
 
     /// Adds a warning.
@@ -107,4 +105,14 @@ impl<'a> Report<'a> {
 fn order(a: &Violation, b: &Violation) -> Ordering {
     let by_place = (&a.at, a.layer).cmp(&(&b.at, b.layer));
     by_place.then_with(|| a.error.body().cmp(&b.error.body()))
+}
+
+fn of_schema(keyword: &str, at: Cursor<'_>, error: FieldError) -> Violation {
+    Violation {
+        rule: format!("{}/{keyword}", at.to_pattern()),
+        layer: Layer::Schema,
+        at: at.to_path(),
+        error,
+        inputs: None,
+    }
 }

@@ -18,7 +18,7 @@ use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use tokio::sync::{Semaphore, mpsc};
 use toolkit::{RunningController, cluster_with, objects, operator, stands, tell, toy_crd};
@@ -66,14 +66,13 @@ impl Reconciler for Worker {
         may_end.expect("the semaphore is never closed").forget();
         self.0.under_way.fetch_sub(1, Ordering::SeqCst);
         Ok(ReconcileOutput {
-            status: Map::new(),
             readiness: Some(Readiness {
                 ready: true,
                 reason: "Done",
                 message: String::new(),
             }),
             requeue_after: Duration::from_hours(1),
-            children: Vec::new(),
+            ..ReconcileOutput::default()
         })
     }
 

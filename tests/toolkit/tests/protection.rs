@@ -17,7 +17,7 @@ use kube::api::{
 };
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use toolkit::{
     FaultInjector, Leaving, RunningController, becomes, cluster_with, objects, operator, stands,
@@ -61,10 +61,8 @@ impl SyncHandler<Vault> for Keeper {
             return Ok(FinalizeOutcome::Done);
         }
         Ok(FinalizeOutcome::Waiting(ReconcileOutput {
-            status: Map::new(),
-            readiness: None,
             requeue_after: Duration::from_millis(200),
-            children: Vec::new(),
+            ..ReconcileOutput::default()
         }))
     }
 }

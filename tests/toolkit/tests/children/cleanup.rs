@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PropagationPolicy};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use toolkit::{
     FaultInjector, Leaving, RunningController, When, becomes, cluster_with, objects, operator,
@@ -60,10 +60,10 @@ impl SyncHandler<Estate> for Executor {
             return Ok(FinalizeOutcome::Done);
         }
         Ok(FinalizeOutcome::Waiting(ReconcileOutput {
-            status: Map::new(),
-            readiness: None,
             requeue_after: Duration::from_mins(10),
             children: vec![job],
+            reads_children: true,
+            ..ReconcileOutput::default()
         }))
     }
 }

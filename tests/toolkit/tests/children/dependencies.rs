@@ -31,7 +31,7 @@ impl ValidatedResource for Stair {
 }
 
 fn sync(request: &SyncRequest<'_, Stair>) -> Result<SyncResponse, ReconcileError> {
-    let mut response = SyncResponse::new();
+    let mut response = SyncResponse::new().reads_children();
     let mut steps = 0;
     for name in ["first", "second", "third"] {
         response = response.child(&json!({

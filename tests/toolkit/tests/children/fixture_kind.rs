@@ -2,8 +2,8 @@
 
 use control_plane::Cluster;
 use controller::{
-    Failable, FailableHandler, Metrics, OwnedType, ReconcileError, SyncHandler, SyncReconciler,
-    SyncRequest, SyncResponse, UpdateStrategy,
+    Metrics, OwnedType, ReconcileError, SyncHandler, SyncReconciler, SyncRequest, SyncResponse,
+    UpdateStrategy,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -95,7 +95,7 @@ kind!(Crowd, "crowds", "Namespaced", {});
 struct Moody;
 
 #[derive(Debug)]
-pub struct Upset(String);
+struct Upset(String);
 
 impl std::fmt::Display for Upset {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -115,24 +115,22 @@ impl From<Upset> for ReconcileError {
 }
 
 #[derive(Serialize)]
-pub struct Mood {
+struct Mood {
     mood: String,
 }
 
-impl FailableHandler<Clan> for Moody {
-    type Error = Upset;
-    type Status = Mood;
-
-    fn children(&self, request: &SyncRequest<'_, Clan>) -> Result<Vec<Value>, Upset> {
+impl SyncHandler<Clan> for Moody {
+    fn sync(&self, request: &SyncRequest<'_, Clan>) -> Result<SyncResponse, ReconcileError> {
         let spec = &request.parent().spec;
-        spec.error
-            .clone()
-            .map_or(Ok(spec.children.clone()), |error| Err(Upset(error)))
-    }
-
-    fn status(&self, _: &SyncRequest<'_, Clan>, error: Option<&Upset>) -> Mood {
-        let mood = error.map_or("fine".to_owned(), ToString::to_string);
-        Mood { mood }
+        let error = spec.error.clone().map(Upset);
+        let mood = error
+            .as_ref()
+            .map_or("fine".to_owned(), ToString::to_string);
+        let response = SyncResponse::new().status(&Mood { mood })?;
+        match error {
+            Some(error) => Ok(response.failed(error.into())),
+            None => spec.children.iter().try_fold(response, SyncResponse::child),
+        }
     }
 }
 
@@ -192,7 +190,7 @@ impl Toys {
         let metrics = Metrics::register(&mut Registry::default());
         self.loops = vec![
             run::<Family>(sync::<Family>, &client, &metrics),
-            run::<Clan>(Failable(Moody), &client, &metrics),
+            run::<Clan>(Moody, &client, &metrics),
             run::<Crowd>(sync::<Crowd>, &client, &metrics),
         ];
     }
