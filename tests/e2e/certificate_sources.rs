@@ -126,7 +126,9 @@ async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
     site.start();
     eventually("the report of the missing Secret", async || {
         let output = site.installation.output();
-        output.contains("the Secret is not there yet").then_some(())
+        output
+            .contains("the Secret does not exist yet")
+            .then_some(())
     })
     .await
     .expect("the controller waits for the issuer");

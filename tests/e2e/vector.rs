@@ -269,7 +269,7 @@ async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
     becomes("settings: {vector: {tenants: {deniedSinks: []}}}", &[]).await;
     becomes(
         "settings: {vector: {forbidDashesInNames: true}}",
-        &["spec.sources[of-pods]: Invalid value: \"of-pods\": `settings.vector.namesJoinedByDashes`"],
+        &["spec.sources[of-pods]: Invalid value: \"of-pods\": with `settings.vector.forbidDashesInNames`"],
     )
     .await;
 }
