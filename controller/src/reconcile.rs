@@ -102,7 +102,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
         let uid = stored.uid().unwrap_or_default();
-        let mut children = context.children.children_of(&uid);
+        let mut children = context.written.children.children_of(&uid);
         let deletion = stored.metadata.deletion_timestamp.as_ref();
         let mut reconciliation = Self {
             context,
@@ -171,7 +171,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let patch = Patch::<()>::Json(json_patch::Patch(operations));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
-        self.context.pending_writes.record(patched.clone());
+        self.context.written.objects.record(patched.clone());
         Ok(patched)
     }
 
@@ -180,7 +180,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let written = status.write(&self.api, &self.name).await?;
         let is_written = written.is_some();
         if let Some(object) = written {
-            self.context.pending_writes.record(object);
+            self.context.written.objects.record(object);
         }
         Ok(is_written)
     }
