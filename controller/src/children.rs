@@ -4,19 +4,18 @@
 //! child show which of its fields are ours.
 
 mod apply;
-mod cache;
 mod changes;
 mod client;
 mod desired;
 mod health;
-mod key;
+pub(crate) mod key;
 mod managed_fields;
 pub(crate) mod orphans;
 mod owned_type;
-mod owner;
+pub(crate) mod owner;
 
 pub use crate::api::request::Children;
-pub(crate) use crate::children::cache::{ChildCache, ChildMap};
+pub(crate) use crate::cache::write_through::children::{ChildCache, ChildMap};
 pub(crate) use crate::children::changes::AppliedChanges;
 pub(crate) use crate::children::client::ChildWriter;
 pub(crate) use crate::children::health::pending_reason;

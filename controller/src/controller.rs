@@ -21,8 +21,8 @@ use shared_validation::{PolicyHandle, Validator};
 use tokio::sync::watch;
 
 use crate::api::reconciler::Reconciler;
-use crate::cache::pending_writes::PendingWrites;
-use crate::children::{ChildCache, OwnedType};
+use crate::cache::write_through::WriteThrough;
+use crate::children::OwnedType;
 use crate::controller::config::Config;
 use crate::controller::context::Context;
 use crate::controller::deletion_timeouts::DeletionTimeouts;
@@ -113,10 +113,9 @@ impl<R: Reconciler> Controller<R> {
             reconciler,
             owned_types: child_types,
             watches,
-            children: ChildCache::default(),
             finalizer,
             deletion_timeouts: DeletionTimeouts::default(),
-            pending_writes: PendingWrites::new(resource.clone()),
+            written: WriteThrough::new(resource),
             recorder: announcer,
             backoffs,
             metrics,

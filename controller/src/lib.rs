@@ -36,7 +36,8 @@
 //! A reconciliation returns the desired owned objects (children). [`OwnedType`] declares each of their types, and
 //! [`UpdateStrategy`] how an existing child is updated. The runtime creates missing children, updates those that differ
 //! and deletes those that are no longer desired. It sends nothing for a child that is up to date, and never changes
-//! or deletes an object that another client has created. [`Children`] is the cached state of the children.
+//! or deletes an object that another client has created. [`Children`] is the cached state of the children. An operator
+//! whose result depends on it [says so](SyncResponse::reads_children), and is called again after children are written.
 //!
 //! # Watches
 //!

@@ -3,8 +3,10 @@
 //! fetch → being deleted? finalize → default → validate → initialize → reconcile → children → status → requeue
 
 pub(crate) mod action;
+mod conclusion;
 mod finalize;
 pub(crate) mod finalizer;
+mod report;
 mod update;
 mod validate;
 
@@ -17,27 +19,21 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
 use serde_json::Value;
-use shared_validation::{LastValidated, ValidationResult, Violation, aggregate};
+use shared_validation::{LastValidated, ValidationResult};
 
-use crate::api::error::ReconcileError;
-use crate::api::reconciler::{Readiness, ReconcileOutput, Reconciler};
+use crate::api::reconciler::{Readiness, Reconciler};
 use crate::api::request::Children;
 use crate::cache::related::{RelatedCache, RelatedObjects};
 use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
 use crate::controller::context::Context;
-use crate::events::recorder;
-use crate::metrics::ViolationLabels;
-use crate::queue::backoff::LONGEST_WHILE_DELETING;
 use crate::reconcile::action::Action;
+use crate::reconcile::conclusion::{Conclusion, Stop};
 use crate::reconcile::validate::Stored;
-use crate::status::patch::{Health, READY, Status};
+use crate::status::patch::Status;
 use crate::status::paused;
 
 const VALID: &str = "Valid";
 const PAUSED: &str = "Paused";
-
-/// Reason of every Event that reports a failure; the note starts with the specific reason.
-const PROCESSING_ERROR: &str = "ProcessingError";
 
 /// Phase of an object, which decides the steps of its reconciliation.
 enum Phase {
@@ -67,11 +63,17 @@ pub(crate) async fn reconcile<R: Reconciler>(
     related: &[RelatedCache],
 ) -> Result<Action, kube::Error> {
     let reconciliation = Reconciliation::new(context, stored, related)?;
-    match Phase::of(stored) {
-        Phase::Paused => reconciliation.pause().await,
+    let concluded = match Phase::of(stored) {
+        Phase::Paused => Ok(reconciliation.pause()),
         Phase::Deleting => reconciliation.finalize().await,
-        Phase::Active => reconciliation.reconcile().await,
-    }
+        Phase::Active => reconciliation.update().await,
+    };
+    let conclusion = match concluded {
+        Ok(conclusion) => conclusion,
+        Err(Stop::Concluded(conclusion)) => *conclusion,
+        Err(Stop::Api(error)) => return Err(error),
+    };
+    reconciliation.report(conclusion).await
 }
 
 /// One reconciliation of one object.
@@ -100,7 +102,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
         let uid = stored.uid().unwrap_or_default();
-        let mut children = context.children.children_of(&uid);
+        let mut children = context.written.children.children_of(&uid);
         let deletion = stored.metadata.deletion_timestamp.as_ref();
         let mut reconciliation = Self {
             context,
@@ -130,7 +132,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
 
 impl<R: Reconciler> Reconciliation<'_, R> {
     /// Changes nothing but the condition `Paused`.
-    pub(crate) async fn pause(&self) -> Result<Action, kube::Error> {
+    fn pause(&self) -> Conclusion {
         // An existing condition `Paused` stays, since it has its own `lastTransitionTime`.
         let mut status = Status::from_object(&self.stored.object, self.context.has_status);
         let message = format!(
@@ -140,8 +142,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         status.set_condition(PAUSED, true, "Annotated", &message);
         // A spec change made while the object is paused has not been observed.
         status.keep_observed_generation();
-        self.write_status(&mut status).await?;
-        Ok(Action::AwaitChange)
+        Conclusion::Status(status, Action::AwaitChange)
     }
 
     /// Returns the status of an object that is not paused.
@@ -170,7 +171,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let patch = Patch::<()>::Json(json_patch::Patch(operations));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
-        self.context.pending_writes.record(patched.clone());
+        self.context.written.objects.record(patched.clone());
         Ok(patched)
     }
 
@@ -179,7 +180,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let written = status.write(&self.api, &self.name).await?;
         let is_written = written.is_some();
         if let Some(object) = written {
-            self.context.pending_writes.record(object);
+            self.context.written.objects.record(object);
         }
         Ok(is_written)
     }
@@ -194,148 +195,6 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     async fn validate(&self, others: &Arc<Value>) -> ValidationResult {
         self.stored.validate(&self.context.validator, others).await
-    }
-
-    /// Reports an invalid object. It is suspended: nothing is changed until it is fixed.
-    async fn invalid(
-        &self,
-        mut status: Status,
-        message: &str,
-        broken: &[Violation],
-        next: Action,
-    ) -> Result<Action, kube::Error> {
-        status.set_condition(VALID, false, "Invalid", message);
-        status.set_health(
-            Health::Stalled,
-            "Invalid",
-            "Validation failed; reconciliation is suspended until the object is fixed",
-        );
-        let written = self.write_status(&mut status).await?;
-        self.context
-            .recorder
-            .warning(&self.reference, "Invalid", message)
-            .await;
-        if written {
-            tracing::warn!(error = message, "the object is invalid");
-            self.count(broken);
-        }
-        Ok(next)
-    }
-
-    /// Reports the result of a step whose children have been written.
-    async fn reconciled(
-        &self,
-        mut status: Status,
-        progress: ReconcileOutput,
-        changes: &AppliedChanges,
-    ) -> Result<Action, kube::Error> {
-        let ReconcileOutput {
-            status: fields,
-            readiness,
-            requeue_after,
-            children,
-            reads_children,
-            error: _,
-        } = progress;
-        let readiness = readiness.unwrap_or_else(|| self.readiness(&children, changes));
-        // An object that was ready from the start gets no Event.
-        let turned_ready = readiness.ready && status.had_condition(READY, false);
-        status.set_fields(fields);
-        let standing = if readiness.ready {
-            Health::Ready
-        } else {
-            Health::Reconciling
-        };
-        status.set_health(standing, readiness.reason, &readiness.message);
-        match self.write_status(&mut status).await {
-            Err(kube::Error::Api(answer)) if answer.is_invalid() => {
-                // Retried without the operator's own fields.
-                let error = ReconcileError::Permanent {
-                    reason: "StatusRejected",
-                    message: format!("the status cannot be written: {}", answer.message),
-                };
-                return self.failed(self.status(), error).await;
-            }
-            written => written?,
-        };
-        // A result that requests an immediate requeue does not reset the back-off: the next step may fail as the
-        // last one did.
-        if !requeue_after.is_zero() {
-            self.context.backoffs.reset(&self.uid);
-        }
-        let dropped = status.dropped();
-        if !dropped.is_empty() {
-            return Ok(self.fields_dropped(dropped, requeue_after).await);
-        }
-        if turned_ready {
-            self.context
-                .recorder
-                .normal(&self.reference, readiness.reason, &readiness.message)
-                .await;
-        }
-        if changes.outdate_result(reads_children) {
-            return Ok(Action::RequeueAfter(Duration::ZERO));
-        }
-        Ok(Action::RequeueAfter(requeue_after))
-    }
-
-    /// Reports status fields that the API server has dropped, and delays the next step: without the values to be
-    /// recorded it would be the same step again.
-    async fn fields_dropped(&self, fields: &[String], requeue_after: Duration) -> Action {
-        let note = format!(
-            "StatusFieldsDropped: the CRD in the cluster does not have the status fields {}; apply the CRD of this release",
-            fields.join(", ")
-        );
-        tracing::warn!(note, "the API server did not store all status fields");
-        self.context
-            .recorder
-            .warning(&self.reference, PROCESSING_ERROR, &note)
-            .await;
-        match self.backoff() {
-            Action::Backoff(delay) => Action::Backoff(delay.max(requeue_after)),
-            next => next,
-        }
-    }
-
-    /// Reports an error and returns when the object is reconciled again.
-    async fn failed(
-        &self,
-        mut status: Status,
-        error: ReconcileError,
-    ) -> Result<Action, kube::Error> {
-        let (error, recheck_after) = error.split_requeue();
-        let message = error.to_string();
-        let (reason, standing, next) = match error {
-            ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
-                // The object itself is valid; an object that it refers to is not.
-                let message = aggregate(&errors);
-                return self.invalid(status, &message, &[], self.backoff()).await;
-            }
-            ReconcileError::Invalid(_) | ReconcileError::RequeueAfter { .. } => {
-                ("Invalid", Health::Reconciling, self.backoff())
-            }
-            // Reconciled again nevertheless: the cause may change outside, where no watch reports it.
-            ReconcileError::Permanent { reason, .. } => {
-                let after = match self.deleting_since {
-                    Some(_) => LONGEST_WHILE_DELETING,
-                    None => recorder::RENEW_AFTER,
-                };
-                let after = recheck_after.map_or(after, |recheck| after.min(recheck));
-                (reason, Health::Stalled, Action::Backoff(after))
-            }
-            ReconcileError::Transient { reason, .. } => {
-                (reason, Health::Reconciling, self.backoff())
-            }
-        };
-        tracing::warn!(reason, error = message, "reconciliation failed");
-        status.set_health(standing, reason, &message);
-        self.write_status(&mut status).await?;
-        let note = format!("{reason}: {message}");
-        let announcer = &self.context.recorder;
-        announcer
-            .warning(&self.reference, PROCESSING_ERROR, &note)
-            .await;
-        Ok(next)
     }
 
     /// Returns the readiness of an object whose operator does not set it: it is ready once all children, in their
@@ -383,17 +242,5 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     fn forget(&self) {
         self.context.forget(&self.uid);
-    }
-
-    fn count(&self, broken: &[Violation]) {
-        for violation in broken {
-            let kind = self.context.validator.kind().to_owned();
-            let labels = ViolationLabels {
-                kind,
-                rule: violation.rule.clone(),
-                component: "controller",
-            };
-            self.context.metrics.violations.get_or_create(&labels).inc();
-        }
     }
 }

@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::Value;
 
-use crate::children::cache::ChildMap;
+use crate::cache::write_through::children::ChildMap;
 use crate::children::client::{ChildWriter, WriteError};
 use crate::children::desired::{Desired, desired};
 use crate::children::key::ChildKey;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::api::DynamicObject;
 
-use crate::children::cache::ChildMap;
+use crate::cache::write_through::children::ChildMap;
 use crate::children::key::ChildKey;
 
 /// Changes of the children that one reconciliation knows of since it began.

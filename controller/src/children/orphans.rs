@@ -42,7 +42,7 @@ impl<R> OrphanCollector<'_, R> {
     async fn scan(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for owner in self.gone_owners() {
-            for (key, child) in self.context.children.children_of(&owner) {
+            for (key, child) in self.context.written.children.children_of(&owner) {
                 let controller = controller_of(&child).filter(|controller| controller.uid == owner);
                 // Children that have another controller or none were left behind on purpose.
                 let Some(controller) = controller.filter(|_| self.is_own_child(&child)) else {
@@ -65,7 +65,7 @@ impl<R> OrphanCollector<'_, R> {
     /// Returns the owners of cached children that no watch has delivered.
     fn gone_owners(&self) -> Vec<String> {
         let owners = self.owners.lock();
-        let children = &self.context.children;
+        let children = &self.context.written.children;
         children.unknown_owners(|uid| owners.contains_key(uid))
     }
 

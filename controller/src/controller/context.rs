@@ -7,8 +7,8 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::{Client, ResourceExt};
 use shared_validation::{PolicyHandle, Validator};
 
-use crate::cache::pending_writes::PendingWrites;
-use crate::children::{AppliedChanges, ChildCache, ChildWriter, OwnedType, Owner};
+use crate::cache::write_through::WriteThrough;
+use crate::children::{AppliedChanges, ChildWriter, OwnedType, Owner};
 use crate::controller::deletion_timeouts::DeletionTimeouts;
 use crate::dynamic_object;
 use crate::events::recorder::EventRecorder;
@@ -30,7 +30,6 @@ pub(crate) struct Context<R> {
     pub(crate) reconciler: R,
     pub(crate) owned_types: Vec<OwnedType>,
     pub(crate) watches: Vec<Watch>,
-    pub(crate) children: ChildCache,
     /// If true, the kind is namespaced.
     pub(crate) is_namespaced: bool,
     /// If true, the kind has the status subresource.
@@ -38,8 +37,8 @@ pub(crate) struct Context<R> {
     /// Finalizer that keeps an object until its cleanup is done, if one is needed.
     pub(crate) finalizer: Option<String>,
     pub(crate) deletion_timeouts: DeletionTimeouts,
-    /// Writes of reconciliations to the objects themselves.
-    pub(crate) pending_writes: PendingWrites,
+    /// What reconciliations have just written.
+    pub(crate) written: WriteThrough,
     pub(crate) recorder: EventRecorder,
     pub(crate) backoffs: Backoffs,
     pub(crate) metrics: Metrics,
@@ -74,7 +73,7 @@ impl<R> Context<R> {
             client: &self.client,
             owner,
             types: &self.owned_types,
-            cache: &self.children,
+            cache: &self.written.children,
             changes: AppliedChanges::default(),
             writes: &self.metrics.child_writes,
         }
@@ -103,7 +102,7 @@ impl<R> Context<R> {
     /// Removes all state of an object that no longer exists.
     pub(crate) fn forget(&self, uid: &str) {
         self.backoffs.reset(uid);
-        self.pending_writes.forget(uid);
+        self.written.objects.forget(uid);
         self.recorder.forget(uid);
         self.metrics.violating_objects.forget(uid);
         self.metrics.terminating.forget(uid);

@@ -40,10 +40,10 @@ impl<R: Reconciler> Controller<R> {
             let ours = format!("{CONTROLLER_LABEL}={}", cycle.controller);
             let params = ListParams::default().labels(&ours);
             let all = self.list(children.api_resource(), &params).await?;
-            let store = Store::with_dictionary(cycle.children.dictionary(type_));
+            let store = Store::with_dictionary(cycle.written.children.dictionary(type_));
             let told = |told: WatchEvent<'_>| match told {
-                WatchEvent::Changed(seen) => drop(cycle.children.on_change(type_, &seen)),
-                WatchEvent::Initialized => cycle.children.initialize(type_, &store.all()),
+                WatchEvent::Changed(seen) => drop(cycle.written.children.on_change(type_, &seen)),
+                WatchEvent::Initialized => cycle.written.children.initialize(type_, &store.all()),
                 WatchEvent::Failed(_) => {}
             };
             deliver(all, &store, told).await;

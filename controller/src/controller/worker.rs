@@ -70,7 +70,8 @@ impl<R: Reconciler> Worker<'_, R> {
         let stored = self.store.get(key)?.decompress();
         Some(
             self.context
-                .pending_writes
+                .written
+                .objects
                 .resolve_and_prune(Arc::new(stored)),
         )
     }

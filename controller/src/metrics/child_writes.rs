@@ -21,7 +21,7 @@ struct Labels {
 }
 
 impl ChildWrites {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
         let writes = registered(
             registry,
             "lockstep_child_writes",

@@ -14,6 +14,7 @@ use crate::children::AppliedChanges;
 use crate::queue::backoff::LONGEST_WHILE_DELETING;
 use crate::reconcile::Reconciliation;
 use crate::reconcile::action::Action;
+use crate::reconcile::conclusion::{Conclusion, Stop};
 use crate::reconcile::finalizer;
 use crate::status::patch::{Health, Status};
 
@@ -29,7 +30,7 @@ const ORPHAN: &str = "orphan";
 
 impl<R: Reconciler> Reconciliation<'_, R> {
     /// Removes the finalizer once the cleanup is done.
-    pub(crate) async fn finalize(&self) -> Result<Action, kube::Error> {
+    pub(crate) async fn finalize(&self) -> Result<Conclusion, Stop> {
         let removal = self
             .context
             .finalizer
@@ -37,7 +38,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             .and_then(|finalizer| finalizer::remove_patch(&self.finalizers, finalizer));
         let Some(removal) = removal else {
             self.forget();
-            return Ok(Action::AwaitChange);
+            return Ok(Conclusion::Silent(Action::AwaitChange));
         };
         let result = self.validate(&Arc::new(Value::Null)).await;
         let deleted = FinalizeRequest {
@@ -63,7 +64,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         &self,
         removal: &Patch<()>,
         mut progress: ReconcileOutput,
-    ) -> Result<Action, kube::Error> {
+    ) -> Result<Conclusion, Stop> {
         if let Some(error) = progress.error {
             return self.failing(removal, progress.status, error).await;
         }
@@ -82,7 +83,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Ok(Some(changes)) => changes,
             // The object is gone, or another reconciliation has removed the finalizer, and the watch event has not
             // arrived yet; or the API server does not serve the kind for a moment, and no event follows.
-            Ok(None) => return Ok(Action::RequeueAfter(self.retry_delay())),
+            Ok(None) => {
+                let action = Action::RequeueAfter(self.retry_delay());
+                return Ok(Conclusion::Silent(action));
+            }
             Err(failure) => {
                 let error = failure.into_reconcile_error()?;
                 return self.failing(removal, Map::new(), error).await;
@@ -93,7 +97,11 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         match self.stalled(&readiness.message).await {
             Some(status) => {
                 progress.readiness = Some(readiness);
-                self.reconciled(status, progress, &changes).await
+                Ok(Conclusion::Reconciled {
+                    status,
+                    output: progress,
+                    changes,
+                })
             }
             None => self.force_finalize(removal, &readiness.message).await,
         }
@@ -105,12 +113,12 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         removal: &Patch<()>,
         fields: Map<String, Value>,
         error: ReconcileError,
-    ) -> Result<Action, kube::Error> {
+    ) -> Result<Conclusion, Stop> {
         let why = error.to_string();
         match self.stalled(&why).await {
             Some(mut status) => {
                 status.set_fields(fields);
-                self.failed(status, error).await
+                Ok(Conclusion::Failed { status, error })
             }
             None => self.force_finalize(removal, &why).await,
         }
@@ -154,7 +162,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
-        self.context.pending_writes.record(patched);
+        self.context.written.objects.record(patched);
         Ok(())
     }
 
@@ -178,7 +186,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     /// Removes the finalizer before the cleanup is done: the external resources are left behind.
-    async fn force_finalize(&self, removal: &Patch<()>, why: &str) -> Result<Action, kube::Error> {
+    async fn force_finalize(&self, removal: &Patch<()>, why: &str) -> Result<Conclusion, Stop> {
         let own = Status::from_object(&self.stored.object, self.context.has_status).own_fields();
         let left = Value::Object(own);
         tracing::error!(
@@ -208,11 +216,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     /// Releases the children, then removes the finalizer of the object, even if external resources are kept.
-    async fn release(
-        &self,
-        removal: &Patch<()>,
-        kept: Option<&str>,
-    ) -> Result<Action, kube::Error> {
+    async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Conclusion, Stop> {
         self.record_cleanup().await?;
         match self.writer().release(self.orphans_dependents()).await {
             Ok(true) => {
@@ -240,20 +244,20 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             return self.force_finalize(removal, why).await;
         };
         status.set_health(Health::Reconciling, "ChildrenTerminating", why);
-        self.write_status(&mut status).await?;
         // The watches report when the children are gone.
-        Ok(Action::RequeueAfter(LONGEST_WHILE_DELETING))
+        let action = Action::RequeueAfter(LONGEST_WHILE_DELETING);
+        Ok(Conclusion::Status(status, action))
     }
 
-    async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Action, kube::Error> {
+    async fn remove_finalizer(&self, removal: &Patch<()>) -> Result<Conclusion, Stop> {
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, removal).await?;
         tracing::info!("finalizer removed");
         self.forget();
         if !patched.finalizers().is_empty() {
             // The object remains because of other finalizers; nothing is left to do for it here.
-            self.context.pending_writes.record(patched);
+            self.context.written.objects.record(patched);
         }
-        Ok(Action::AwaitChange)
+        Ok(Conclusion::Silent(Action::AwaitChange))
     }
 }

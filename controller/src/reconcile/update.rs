@@ -12,38 +12,63 @@ use crate::api::reconciler::{ReconcileOutput, Reconciler};
 use crate::api::request::SyncRequest;
 use crate::events::recorder;
 use crate::reconcile::action::Action;
+use crate::reconcile::conclusion::{Conclusion, Stop};
 use crate::reconcile::finalizer;
-use crate::reconcile::{READY, Reconciliation, VALID};
-use crate::status::patch::Status;
+use crate::reconcile::{Reconciliation, VALID};
+use crate::status::patch::{READY, Status};
+
+/// Object that satisfies all rules.
+struct Validated<K> {
+    status: Status,
+    object: K,
+    result: ValidationResult,
+}
 
 impl<R: Reconciler> Reconciliation<'_, R> {
     /// Validates the object and brings it to its desired state.
-    pub(crate) async fn reconcile(&self) -> Result<Action, kube::Error> {
+    pub(crate) async fn update(&self) -> Result<Conclusion, Stop> {
+        let validated = self.validated().await?;
+        let Validated {
+            status,
+            object,
+            result,
+        } = self.initialized(validated).await?;
+        let request = SyncRequest {
+            parent: &object,
+            raw: &result.object,
+            children: self.observed_children(),
+            related: self.related(),
+        };
+        let status = self.identified(status, &request, &result).await?;
+        let status = self.record_intent(status).await?;
+        match self.context.reconciler.reconcile(&request).await {
+            Ok(output) => self.apply_output(status, output).await,
+            Err(error) => Ok(Conclusion::Failed { status, error }),
+        }
+    }
+
+    /// Validates the object among the other objects.
+    async fn validated(&self) -> Result<Validated<R::Kind>, Stop> {
         let mut status = self.status();
         let others = match self.related_for_validation() {
             Ok(others) => Arc::new(others),
-            Err(error) => return self.failed(status, error).await,
+            Err(error) => return Err(Conclusion::Failed { status, error }.into()),
         };
         let candidate = self.stored.request(&others);
         match self.up_to_date(&status, &candidate) {
-            Some(UpToDate::Valid) => return Ok(Action::RequeueAfter(recorder::RENEW_AFTER)),
-            Some(UpToDate::Invalid(message)) => {
-                return self
-                    .invalid(
-                        status,
-                        &message,
-                        &[],
-                        Action::RequeueAfter(recorder::RENEW_AFTER),
-                    )
-                    .await;
+            Some(UpToDate::Valid) => {
+                let action = Action::RequeueAfter(recorder::RENEW_AFTER);
+                return Err(Conclusion::Silent(action).into());
             }
+            Some(UpToDate::Invalid(message)) => return Err(invalid(status, message).into()),
             None => {}
         }
         let result = self.validate(&others).await;
         // Validation may have taken a while. A result that was computed among other objects must not be reported
         // once these have changed.
         if !matches!(self.related_for_validation(), Ok(now) if now == *others) {
-            return Ok(Action::RequeueAfter(Duration::ZERO));
+            let action = Action::RequeueAfter(Duration::ZERO);
+            return Err(Conclusion::Silent(action).into());
         }
         self.context.metrics.validated(&self.context.name);
         let kind = self.context.validator.kind();
@@ -55,73 +80,83 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         status.set_fields(reconciler.on_validated(&candidate, &result));
         if !result.is_valid() {
             // An incomplete validation may give another result later, without a change.
-            let next = if result.is_complete() {
+            let action = if result.is_complete() {
                 Action::RequeueAfter(recorder::RENEW_AFTER)
             } else {
                 self.backoff()
             };
-            return self
-                .invalid(status, &result.message(), &result.errors, next)
-                .await;
+            let conclusion = Conclusion::Invalid {
+                status,
+                message: result.message(),
+                violations: result.errors,
+                action,
+            };
+            return Err(conclusion.into());
         }
-        let object = match decode::<R::Kind>(&result.object) {
-            Ok(object) => object,
+        match decode::<R::Kind>(&result.object) {
+            Ok(object) => Ok(Validated {
+                status,
+                object,
+                result,
+            }),
             Err(error) => {
                 let message = format!("the object cannot be deserialized: {error}");
-                return self
-                    .invalid(
-                        status,
-                        &message,
-                        &[],
-                        Action::RequeueAfter(recorder::RENEW_AFTER),
-                    )
-                    .await;
-            }
-        };
-        if let Some(operations) = self.initialization(&result) {
-            match self.patch(operations).await {
-                // The watch event triggers the next reconciliation, with the changed object.
-                Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
-                    return Ok(Action::AwaitChange);
-                }
-                // The CRD in the cluster is of another release and prunes the added fields: no event will come,
-                // and the defaults apply in memory.
-                Ok(_) => {}
-                Err(kube::Error::Api(refusal)) if is_rejection(refusal.code) => {
-                    let error = ReconcileError::Transient {
-                        reason: "CannotInitialize",
-                        message: format!(
-                            "cannot persist defaults and finalizer: {}",
-                            refusal.message
-                        ),
-                    };
-                    return self.failed(status, error).await;
-                }
-                Err(error) => return Err(error),
+                Err(invalid(status, message).into())
             }
         }
+    }
+
+    /// Persists the defaults and the finalizer, if they are missing.
+    async fn initialized(&self, validated: Validated<R::Kind>) -> Result<Validated<R::Kind>, Stop> {
+        let Some(operations) = self.initialization(&validated.result) else {
+            return Ok(validated);
+        };
+        match self.patch(operations).await {
+            // The watch event triggers the next reconciliation, with the changed object.
+            Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
+                Err(Conclusion::Silent(Action::AwaitChange).into())
+            }
+            // The CRD in the cluster is of another release and prunes the added fields: no event will come,
+            // and the defaults apply in memory.
+            Ok(_) => Ok(validated),
+            Err(kube::Error::Api(refusal)) if is_rejection(refusal.code) => {
+                let status = validated.status;
+                let error = ReconcileError::Transient {
+                    reason: "CannotInitialize",
+                    message: format!("cannot persist defaults and finalizer: {}", refusal.message),
+                };
+                Err(Conclusion::Failed { status, error }.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Adds the last validated values to the status, and the fields that identify what the object manages outside the
+    /// cluster.
+    async fn identified(
+        &self,
+        mut status: Status,
+        request: &SyncRequest<'_, R::Kind>,
+        result: &ValidationResult,
+    ) -> Result<Status, Stop> {
         status.set_condition(VALID, true, "Valid", "The object passed validation");
         let last_validated =
             LastValidated::from_object(&result.object, self.context.validator.transition_fields());
         status.set_last_validated(&last_validated.with_ratcheted(&result.ratcheted));
-        let request = SyncRequest {
-            parent: &object,
-            raw: &result.object,
-            children: self.observed_children(),
-            related: self.related(),
-        };
-        match self.context.reconciler.status_identity(&request).await {
+        match self.context.reconciler.status_identity(request).await {
             Ok(identity) => status.set_fields(identity),
-            Err(error) => return self.failed(status, error).await,
+            Err(error) => return Err(Conclusion::Failed { status, error }.into()),
         }
-        // What is about to be created outside must be recorded even if this process does not survive.
+        Ok(status)
+    }
+
+    /// Writes to the status what is about to be created outside, if it is not recorded yet: it must be found again even
+    /// if this process does not survive. No other step before the report writes the status.
+    async fn record_intent(&self, mut status: Status) -> Result<Status, kube::Error> {
         if status.last_validated_changed() {
             self.write_status(&mut status).await?;
         }
-        match self.context.reconciler.reconcile(&request).await {
-            Ok(progress) => self.apply_output(status, progress).await,
-            Err(error) => self.failed(status, error).await,
-        }
+        Ok(status)
     }
 
     /// Returns what the operator passes to the rules about other objects.
@@ -154,25 +189,30 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         })
     }
 
-    /// Creates, updates and deletes the children, and reports the result.
+    /// Creates, updates and deletes the children.
     async fn apply_output(
         &self,
         mut status: Status,
-        progress: ReconcileOutput,
-    ) -> Result<Action, kube::Error> {
-        if let Some(error) = progress.error {
-            status.set_fields(progress.status);
-            return self.failed(status, error).await;
-        }
-        let writer = self.writer();
-        match writer.apply_all(&progress.children, &self.children).await {
-            Ok(changes) => self.reconciled(status, progress, &changes).await,
-            Err(failure) => {
-                let error = failure.into_reconcile_error()?;
-                status.set_fields(progress.status);
-                self.failed(status, error).await
+        output: ReconcileOutput,
+    ) -> Result<Conclusion, Stop> {
+        let error = match output.error {
+            Some(error) => error,
+            None => {
+                let writer = self.writer();
+                match writer.apply_all(&output.children, &self.children).await {
+                    Ok(changes) => {
+                        return Ok(Conclusion::Reconciled {
+                            status,
+                            output,
+                            changes,
+                        });
+                    }
+                    Err(failure) => failure.into_reconcile_error()?,
+                }
             }
-        }
+        };
+        status.set_fields(output.status);
+        Ok(Conclusion::Failed { status, error })
     }
 
     /// Returns one patch with the defaults to persist and our finalizer, or none if all of them are set.
@@ -201,6 +241,16 @@ enum UpToDate {
     Valid,
     /// With the violations.
     Invalid(String),
+}
+
+/// Returns the conclusion for an object that stays invalid until it changes.
+fn invalid(status: Status, message: String) -> Conclusion {
+    Conclusion::Invalid {
+        status,
+        message,
+        violations: Vec::new(),
+        action: Action::RequeueAfter(recorder::RENEW_AFTER),
+    }
 }
 
 /// Returns true if a retry gets the same response from the API server.

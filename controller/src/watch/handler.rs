@@ -103,7 +103,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
                 watch.connection.set_up();
                 if let Watched::Children(type_) = watch.objects {
                     let all = self.stores.children[type_].all();
-                    self.context.children.initialize(type_, &all);
+                    self.context.written.children.initialize(type_, &all);
                 }
                 if !std::mem::replace(&mut watch.is_complete, true) {
                     self.incomplete.send_modify(|watches| *watches -= 1);
@@ -157,7 +157,8 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         }
         if let Some(after) = after {
             self.context
-                .pending_writes
+                .written
+                .objects
                 .resolve_and_prune(Arc::clone(after));
         }
         self.update_indexes(&seen.change);
@@ -248,7 +249,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
 
     /// Handles a change of a child: enqueues its owner.
     fn on_child_event(&self, type_: usize, seen: &ObjectChange<'_>) {
-        let owners = self.context.children.on_change(type_, seen);
+        let owners = self.context.written.children.on_change(type_, seen);
         let keys = self.keys.lock();
         // An owner that is not known yet is enqueued when it arrives.
         for key in owners.iter().filter_map(|owner| keys.get(owner)) {

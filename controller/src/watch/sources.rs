@@ -100,7 +100,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let store = &self.stores.children[type_];
         let keep = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
-            let written = self.context.children.get(type_, child);
+            let written = self.context.written.children.get(type_, child);
             written.unwrap_or_else(|| store.compress(child))
         };
         let mut watch = self.handler.watch(Watched::Children(type_), resource);

@@ -23,7 +23,7 @@ impl Stores {
             }
         });
         let children = (0..context.owned_types.len())
-            .map(|type_| Store::with_dictionary(context.children.dictionary(type_)));
+            .map(|type_| Store::with_dictionary(context.written.children.dictionary(type_)));
         Self {
             children: children.collect(),
             related: related.collect(),

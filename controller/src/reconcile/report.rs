@@ -1,0 +1,199 @@
+//! Last step of a reconciliation: reports its conclusion in the status and in Events.
+
+use std::time::Duration;
+
+use shared_validation::{Violation, aggregate};
+
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{ReconcileOutput, Reconciler};
+use crate::children::AppliedChanges;
+use crate::events::recorder;
+use crate::metrics::ViolationLabels;
+use crate::queue::backoff::LONGEST_WHILE_DELETING;
+use crate::reconcile::action::Action;
+use crate::reconcile::conclusion::Conclusion;
+use crate::reconcile::{Reconciliation, VALID};
+use crate::status::patch::{Health, READY, Status};
+
+/// Reason of every Event that reports a failure; the note starts with the specific reason.
+const PROCESSING_ERROR: &str = "ProcessingError";
+
+impl<R: Reconciler> Reconciliation<'_, R> {
+    /// Reports the conclusion, with one patch of the status if it changes, and returns when the object is reconciled
+    /// again.
+    pub(crate) async fn report(&self, conclusion: Conclusion) -> Result<Action, kube::Error> {
+        match conclusion {
+            Conclusion::Silent(action) => Ok(action),
+            Conclusion::Status(mut status, action) => {
+                self.write_status(&mut status).await?;
+                Ok(action)
+            }
+            Conclusion::Invalid {
+                status,
+                message,
+                violations,
+                action,
+            } => self.invalid(status, &message, &violations, action).await,
+            Conclusion::Failed { status, error } => self.failed(status, error).await,
+            Conclusion::Reconciled {
+                status,
+                output,
+                changes,
+            } => self.reconciled(status, output, &changes).await,
+        }
+    }
+
+    /// Reports an invalid object. It is suspended: nothing is changed until it is fixed.
+    async fn invalid(
+        &self,
+        mut status: Status,
+        message: &str,
+        broken: &[Violation],
+        next: Action,
+    ) -> Result<Action, kube::Error> {
+        status.set_condition(VALID, false, "Invalid", message);
+        status.set_health(
+            Health::Stalled,
+            "Invalid",
+            "Validation failed; reconciliation is suspended until the object is fixed",
+        );
+        let written = self.write_status(&mut status).await?;
+        self.context
+            .recorder
+            .warning(&self.reference, "Invalid", message)
+            .await;
+        if written {
+            tracing::warn!(error = message, "the object is invalid");
+            self.count(broken);
+        }
+        Ok(next)
+    }
+
+    /// Reports the result of a step whose children have been written.
+    async fn reconciled(
+        &self,
+        mut status: Status,
+        progress: ReconcileOutput,
+        changes: &AppliedChanges,
+    ) -> Result<Action, kube::Error> {
+        let ReconcileOutput {
+            status: fields,
+            readiness,
+            requeue_after,
+            children,
+            reads_children,
+            error: _,
+        } = progress;
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&children, changes));
+        // An object that was ready from the start gets no Event.
+        let turned_ready = readiness.ready && status.had_condition(READY, false);
+        status.set_fields(fields);
+        let standing = if readiness.ready {
+            Health::Ready
+        } else {
+            Health::Reconciling
+        };
+        status.set_health(standing, readiness.reason, &readiness.message);
+        match self.write_status(&mut status).await {
+            Err(kube::Error::Api(answer)) if answer.is_invalid() => {
+                // Retried without the operator's own fields.
+                let error = ReconcileError::Permanent {
+                    reason: "StatusRejected",
+                    message: format!("the status cannot be written: {}", answer.message),
+                };
+                return self.failed(self.status(), error).await;
+            }
+            written => written?,
+        };
+        // A result that requests an immediate requeue does not reset the back-off: the next step may fail as the
+        // last one did.
+        if !requeue_after.is_zero() {
+            self.context.backoffs.reset(&self.uid);
+        }
+        let dropped = status.dropped();
+        if !dropped.is_empty() {
+            return Ok(self.fields_dropped(dropped, requeue_after).await);
+        }
+        if turned_ready {
+            self.context
+                .recorder
+                .normal(&self.reference, readiness.reason, &readiness.message)
+                .await;
+        }
+        if changes.outdate_result(reads_children) {
+            return Ok(Action::RequeueAfter(Duration::ZERO));
+        }
+        Ok(Action::RequeueAfter(requeue_after))
+    }
+
+    /// Reports status fields that the API server has dropped, and delays the next step: without the values to be
+    /// recorded it would be the same step again.
+    async fn fields_dropped(&self, fields: &[String], requeue_after: Duration) -> Action {
+        let note = format!(
+            "StatusFieldsDropped: the CRD in the cluster does not have the status fields {}; apply the CRD of this release",
+            fields.join(", ")
+        );
+        tracing::warn!(note, "the API server did not store all status fields");
+        self.context
+            .recorder
+            .warning(&self.reference, PROCESSING_ERROR, &note)
+            .await;
+        match self.backoff() {
+            Action::Backoff(delay) => Action::Backoff(delay.max(requeue_after)),
+            next => next,
+        }
+    }
+
+    /// Reports an error and returns when the object is reconciled again.
+    async fn failed(
+        &self,
+        mut status: Status,
+        error: ReconcileError,
+    ) -> Result<Action, kube::Error> {
+        let (error, recheck_after) = error.split_requeue();
+        let message = error.to_string();
+        let (reason, standing, next) = match error {
+            ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
+                // The object itself is valid; an object that it refers to is not.
+                let message = aggregate(&errors);
+                return self.invalid(status, &message, &[], self.backoff()).await;
+            }
+            ReconcileError::Invalid(_) | ReconcileError::RequeueAfter { .. } => {
+                ("Invalid", Health::Reconciling, self.backoff())
+            }
+            // Reconciled again nevertheless: the cause may change outside, where no watch reports it.
+            ReconcileError::Permanent { reason, .. } => {
+                let after = match self.deleting_since {
+                    Some(_) => LONGEST_WHILE_DELETING,
+                    None => recorder::RENEW_AFTER,
+                };
+                let after = recheck_after.map_or(after, |recheck| after.min(recheck));
+                (reason, Health::Stalled, Action::Backoff(after))
+            }
+            ReconcileError::Transient { reason, .. } => {
+                (reason, Health::Reconciling, self.backoff())
+            }
+        };
+        tracing::warn!(reason, error = message, "reconciliation failed");
+        status.set_health(standing, reason, &message);
+        self.write_status(&mut status).await?;
+        let note = format!("{reason}: {message}");
+        let announcer = &self.context.recorder;
+        announcer
+            .warning(&self.reference, PROCESSING_ERROR, &note)
+            .await;
+        Ok(next)
+    }
+
+    fn count(&self, broken: &[Violation]) {
+        for violation in broken {
+            let kind = self.context.validator.kind().to_owned();
+            let labels = ViolationLabels {
+                kind,
+                rule: violation.rule.clone(),
+                component: "controller",
+            };
+            self.context.metrics.violations.get_or_create(&labels).inc();
+        }
+    }
+}
