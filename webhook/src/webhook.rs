@@ -10,6 +10,7 @@ use axum::extract::{Request as HttpRequest, State};
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use http_server::ActiveRequest;
 use jiff::SignedDuration;
 use prometheus_client::metrics::gauge::Gauge;
 use serde::Serialize;
@@ -24,7 +25,6 @@ use crate::admission::request;
 use crate::admission::request::AdmissionRequest;
 use crate::admission::response::AdmissionReview;
 use crate::body::{BufferedBody, MemoryBudget};
-use crate::connections::ActiveRequest;
 use crate::conversion::{self, ConversionReviewResponse};
 use crate::limits::{Limit, Limits};
 use crate::metrics::{Metrics, RequestLabels, WebhookLabels};
@@ -337,7 +337,6 @@ mod tests {
 
     use axum::body::{Body, to_bytes};
     use axum::http::StatusCode;
-    use prometheus_client::registry::Registry;
     use serde_json::{Value, json};
     use shared_validation::{
         CrdValidator, RuleInfo, ValidationRequest, ValidationResult, Validator,
@@ -417,7 +416,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_fails_one_request_and_is_counted() {
-        let metrics = Metrics::register(&mut Registry::default());
+        let metrics = Metrics::unregistered();
         let routes = Webhook::new(explosive(), metrics.clone(), Limits::default()).into_router();
         let long = "x".repeat(2 * QUICK_BYTES);
         for note in ["", &long] {
