@@ -5,9 +5,11 @@
 
 mod admission;
 mod body;
+mod concurrency_limit;
 mod conversion;
 mod limits;
 mod metrics;
+mod middleware;
 mod webhook;
 
 pub use crate::admission::crd_status::CrdStatusCache;

@@ -21,6 +21,18 @@ pub(crate) struct ReviewEnvelope<R> {
     pub(crate) response: R,
 }
 
+/// Outcome of an admission request.
+pub(crate) enum Outcome {
+    /// No ruleset is registered for the kind.
+    UnknownKind,
+    /// The request is allowed, and nothing is reported.
+    Allowed,
+    /// Defaults that the object lacks.
+    Defaulted(json_patch::Patch),
+    /// Result of the complete validation.
+    Validated(ValidationResult),
+}
+
 /// `AdmissionReview` with a response.
 pub(crate) type AdmissionReview = ReviewEnvelope<AdmissionResponse>;
 
@@ -104,30 +116,40 @@ impl AdmissionReview {
         }
     }
 
-    /// Allows the request without warnings.
-    pub(crate) fn allow(uid: &str) -> Self {
-        Self::new(AdmissionResponse::allowed(uid))
+    /// Returns the response for an outcome.
+    pub(crate) fn from_outcome<T>(request: &AdmissionRequest<T>, outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::UnknownKind => Self::unknown_kind(request),
+            Outcome::Allowed => Self::new(AdmissionResponse::allowed(&request.uid)),
+            Outcome::Defaulted(additions) => Self::patch(&request.uid, additions),
+            Outcome::Validated(result) => Self::from_result(request, result),
+        }
     }
 
-    /// Denies the request, for a reason other than the object's fields.
-    pub(crate) fn deny(uid: &str, code: u16, reason: &'static str, message: String) -> Self {
+    /// Denies a request of a kind that no ruleset is registered for.
+    fn unknown_kind<T>(request: &AdmissionRequest<T>) -> Self {
+        let kind = &request.kind;
+        let message = format!(
+            "no ruleset is registered for {}/{} {}; the webhook configuration must match registered kinds only",
+            kind.group, kind.version, kind.kind
+        );
         let status = Status {
             outcome: "Failure",
             message,
-            reason,
+            reason: "BadRequest",
             details: None,
-            code,
+            code: 400,
         };
         Self::new(AdmissionResponse {
             allowed: false,
             status: Some(status),
-            ..AdmissionResponse::allowed(uid)
+            ..AdmissionResponse::allowed(&request.uid)
         })
     }
 
     /// Returns the response for a validation result: denied with code 422 and one cause for each error, or
     /// allowed with warnings.
-    pub(crate) fn from_result<T>(request: &AdmissionRequest<T>, result: &ValidationResult) -> Self {
+    fn from_result<T>(request: &AdmissionRequest<T>, result: &ValidationResult) -> Self {
         let all = result.errors.iter().chain(&result.warnings);
         let fired = rules(all.chain(&result.audit_violations));
         let response = AdmissionResponse {
@@ -147,7 +169,7 @@ impl AdmissionReview {
     }
 
     /// Returns the response with the defaults to add, as a JSON Patch.
-    pub(crate) fn patch(uid: &str, additions: &json_patch::Patch) -> Self {
+    fn patch(uid: &str, additions: &json_patch::Patch) -> Self {
         let mut response = AdmissionResponse::allowed(uid);
         if !additions.0.is_empty() {
             let patch = serde_json::to_vec(additions).expect("a JSON Patch is JSON");
