@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http_server::ActiveRequest;
+use kube_core::conversion::ConversionReview;
 use serde::Serialize;
 use shared_validation::{PolicyHandle, ValidatorRegistry};
 
@@ -19,7 +20,7 @@ use crate::admission::handler::{Handler, Mode};
 use crate::admission::response::AdmissionReview;
 use crate::body::MemoryBudget;
 use crate::concurrency_limit::ConcurrencyLimit;
-use crate::conversion::{self, ConversionReviewResponse};
+use crate::conversion;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::middleware;
@@ -46,7 +47,7 @@ enum Endpoint {
 #[serde(untagged)]
 enum EndpointResponse {
     Review(AdmissionReview),
-    Converted(ConversionReviewResponse),
+    Converted(ConversionReview),
 }
 
 impl Endpoint {
