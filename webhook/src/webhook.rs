@@ -12,9 +12,8 @@ use axum::routing::post;
 use http_server::ActiveRequest;
 use kube_core::conversion::ConversionReview;
 use serde::Serialize;
-use shared_validation::{PolicyHandle, ValidatorRegistry};
+use shared_validation::{CrdMatch, PolicyHandle, Validator, ValidatorRegistry};
 
-use crate::admission::crd_status::CrdStatusCache;
 use crate::admission::error::RequestError;
 use crate::admission::handler::{Handler, Mode};
 use crate::admission::response::AdmissionReview;
@@ -82,7 +81,7 @@ impl Webhook {
             handler: Handler {
                 validators,
                 policy: PolicyHandle::default(),
-                crds: CrdStatusCache::default(),
+                crd_status: Arc::new(|_| CrdMatch::Unknown),
                 metrics: metrics.clone(),
             },
             budget: MemoryBudget::new(&limits, &metrics),
@@ -99,10 +98,14 @@ impl Webhook {
         self
     }
 
-    /// Sets the source of the CRD status: whether the CRDs of the cluster match the compiled ones.
+    /// Sets the source of the CRD status: whether the CRD of a kind in the cluster matches the compiled one. It is called
+    /// for each request. Without a source, the CRD status is unknown.
     #[must_use]
-    pub fn with_crd_status(mut self, crds: CrdStatusCache) -> Self {
-        self.handler.crds = crds;
+    pub fn with_crd_status(
+        mut self,
+        crd_status: impl Fn(&dyn Validator) -> CrdMatch + Send + Sync + 'static,
+    ) -> Self {
+        self.handler.crd_status = Arc::new(crd_status);
         self
     }
 

@@ -64,7 +64,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let crds = args.crd_status.watch(&validators);
     let webhook = Webhook::new(validators, metrics, args.limits.webhook())
         .with_policy(policy)
-        .with_crd_status(crds);
+        .with_crd_status(move |validator| crds.get(validator));
     let keys = CertWatcher::new(&args.cert_dir);
     tokio::spawn(Arc::clone(&keys).run(server_metrics.clone()));
     let tls = match args.client_ca_file {

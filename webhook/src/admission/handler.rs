@@ -1,13 +1,14 @@
 //! Handling of an admission request: decode → validate → respond.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use shared_validation::{
     CrdMatch, LastValidated, PolicyHandle, RawObject, ValidationRequest, ValidationResult,
-    ValidatorRegistry, Violation, probe,
+    Validator, ValidatorRegistry, Violation, probe,
 };
 use tracing::Span;
 
-use crate::admission::crd_status::CrdStatusCache;
 use crate::admission::error::RequestError;
 use crate::admission::request::{self, AdmissionRequest, LazyObject};
 use crate::admission::response::{self, AdmissionReview, Outcome};
@@ -17,12 +18,15 @@ use crate::metrics::{Metrics, ViolationLabels};
 /// Maximum length of an object name in Kubernetes.
 const MAX_NAME_BYTES: usize = 253;
 
+/// Function that returns the CRD status of a kind.
+pub(crate) type CrdStatusSource = Arc<dyn Fn(&dyn Validator) -> CrdMatch + Send + Sync>;
+
 /// Rulesets, policy and CRD status that requests are validated with.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) validators: ValidatorRegistry,
     pub(crate) policy: PolicyHandle,
-    pub(crate) crds: CrdStatusCache,
+    pub(crate) crd_status: CrdStatusSource,
     pub(crate) metrics: Metrics,
 }
 
@@ -87,7 +91,7 @@ impl Handler {
                 "`request.oldObject` is missing; UPDATE needs it",
             ));
         }
-        let crd = match self.crds.get(ruleset.as_ref()) {
+        let crd = match (self.crd_status)(ruleset.as_ref()) {
             // The API server validates the object in the version of the user's request, by the schema of that
             // version, and not in the version that it converts the object to for the webhook.
             CrdMatch::Same if !request.is_stored_version() => CrdMatch::Unknown,
