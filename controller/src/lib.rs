@@ -80,20 +80,9 @@
 //! until which the replica is certain to be the only leader; an operator checks it before it writes to another
 //! system.
 //!
-//! # Failure policy
-//!
-//! [`FailurePolicyController`] manages the `failurePolicy` of the validating webhook: `Ignore` until an admission probe was denied
-//! through the API server, then `Fail`, and `Ignore` again once the webhook has no replica.
-//!
-//! # CRD status
-//!
-//! A [`CrdStatusReporter`] compares the CRDs in the cluster with the compiled ones and reports the result to the webhook in a
-//! file. The webhook has no access to the API server.
-//!
 //! # Metrics and rate limits
 //!
-//! [`Metrics`], [`ClientMetrics`], [`LeaderElectionMetrics`], [`FailurePolicyMetrics`] and [`CrdStatusMetrics`] are the Prometheus
-//! metrics. A [`RateLimiter`] limits the rate of calls to the API server or to another system.
+//! [`Metrics`], [`ClientMetrics`] and [`LeaderElectionMetrics`] are the Prometheus metrics. A [`RateLimiter`] limits the rate of calls to the API server or to another system.
 
 mod api;
 mod cache;
@@ -109,7 +98,6 @@ pub mod queue;
 mod reconcile;
 mod status;
 pub mod watch;
-mod webhook_lifecycle;
 
 pub use crate::api::error::ReconcileError;
 pub use crate::api::reconciler::{
@@ -127,7 +115,5 @@ pub use crate::metrics::{ClientMetrics, Metrics};
 pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;
 pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};
-pub use crate::webhook_lifecycle::crd_status::{CrdStatusMetrics, CrdStatusReporter};
-pub use crate::webhook_lifecycle::failure_policy::{
-    BackendProbe, FailurePolicyController, FailurePolicyMetrics,
-};
+pub use children::{OwnedType, UpdateStrategy};
+pub use metrics::{ClientMetrics, Metrics};

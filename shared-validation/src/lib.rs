@@ -56,7 +56,7 @@ mod validator;
 
 use crd_validation::format;
 
-pub use crate::crd_status::{CrdMatch, CrdStatus, CrdStatusReport};
+pub use crate::crd_status::{CrdMatch, crd_fingerprint};
 pub use crate::crd_validator::CrdValidator;
 pub use crate::rule_info::RuleInfo;
 pub use crate::rust_rules::decode;

@@ -1,6 +1,5 @@
 //! Admission reviews: the request, its validation and the response.
 
-pub(crate) mod crd_status;
 pub(crate) mod error;
 pub(crate) mod handler;
 pub(crate) mod request;

@@ -124,8 +124,6 @@ fn parsed_size_estimate(json: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use prometheus_client::registry::Registry;
-
     use super::*;
 
     fn received(bytes: Vec<u8>) -> BufferedBody {
@@ -142,7 +140,7 @@ mod tests {
             max_inflight_bytes: 1 << 20,
             ..Limits::default()
         };
-        let room = MemoryBudget::new(&limits, &Metrics::register(&mut Registry::default()));
+        let room = MemoryBudget::new(&limits, &Metrics::unregistered());
         let mut long = received(vec![b'x'; 4 << 20]);
         assert!(
             room.reserve_for_parse(&mut long).is_ok(),

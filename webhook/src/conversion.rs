@@ -1,15 +1,17 @@
 //! Conversion webhook: objects of one API version → the same objects in another version.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use kube_core::Status;
+use kube_core::conversion::{ConversionResponse, ConversionReview};
+use serde::Deserialize;
+use serde_json::Value;
 use shared_validation::ValidatorRegistry;
 
 use crate::admission::error::RequestError;
-use crate::admission::response::ReviewEnvelope;
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
 
+/// `ConversionReview` with a request. It tolerates missing fields, as Go does, so that an error can name the cause.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ConversionReviewRequest {
@@ -31,22 +33,11 @@ struct Request {
     objects: Vec<Value>,
 }
 
-/// `ConversionReview` with a response.
-pub(crate) type ConversionReviewResponse = ReviewEnvelope<Response>;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Response {
-    uid: String,
-    converted_objects: Vec<Value>,
-    result: Value,
-}
-
 /// Converts all objects of a review, or none if one of them cannot be converted.
 pub(crate) fn convert(
     body: &[u8],
     validators: &ValidatorRegistry,
-) -> Result<ConversionReviewResponse, RequestError> {
+) -> Result<ConversionReview, RequestError> {
     let asked: ConversionReviewRequest = serde_json::from_slice(body).map_err(|error| {
         RequestError::bad_request(format!("the body is not a ConversionReview: {error}"))
     })?;
@@ -67,18 +58,16 @@ pub(crate) fn convert(
             .map_err(|problem| format!("objects[{index}]: {problem}"))
     });
     let (converted_objects, result) = match converted.collect::<Result<Vec<_>, _>>() {
-        Ok(objects) => (objects, json!({"status": "Success"})),
-        Err(message) => (Vec::new(), json!({"status": "Failed", "message": message})),
+        Ok(objects) => (objects, Status::success()),
+        Err(message) => (Vec::new(), Status::failure(&message, "")),
     };
-    Ok(ConversionReviewResponse {
-        api_version: API_VERSION,
-        kind: KIND,
-        response: Response {
-            uid: request.uid,
-            converted_objects,
-            result,
-        },
-    })
+    let response = ConversionResponse {
+        types: None,
+        uid: request.uid,
+        result,
+        converted_objects,
+    };
+    Ok(response.into_review())
 }
 
 fn convert_object(
@@ -99,13 +88,15 @@ fn convert_object(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn message(review: &Value) -> String {
         let refused = convert(review.to_string().as_bytes(), &ValidatorRegistry::default());
         refused.map_or_else(
             |refusal| refusal.message,
-            |converted| converted.response.result.to_string(),
+            |converted| converted.response.expect("a response").result.message,
         )
     }
 

@@ -1,25 +1,37 @@
-//! HTTPS admission webhook for any registered ruleset.
+//! Admission webhook for any registered ruleset. The concepts, in reading order:
 //!
-//! Data flow: bytes → `AdmissionReview` → validation request → validation result → response.
-//! [`Webhook`] holds the rulesets and answers requests. [`Server`] serves it over TLS with the
-//! certificate that [`CertWatcher`] reloads when it changes.
+//! # Webhook
+//!
+//! A [`Webhook`] holds the rulesets, and its [`Router`](axum::Router) answers the requests of API servers.
+//! [`http_server::Server`] serves it over TLS.
+//!
+//! # Flow of a request
+//!
+//! ```text
+//! trace span → metrics → deadline → body → concurrency limit → panic isolation → decode → validate → respond
+//! ```
+//!
+//! The middleware comes first. Then a request goes one way: its bytes are decoded as an `AdmissionReview`, its object is
+//! validated, and the validation result becomes the response. A `ConversionReview` goes the same way.
+//!
+//! # Limits
+//!
+//! [`Limits`] bound the time, size and number of requests, and the memory that all of them use. A request beyond a limit
+//! is rejected with a `Status`, never allowed. API servers retry those that are rejected with 429.
+//!
+//! # Metrics
+//!
+//! [`Metrics`] are the Prometheus metrics of requests, under the names of controller-runtime where it has one.
 
 mod admission;
-mod arrival;
 mod body;
-mod connections;
+mod concurrency_limit;
 mod conversion;
-mod keys;
 mod limits;
 mod metrics;
-mod server;
-mod tls;
+mod middleware;
 mod webhook;
 
-pub use crate::admission::crd_status::CrdStatusCache;
 pub use crate::webhook::Webhook;
-pub use keys::{CertError, CertWatcher};
 pub use limits::Limits;
 pub use metrics::Metrics;
-pub use server::Server;
-pub use tls::ServerTls;

@@ -18,15 +18,8 @@ pub struct Metrics {
     pub(crate) violations: Family<ViolationLabels, Counter>,
     pub(crate) panics: Counter,
     pub(crate) crd_validation_skipped: Counter,
-    pub(crate) certificates: Counter,
-    pub(crate) certificate_errors: Counter,
-    pub(crate) certificate_expiry: Gauge,
-    limited: Family<RejectionLabels, Counter>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RejectionLabels {
-    reason: &'static str,
+    /// Metrics of the server, which count the requests that exceed a limit together with the connections.
+    server: http_server::Metrics,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -53,8 +46,8 @@ const BUCKETS_SECONDS: [f64; 10] = [
 ];
 
 impl Metrics {
-    /// Registers the metrics.
-    pub fn register(registry: &mut Registry) -> Self {
+    /// Registers the metrics. Those of the server have been registered before.
+    pub fn register(registry: &mut Registry, server: http_server::Metrics) -> Self {
         let mut add = Registrar(registry);
         Self {
             requests: add.metric(
@@ -87,35 +80,21 @@ impl Metrics {
                 "Admission requests without schema and CEL validation, because the API server had applied the same CRD",
                 Counter::default(),
             ),
-            certificates: add.metric(
-                "certwatcher_read_certificate",
-                "Serving certificates that were loaded",
-                Counter::default(),
-            ),
-            certificate_errors: add.metric(
-                "certwatcher_read_certificate_errors",
-                "Certificates that could not be read or were invalid",
-                Counter::default(),
-            ),
-            certificate_expiry: add.metric(
-                "lockstep_webhook_certificate_expiration_timestamp_seconds",
-                "Expiration time of the serving certificate, in seconds since the Unix epoch",
-                Gauge::default(),
-            ),
-            limited: add.metric(
-                "lockstep_webhook_rejected_requests",
-                "Connections and requests that were closed or rejected because of a limit, by limit",
-                Family::default(),
-            ),
+            server,
         }
     }
 
-    /// Counts a connection or request that exceeded a limit.
+    /// Counts a request that exceeded a limit.
     pub(crate) fn rejected(&self, limit: Limit) {
-        let labels = RejectionLabels {
-            reason: limit.name(),
-        };
-        self.limited.get_or_create(&labels).inc();
+        self.server.rejected(limit.name());
+    }
+
+    /// Returns metrics that are registered nowhere else.
+    #[cfg(test)]
+    pub(crate) fn unregistered() -> Self {
+        let mut registry = Registry::default();
+        let server = http_server::Metrics::register(&mut registry);
+        Self::register(&mut registry, server)
     }
 }
 

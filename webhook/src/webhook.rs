@@ -1,52 +1,37 @@
-//! HTTP endpoints of the webhook: request → validation → response, with limits, metrics and tracing.
+//! HTTP endpoints of the webhook, from the request to the response.
 
-use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request as HttpRequest, State};
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use jiff::SignedDuration;
-use prometheus_client::metrics::gauge::Gauge;
+use http_server::ActiveRequest;
+use kube_core::conversion::ConversionReview;
 use serde::Serialize;
-use shared_validation::{PolicyHandle, ValidatorRegistry};
-use tokio::sync::Semaphore;
-use tracing::{Instrument, Span, field};
+use shared_validation::{CrdMatch, PolicyHandle, Validator, ValidatorRegistry};
 
-use crate::admission::crd_status::CrdStatusCache;
 use crate::admission::error::RequestError;
 use crate::admission::handler::{Handler, Mode};
-use crate::admission::request;
-use crate::admission::request::AdmissionRequest;
 use crate::admission::response::AdmissionReview;
-use crate::body::{BufferedBody, MemoryBudget};
-use crate::connections::ActiveRequest;
-use crate::conversion::{self, ConversionReviewResponse};
-use crate::limits::{Limit, Limits};
-use crate::metrics::{Metrics, RequestLabels, WebhookLabels};
-
-/// Largest request that is validated on the async runtime's own threads. Larger ones would block other requests for
-/// too long, and run on the blocking thread pool.
-const QUICK_BYTES: usize = 64 << 10;
-
-/// Maximum length of an object name in Kubernetes.
-const MAX_NAME_BYTES: usize = 253;
+use crate::body::MemoryBudget;
+use crate::concurrency_limit::ConcurrencyLimit;
+use crate::conversion;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::middleware;
 
 /// Admission and conversion webhook.
 #[derive(Clone)]
 pub struct Webhook {
-    bench: Handler,
+    handler: Handler,
     metrics: Metrics,
     limits: Limits,
-    room: MemoryBudget,
-    reviews: Arc<Semaphore>,
-    /// Threads for large requests. More threads than cores would not finish them sooner, and each thread holds
-    /// memory of its own.
-    threads: Arc<Semaphore>,
+    budget: MemoryBudget,
+    concurrency: ConcurrencyLimit,
 }
 
 #[derive(Clone, Copy)]
@@ -61,7 +46,7 @@ enum Endpoint {
 #[serde(untagged)]
 enum EndpointResponse {
     Review(AdmissionReview),
-    Converted(ConversionReviewResponse),
+    Converted(ConversionReview),
 }
 
 impl Endpoint {
@@ -72,40 +57,35 @@ impl Endpoint {
             Self::Convert => "/convert",
         }
     }
-}
 
-/// Request counted as in flight, until it is answered or its client has gone.
-struct InFlight(Gauge);
-
-impl InFlight {
-    fn enter(gauge: Gauge) -> Self {
-        gauge.inc();
-        Self(gauge)
+    fn max_bytes(self, limits: &Limits) -> usize {
+        match self {
+            Self::Validate | Self::Mutate => limits.max_request_bytes,
+            Self::Convert => limits.max_conversion_bytes,
+        }
     }
 }
 
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.dec();
+impl IntoResponse for EndpointResponse {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self).expect("a response is serializable as JSON");
+        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     }
 }
 
 impl Webhook {
-    /// Creates a webhook that validates the kinds of `rulesets`.
+    /// Creates a webhook that validates the kinds of `validators`.
     #[must_use]
     pub fn new(validators: ValidatorRegistry, metrics: Metrics, limits: Limits) -> Self {
         Self {
-            bench: Handler {
+            handler: Handler {
                 validators,
                 policy: PolicyHandle::default(),
-                crds: CrdStatusCache::default(),
+                crd_status: Arc::new(|_| CrdMatch::Unknown),
                 metrics: metrics.clone(),
             },
-            room: MemoryBudget::new(&limits, &metrics),
-            reviews: Arc::new(Semaphore::new(
-                limits.max_requests_inflight.min(Semaphore::MAX_PERMITS),
-            )),
-            threads: Arc::new(Semaphore::new(threads())),
+            budget: MemoryBudget::new(&limits, &metrics),
+            concurrency: ConcurrencyLimit::new(&limits, &metrics),
             metrics,
             limits,
         }
@@ -114,14 +94,18 @@ impl Webhook {
     /// Sets the policy, which may be replaced at any time.
     #[must_use]
     pub fn with_policy(mut self, policy: PolicyHandle) -> Self {
-        self.bench.policy = policy;
+        self.handler.policy = policy;
         self
     }
 
-    /// Sets the source of the CRD status: whether the CRDs of the cluster match the compiled ones.
+    /// Sets the source of the CRD status: whether the CRD of a kind in the cluster matches the compiled one. It is called
+    /// for each request. Without a source, the CRD status is unknown.
     #[must_use]
-    pub fn with_crd_status(mut self, crds: CrdStatusCache) -> Self {
-        self.bench.crds = crds;
+    pub fn with_crd_status(
+        mut self,
+        crd_status: impl Fn(&dyn Validator) -> CrdMatch + Send + Sync + 'static,
+    ) -> Self {
+        self.handler.crd_status = Arc::new(crd_status);
         self
     }
 
@@ -131,191 +115,73 @@ impl Webhook {
     ///
     /// A request is allowed only if it is a well-formed `AdmissionReview` of a registered kind.
     pub fn into_router(self) -> Router {
-        let gate = Arc::new(self);
-        let door = |door: Endpoint| {
+        let webhook = Arc::new(self);
+        let route = |endpoint: Endpoint| {
             post(
-                move |State(gate): State<Arc<Self>>, request: HttpRequest| async move {
-                    gate.traced(door, request).await
+                move |State(webhook): State<Arc<Self>>, request: HttpRequest| async move {
+                    webhook.serve(endpoint, request).await
                 },
             )
             .fallback(|| async { RequestError::method_not_allowed() })
         };
         Router::new()
-            .route(Endpoint::Validate.name(), door(Endpoint::Validate))
-            .route(Endpoint::Mutate.name(), door(Endpoint::Mutate))
-            .route(Endpoint::Convert.name(), door(Endpoint::Convert))
+            .route(Endpoint::Validate.name(), route(Endpoint::Validate))
+            .route(Endpoint::Mutate.name(), route(Endpoint::Mutate))
+            .route(Endpoint::Convert.name(), route(Endpoint::Convert))
             .fallback(|| async { RequestError::not_found() })
-            .with_state(gate)
+            .with_state(webhook)
     }
 
-    async fn traced(self: &Arc<Self>, door: Endpoint, request: HttpRequest) -> Response {
-        let span = tracing::info_span!(
-            "admission",
-            otel.kind = "server",
-            otel.status_code = field::Empty,
-            http.route = door.name(),
-            http.response.status_code = field::Empty,
-            uid = field::Empty,
-            kind = field::Empty,
-            operation = field::Empty,
-            allowed = field::Empty,
-            rules = field::Empty,
-        );
-        let response = self.measured(door, request).instrument(span.clone()).await;
-        let status = response.status();
-        span.record("http.response.status_code", i64::from(status.as_u16()));
-        if status.is_server_error() {
-            span.record("otel.status_code", "ERROR");
-        }
-        response
+    /// Serves one request: the endpoint, with the middleware around it.
+    async fn serve(self: Arc<Self>, endpoint: Endpoint, request: HttpRequest) -> Response {
+        let (parts, body) = request.into_parts();
+        let time_limit = middleware::time_limit(&parts.uri, self.limits.request_timeout);
+        let handling = self.handle(endpoint, &parts, body);
+        let handling = middleware::limit_time(&self.metrics, time_limit, handling);
+        let handling = middleware::measure(&self.metrics, endpoint.name(), handling);
+        middleware::trace(endpoint.name(), handling).await
     }
 
-    async fn measured(self: &Arc<Self>, door: Endpoint, request: HttpRequest) -> Response {
-        let started = Instant::now();
-        let labels = WebhookLabels {
-            webhook: door.name(),
-        };
-        let in_flight = InFlight::enter(self.metrics.in_flight.get_or_create_owned(&labels));
-        let answer = self.handle(door, request).await;
-        drop(in_flight);
-        self.metrics
-            .latency
-            .get_or_create(&labels)
-            .observe(started.elapsed().as_secs_f64());
-        let response = match answer {
-            Ok(answer) => {
-                let body = serde_json::to_vec(&answer).expect("a response is serializable as JSON");
-                ([(header::CONTENT_TYPE, "application/json")], body).into_response()
-            }
-            Err(refusal) => {
-                tracing::warn!(
-                    webhook = door.name(),
-                    code = refusal.code.as_u16(),
-                    message = refusal.message,
-                    "rejected a request"
-                );
-                refusal.into_response()
-            }
-        };
-        let labels = RequestLabels {
-            webhook: door.name(),
-            code: response.status().as_u16(),
-        };
-        self.metrics.requests.get_or_create(&labels).inc();
-        response
-    }
-
+    /// Reads the body and responds to it, within the limits on memory and on concurrent requests.
     async fn handle(
         self: &Arc<Self>,
-        door: Endpoint,
-        request: HttpRequest,
+        endpoint: Endpoint,
+        parts: &Parts,
+        body: Body,
     ) -> Result<EndpointResponse, RequestError> {
-        let (parts, body) = request.into_parts();
-        let deadline = deadline(&parts.uri, self.limits.request_timeout);
-        let answer = async {
-            let most = match door {
-                Endpoint::Validate | Endpoint::Mutate => self.limits.max_request_bytes,
-                Endpoint::Convert => self.limits.max_conversion_bytes,
-            };
-            // Read the whole body, even of a request that is going to be rejected: a client that gets a response
-            // before it has sent the whole body may continue as if it had received none.
-            let received = self.room.read(body, most).await?;
-            if let Some(request) = parts.extensions.get::<Arc<ActiveRequest>>() {
-                request.mark_request_received();
-            }
-            require_json(&parts.headers)?;
-            self.run_handler(door, received).await
-        };
-        tokio::time::timeout(deadline, answer).await.map_err(|_| {
-            self.metrics.rejected(Limit::Request);
-            RequestError::too_slow()
-        })?
-    }
-
-    /// Handles a body within the limits on concurrent requests and on memory.
-    async fn run_handler(
-        self: &Arc<Self>,
-        door: Endpoint,
-        mut received: BufferedBody,
-    ) -> Result<EndpointResponse, RequestError> {
-        let at_work = Arc::clone(&self.reviews).try_acquire_owned().map_err(|_| {
-            self.metrics.rejected(Limit::RequestsInflight);
-            RequestError::overloaded()
-        })?;
-        if received.bytes.len() <= QUICK_BYTES {
-            return self.catch_panic(door, &received.bytes);
+        // Read the whole body, even of a request that is going to be rejected: a client that gets a response
+        // before it has sent the whole body may continue as if it had received none.
+        let body = self
+            .budget
+            .read(body, endpoint.max_bytes(&self.limits))
+            .await?;
+        if let Some(request) = parts.extensions.get::<Arc<ActiveRequest>>() {
+            request.mark_request_received();
         }
-        self.room.reserve_for_parse(&mut received)?;
-        let threads = Arc::clone(&self.threads).acquire_owned().await;
-        let thread = threads.map_err(|_| RequestError::overloaded())?;
-        let gate = Arc::clone(self);
-        let span = Span::current();
-        // The thread cannot be cancelled: it counts against the limits until it ends, even if the client has gone.
-        let judging = tokio::task::spawn_blocking(move || {
-            let answer = span.in_scope(|| gate.catch_panic(door, &received.bytes));
-            drop((received, at_work, thread));
-            answer
-        });
-        judging
-            .await
-            .unwrap_or_else(|_| Err(RequestError::panicked()))
-    }
-
-    /// Handles a body. A panic fails this request only.
-    fn catch_panic(&self, door: Endpoint, body: &[u8]) -> Result<EndpointResponse, RequestError> {
-        let reviewed = |question: Mode| {
-            let mut request = request::parse(body)?;
-            let review = self.bench.handle(question, &mut request)?;
-            record_span_fields(&request, &review);
-            Ok(EndpointResponse::Review(review))
+        require_json(&parts.headers)?;
+        let webhook = Arc::clone(self);
+        let respond = move |body: &[u8]| {
+            middleware::catch_panic(&webhook.metrics, || webhook.respond(endpoint, body))
         };
-        let answer = catch_unwind(AssertUnwindSafe(|| match door {
-            Endpoint::Validate => reviewed(Mode::Validate),
-            Endpoint::Mutate => reviewed(Mode::Mutate),
+        self.concurrency.run(&self.budget, body, respond).await
+    }
+
+    /// Decodes a body, validates or converts its objects, and returns the response.
+    fn respond(&self, endpoint: Endpoint, body: &[u8]) -> Result<EndpointResponse, RequestError> {
+        match endpoint {
+            Endpoint::Validate => self
+                .handler
+                .handle(Mode::Validate, body)
+                .map(EndpointResponse::Review),
+            Endpoint::Mutate => self
+                .handler
+                .handle(Mode::Mutate, body)
+                .map(EndpointResponse::Review),
             Endpoint::Convert => {
-                conversion::convert(body, &self.bench.validators).map(EndpointResponse::Converted)
+                conversion::convert(body, &self.handler.validators).map(EndpointResponse::Converted)
             }
-        }));
-        answer.unwrap_or_else(|_| {
-            self.metrics.panics.inc();
-            Err(RequestError::panicked())
-        })
+        }
     }
-}
-
-fn threads() -> usize {
-    let cores = std::thread::available_parallelism();
-    cores.map_or(1, NonZeroUsize::get).max(4)
-}
-
-/// Records the request and the response in the current span, never the object.
-fn record_span_fields<T>(request: &AdmissionRequest<T>, review: &AdmissionReview) {
-    let span = Span::current();
-    if span.is_disabled() {
-        return;
-    }
-    // Spans stay in memory until they are exported, so a client must not be able to fill them.
-    span.record("uid", truncate(&request.uid));
-    span.record("kind", truncate(&request.kind.kind));
-    span.record("operation", truncate(&request.operation));
-    span.record("allowed", review.is_allowed());
-    if let Some(rules) = review.fired_rules() {
-        span.record("rules", rules);
-    }
-}
-
-/// Truncates a text to the maximum length of a name.
-fn truncate(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_NAME_BYTES)]
-}
-
-/// Returns the time in which to answer: the client's time-out, less a tenth for the way back, but at most `most`.
-fn deadline(uri: &Uri, most: Duration) -> Duration {
-    let named = uri.query().into_iter().flat_map(|query| query.split('&'));
-    let named = named
-        .filter_map(|pair| pair.strip_prefix("timeout="))
-        .find_map(|text| Duration::try_from(text.parse::<SignedDuration>().ok()?).ok());
-    named.map_or(most, |named| most.min(named * 9 / 10))
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), RequestError> {
@@ -337,7 +203,6 @@ mod tests {
 
     use axum::body::{Body, to_bytes};
     use axum::http::StatusCode;
-    use prometheus_client::registry::Registry;
     use serde_json::{Value, json};
     use shared_validation::{
         CrdValidator, RuleInfo, ValidationRequest, ValidationResult, Validator,
@@ -345,6 +210,8 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::concurrency_limit::QUICK_BYTES;
+    use crate::metrics::WebhookLabels;
 
     /// Kind with a rule that panics for some objects.
     struct Explosive(CrdValidator);
@@ -417,7 +284,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_fails_one_request_and_is_counted() {
-        let metrics = Metrics::register(&mut Registry::default());
+        let metrics = Metrics::unregistered();
         let routes = Webhook::new(explosive(), metrics.clone(), Limits::default()).into_router();
         let long = "x".repeat(2 * QUICK_BYTES);
         for note in ["", &long] {
@@ -434,21 +301,5 @@ mod tests {
                 .get(),
             0
         );
-    }
-
-    #[test]
-    fn the_client_is_answered_before_its_timeout() {
-        let most = Duration::from_secs(30);
-        let deadline = |uri: &'static str| deadline(&Uri::from_static(uri), most);
-        assert_eq!(deadline("/validate?timeout=10s"), Duration::from_secs(9));
-        assert_eq!(deadline("/validate?a=b&timeout=1m0s"), most);
-        for other in [
-            "/validate",
-            "/validate?timeout=",
-            "/validate?timeout=-1s",
-            "/validate?timeout=x",
-        ] {
-            assert_eq!(deadline(other), most, "{other}");
-        }
     }
 }

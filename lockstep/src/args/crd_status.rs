@@ -4,17 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use controller::{CrdStatusMetrics, CrdStatusReporter};
-use jiff::Timestamp;
 use kube::Client;
 use prometheus_client::registry::Registry;
-use shared_validation::{CrdMatch, CrdStatusReport, ValidatorRegistry};
-use webhook::CrdStatusCache;
+use shared_validation::ValidatorRegistry;
+use webhook_lifecycle::{CrdStatusCache, CrdStatusMetrics, CrdStatusReporter};
 
 use crate::server::runtime;
-
-/// Interval at which the webhook reads the file.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Option for the path of the CRD status file.
 #[derive(clap::Args)]
@@ -60,39 +55,8 @@ impl CrdStatusReporterArgs {
 impl CrdStatusArgs {
     /// Reads the file periodically and returns the CRD status, which is updated in the background.
     pub(crate) fn watch(self, validators: &ValidatorRegistry) -> CrdStatusCache {
-        let current = CrdStatusCache::new(validators);
-        let learning = current.clone();
-        tokio::spawn(async move {
-            let mut ticks = tokio::time::interval(LOOK_EVERY);
-            let mut before = Vec::new();
-            loop {
-                ticks.tick().await;
-                let known = learning.update(&self.read(), now());
-                if known != before {
-                    tracing::info!(known = describe(&known), "the CRD status has changed");
-                    before = known;
-                }
-            }
-        });
-        current
+        let cache = CrdStatusCache::new(validators);
+        tokio::spawn(cache.clone().watch_file(self.crd_status_file));
+        cache
     }
-
-    /// Reads the file. A file that cannot be read yields an empty status.
-    fn read(&self) -> CrdStatusReport {
-        let text = std::fs::read(&self.crd_status_file).unwrap_or_default();
-        serde_json::from_slice(&text).unwrap_or_default()
-    }
-}
-
-fn describe(known: &[CrdMatch]) -> String {
-    let words = known.iter().map(|crd| match crd {
-        CrdMatch::Unknown => "unknown",
-        CrdMatch::Same => "same",
-        CrdMatch::Different => "different",
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
-fn now() -> u64 {
-    Timestamp::now().as_second().unsigned_abs()
 }

@@ -7,14 +7,16 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use certs::CertificateManager;
 use controller::{
-    BackendProbe, ClientMetrics, ControllerRegistry, CrdStatusReporter, FailurePolicyController,
-    FailurePolicyMetrics, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
+    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
 };
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use prometheus_client::registry::Registry;
 use shared_validation::ValidatorRegistry;
 use tokio::sync::watch;
+use webhook_lifecycle::{
+    BackendProbe, CrdStatusReporter, FailurePolicyController, FailurePolicyMetrics,
+};
 
 use crate::args::cert::CertArgs;
 use crate::args::crd_status::CrdStatusReporterArgs;

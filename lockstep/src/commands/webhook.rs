@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
+use http_server::{CertWatcher, Server, ServerTls};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use webhook::{CertWatcher, Metrics, Server, ServerTls, Webhook};
+use webhook::{Metrics, Webhook};
 
 use crate::args::crd_status::CrdStatusArgs;
 use crate::args::limits::LimitArgs;
@@ -57,20 +58,21 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let mut registry = Registry::default();
     let validators = registry::validators()?;
     let policy = args.policy.watch(&validators, &mut registry, || {});
-    let metrics = Metrics::register(&mut registry);
-    let limits = args.limits.limits();
+    let server_metrics = http_server::Metrics::register(&mut registry);
+    let metrics = Metrics::register(&mut registry, server_metrics.clone());
+    let server_limits = args.limits.server();
     let crds = args.crd_status.watch(&validators);
-    let gate = Webhook::new(validators, metrics.clone(), limits.clone())
+    let webhook = Webhook::new(validators, metrics, args.limits.webhook())
         .with_policy(policy)
-        .with_crd_status(crds);
+        .with_crd_status(move |validator| crds.get(validator));
     let keys = CertWatcher::new(&args.cert_dir);
-    tokio::spawn(Arc::clone(&keys).run(metrics.clone()));
+    tokio::spawn(Arc::clone(&keys).run(server_metrics.clone()));
     let tls = match args.client_ca_file {
         Some(client_ca) => ServerTls::with_client_ca(keys, client_ca),
         None => ServerTls::new(keys).context("cannot set up TLS")?,
     };
     let tls = Arc::new(tls);
-    tokio::spawn(Arc::clone(&tls).watch_client_ca(metrics.clone()));
+    tokio::spawn(Arc::clone(&tls).watch_client_ca(server_metrics.clone()));
     let (ready_tls, draining) = (Arc::clone(&tls), stop.clone());
     let ready = move || {
         if *draining.borrow() {
@@ -93,11 +95,11 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on {}", args.webhook_bind_address))?;
     tracing::info!(address = %args.webhook_bind_address, "serving admission reviews");
     // Readiness fails first. API servers still send reviews until they have received the changed endpoints.
-    let mut routes = gate.into_router();
+    let mut routes = webhook.into_router();
     if traces.is_some() {
         routes = Traces::continued(routes);
     }
-    Server::new(routes, tls, limits, metrics)
+    Server::new(routes, tls, server_limits, server_metrics)
         .serve(listener, stop, args.shutdown_delay)
         .await;
     if let Some(traces) = traces {

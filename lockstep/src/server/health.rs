@@ -9,11 +9,11 @@ use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use http_server::{Limits, Server};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use webhook::{Limits, Server};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -69,10 +69,9 @@ fn readiness(ready: Result<(), String>) -> impl IntoResponse {
 /// Returns the metrics in the format of the `Accept` header. Prometheus requests `OpenMetrics`; older tools
 /// request no format.
 fn metrics(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
-    let last_validated = headers.get(header::ACCEPT);
-    let last_validated = last_validated.and_then(|last_validated| last_validated.to_str().ok());
-    let is_open = last_validated
-        .is_some_and(|last_validated| last_validated.contains("application/openmetrics-text"));
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    let is_open = accept.is_some_and(|accept| accept.contains("application/openmetrics-text"));
     let mut text = String::new();
     match encode(&mut text, registry) {
         Ok(()) if !is_open => (

@@ -25,7 +25,9 @@ thread_local! {
             .enable_time()
             .build()
             .expect("a runtime without I/O can be built");
-        let metrics = Metrics::register(&mut Registry::default());
+        let mut metrics = Registry::default();
+        let server = http_server::Metrics::register(&mut metrics);
+        let metrics = Metrics::register(&mut metrics, server);
         (runtime, Webhook::new(validators::registry(), metrics, Limits::default()).into_router())
     }) };
 }

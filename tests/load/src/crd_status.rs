@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shared_validation::{CrdStatus, CrdStatusReport, CrdValidator, Validator};
+use shared_validation::{CrdValidator, Validator, crd_fingerprint};
+use webhook_lifecycle::{CrdStatus, CrdStatusReport};
 
 /// Refresh interval, well within the time to live of the file.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
@@ -63,15 +64,13 @@ fn keep_writing(file: &Path, ruleset: &dyn Validator, ended: &Receiver<()>) {
 
 fn write(file: &Path, ruleset: &dyn Validator) -> anyhow::Result<()> {
     let seen = CrdStatus {
-        crd: CrdStatus::fingerprint(ruleset.crd(), ruleset.version()),
+        crd: crd_fingerprint(ruleset.crd(), ruleset.version()),
         propagated: true,
     };
     let until = SystemTime::now().duration_since(UNIX_EPOCH)? + CrdStatusReport::LIFE;
-    let sightings = CrdStatusReport {
+    let report = CrdStatusReport {
         until: until.as_secs(),
         kinds: [(CrdStatusReport::name(ruleset), seen)].into(),
     };
-    let partial = file.with_extension("partial");
-    fs::write(&partial, serde_json::to_vec(&sightings)?)?;
-    Ok(fs::rename(partial, file)?)
+    Ok(report.write(file)?)
 }

@@ -2,7 +2,9 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use kube_core::response::reason;
+use kube_core::{ListMeta, Status, TypeMeta};
+use serde::Serialize;
 
 /// Error of a request that cannot be validated or converted.
 #[derive(Debug)]
@@ -12,11 +14,20 @@ pub(crate) struct RequestError {
     pub(crate) message: String,
 }
 
+/// `Status` as a response body of its own, which names its type.
+#[derive(Serialize)]
+struct StatusBody {
+    #[serde(flatten)]
+    types: TypeMeta,
+    #[serde(flatten)]
+    status: Status,
+}
+
 impl RequestError {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self {
             code: StatusCode::BAD_REQUEST,
-            reason: "BadRequest",
+            reason: reason::BAD_REQUEST,
             message: message.into(),
         }
     }
@@ -24,7 +35,7 @@ impl RequestError {
     pub(crate) fn unsupported_media_type(got: &str) -> Self {
         Self {
             code: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            reason: "UnsupportedMediaType",
+            reason: reason::UNSUPPORTED_MEDIA_TYPE,
             message: format!("expected Content-Type application/json, got `{got}`"),
         }
     }
@@ -32,7 +43,7 @@ impl RequestError {
     pub(crate) fn method_not_allowed() -> Self {
         Self {
             code: StatusCode::METHOD_NOT_ALLOWED,
-            reason: "MethodNotAllowed",
+            reason: reason::METHOD_NOT_ALLOWED,
             message: "the method is not allowed; use POST".to_owned(),
         }
     }
@@ -40,7 +51,7 @@ impl RequestError {
     pub(crate) fn not_found() -> Self {
         Self {
             code: StatusCode::NOT_FOUND,
-            reason: "NotFound",
+            reason: reason::NOT_FOUND,
             message: "the path does not exist; use /validate, /mutate or /convert".to_owned(),
         }
     }
@@ -48,7 +59,7 @@ impl RequestError {
     pub(crate) fn too_large(limit_bytes: usize) -> Self {
         Self {
             code: StatusCode::PAYLOAD_TOO_LARGE,
-            reason: "RequestEntityTooLarge",
+            reason: reason::REQUEST_ENTITY_TOO_LARGE,
             message: format!("the request body is larger than {limit_bytes} bytes"),
         }
     }
@@ -56,7 +67,7 @@ impl RequestError {
     pub(crate) fn too_much_memory(limit_bytes: usize) -> Self {
         Self {
             code: StatusCode::PAYLOAD_TOO_LARGE,
-            reason: "RequestEntityTooLarge",
+            reason: reason::REQUEST_ENTITY_TOO_LARGE,
             message: format!(
                 "the request body has too many fields and items: parsed, it would need more than {limit_bytes} bytes"
             ),
@@ -66,7 +77,7 @@ impl RequestError {
     pub(crate) fn timed_out() -> Self {
         Self {
             code: StatusCode::REQUEST_TIMEOUT,
-            reason: "Timeout",
+            reason: reason::TIMEOUT,
             message: "the request did not arrive in time".to_owned(),
         }
     }
@@ -77,7 +88,7 @@ impl RequestError {
     pub(crate) fn overloaded() -> Self {
         Self {
             code: StatusCode::TOO_MANY_REQUESTS,
-            reason: "TooManyRequests",
+            reason: reason::TOO_MANY_REQUESTS,
             message: "too many admission requests in flight; retry later".to_owned(),
         }
     }
@@ -85,7 +96,7 @@ impl RequestError {
     pub(crate) fn too_slow() -> Self {
         Self {
             code: StatusCode::GATEWAY_TIMEOUT,
-            reason: "Timeout",
+            reason: reason::TIMEOUT,
             message: "the request took longer than the client's time-out".to_owned(),
         }
     }
@@ -93,7 +104,7 @@ impl RequestError {
     pub(crate) fn panicked() -> Self {
         Self {
             code: StatusCode::INTERNAL_SERVER_ERROR,
-            reason: "InternalError",
+            reason: reason::INTERNAL_ERROR,
             message:
                 "a rule panicked; this is a bug in the rule, its location is in the log of the webhook"
                     .to_owned(),
@@ -103,19 +114,21 @@ impl RequestError {
 
 impl IntoResponse for RequestError {
     fn into_response(self) -> Response {
-        let status = json!({
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": self.message,
-            "reason": self.reason,
-            "code": self.code.as_u16(),
-        });
+        let body = StatusBody {
+            types: TypeMeta {
+                api_version: "v1".to_owned(),
+                kind: "Status".to_owned(),
+            },
+            status: Status {
+                metadata: Some(ListMeta::default()),
+                ..Status::failure(&self.message, self.reason).with_code(self.code.as_u16())
+            },
+        };
+        let body = serde_json::to_vec(&body).expect("a status is serializable as JSON");
         let mut response = (
             self.code,
             [(header::CONTENT_TYPE, "application/json")],
-            status.to_string(),
+            body,
         )
             .into_response();
         if self.code == StatusCode::TOO_MANY_REQUESTS {

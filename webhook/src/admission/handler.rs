@@ -1,26 +1,32 @@
-//! `AdmissionReview` → validation request → validation result → response.
+//! Handling of an admission request: decode → validate → respond.
 
-use axum::http::StatusCode;
+use std::sync::Arc;
+
 use serde_json::Value;
 use shared_validation::{
     CrdMatch, LastValidated, PolicyHandle, RawObject, ValidationRequest, ValidationResult,
-    ValidatorRegistry, Violation, probe,
+    Validator, ValidatorRegistry, Violation, probe,
 };
+use tracing::Span;
 
-use crate::admission::crd_status::CrdStatusCache;
 use crate::admission::error::RequestError;
-use crate::admission::request::{AdmissionRequest, LazyObject};
-use crate::admission::response;
-use crate::admission::response::AdmissionReview;
+use crate::admission::request::{self, AdmissionRequest, LazyObject};
+use crate::admission::response::{self, AdmissionReview, Outcome};
 use crate::limits::Limit;
 use crate::metrics::{Metrics, ViolationLabels};
+
+/// Maximum length of an object name in Kubernetes.
+const MAX_NAME_BYTES: usize = 253;
+
+/// Function that returns the CRD status of a kind.
+pub(crate) type CrdStatusSource = Arc<dyn Fn(&dyn Validator) -> CrdMatch + Send + Sync>;
 
 /// Rulesets, policy and CRD status that requests are validated with.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) validators: ValidatorRegistry,
     pub(crate) policy: PolicyHandle,
-    pub(crate) crds: CrdStatusCache,
+    pub(crate) crd_status: CrdStatusSource,
     pub(crate) metrics: Metrics,
 }
 
@@ -34,28 +40,30 @@ pub(crate) enum Mode {
 }
 
 impl Handler {
-    /// Answers one admission request.
-    pub(crate) fn handle(
+    /// Decodes a body, validates its object, and returns the response.
+    pub(crate) fn handle(&self, mode: Mode, body: &[u8]) -> Result<AdmissionReview, RequestError> {
+        let mut request = request::parse(body)?;
+        let outcome = self.validate(mode, &mut request)?;
+        let review = AdmissionReview::from_outcome(&request, &outcome);
+        if let Outcome::Validated(result) = &outcome {
+            self.record_metrics(&request, result, &review);
+        }
+        record_span_fields(&request, &review);
+        Ok(review)
+    }
+
+    /// Validates the object of a request, or computes the defaults that it lacks.
+    fn validate(
         &self,
-        question: Mode,
+        mode: Mode,
         request: &mut AdmissionRequest<LazyObject<'_>>,
-    ) -> Result<AdmissionReview, RequestError> {
+    ) -> Result<Outcome, RequestError> {
         let ruleset = self
             .validators
             .get(&request.kind.group, &request.kind.kind)
             .filter(|ruleset| ruleset.version() == request.kind.version);
         let Some(ruleset) = ruleset else {
-            let kind = &request.kind;
-            let message = format!(
-                "no ruleset is registered for {}/{} {}; the webhook configuration must match registered kinds only",
-                kind.group, kind.version, kind.kind
-            );
-            return Ok(AdmissionReview::deny(
-                &request.uid,
-                StatusCode::BAD_REQUEST.as_u16(),
-                "BadRequest",
-                message,
-            ));
+            return Ok(Outcome::UnknownKind);
         };
         let is_write = match request.operation.as_str() {
             "CREATE" | "UPDATE" => true,
@@ -72,7 +80,7 @@ impl Handler {
                 .as_deref()
                 .is_some_and(|name| !name.is_empty())
         {
-            return Ok(AdmissionReview::allow(&request.uid));
+            return Ok(Outcome::Allowed);
         }
         let object = self
             .parse(request.object.take(), "object")?
@@ -83,14 +91,14 @@ impl Handler {
                 "`request.oldObject` is missing; UPDATE needs it",
             ));
         }
-        let crd = match self.crds.get(ruleset.as_ref()) {
+        let crd = match (self.crd_status)(ruleset.as_ref()) {
             // The API server validates the object in the version of the user's request, by the schema of that
             // version, and not in the version that it converts the object to for the webhook.
             CrdMatch::Same if !request.is_stored_version() => CrdMatch::Unknown,
             crd => crd,
         };
         // Fast path: most objects are valid and complete, and this check is cheaper.
-        let passes = match question {
+        let passes = match mode {
             Mode::Validate => ruleset.is_trivially_valid(&object, old.as_ref(), crd),
             Mode::Mutate => ruleset.has_all_defaults(&object, crd),
         };
@@ -98,7 +106,7 @@ impl Handler {
             if crd == CrdMatch::Same {
                 self.metrics.crd_validation_skipped.inc();
             }
-            return Ok(AdmissionReview::allow(&request.uid));
+            return Ok(Outcome::Allowed);
         }
         let (object, old) = (Value::from(object), old.map(Value::from));
         let last_validated = old.as_ref().and_then(LastValidated::from_status_of);
@@ -106,16 +114,9 @@ impl Handler {
             ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
         let policy = self.policy.get();
         let candidate = candidate.with_policy(&policy).with_crd_match(crd);
-        Ok(match question {
-            Mode::Mutate => {
-                AdmissionReview::patch(&request.uid, &ruleset.default_patch(&candidate))
-            }
-            Mode::Validate => {
-                let result = ruleset.validate(&candidate);
-                let review = AdmissionReview::from_result(request, &result);
-                self.record_metrics(request, &result, &review);
-                review
-            }
+        Ok(match mode {
+            Mode::Mutate => Outcome::Defaulted(ruleset.default_patch(&candidate)),
+            Mode::Validate => Outcome::Validated(ruleset.validate(&candidate)),
         })
     }
 
@@ -172,4 +173,25 @@ impl Handler {
             );
         }
     }
+}
+
+/// Records the request and the response in the current span, never the object.
+fn record_span_fields<T>(request: &AdmissionRequest<T>, review: &AdmissionReview) {
+    let span = Span::current();
+    if span.is_disabled() {
+        return;
+    }
+    // Spans stay in memory until they are exported, so a client must not be able to fill them.
+    span.record("uid", truncate(&request.uid));
+    span.record("kind", truncate(&request.kind.kind));
+    span.record("operation", truncate(&request.operation));
+    span.record("allowed", review.is_allowed());
+    if let Some(rules) = review.fired_rules() {
+        span.record("rules", rules);
+    }
+}
+
+/// Truncates a text to the maximum length of a name.
+fn truncate(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_NAME_BYTES)]
 }

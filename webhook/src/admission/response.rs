@@ -1,9 +1,9 @@
 //! Validation result → response: the `AdmissionReview` that the API server decodes.
 
-use std::fmt;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use kube_core::Status;
+use kube_core::response::{StatusCause, StatusDetails, reason};
 use serde::Serialize;
 use shared_validation::{ValidationResult, Violation, aggregate};
 
@@ -12,21 +12,33 @@ use crate::admission::request::{AdmissionRequest, GroupVersionKind};
 /// Length at which the API server truncates a warning.
 const MAX_WARNING_CHARS: usize = 256;
 
-/// Review with a response, either an `AdmissionReview` or a `ConversionReview`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ReviewEnvelope<R> {
-    pub(crate) api_version: &'static str,
-    pub(crate) kind: &'static str,
-    pub(crate) response: R,
+/// Outcome of an admission request.
+pub(crate) enum Outcome {
+    /// No ruleset is registered for the kind.
+    UnknownKind,
+    /// The request is allowed, and nothing is reported.
+    Allowed,
+    /// Defaults that the object lacks.
+    Defaulted(json_patch::Patch),
+    /// Result of the complete validation.
+    Validated(ValidationResult),
 }
 
 /// `AdmissionReview` with a response.
-pub(crate) type AdmissionReview = ReviewEnvelope<AdmissionResponse>;
+///
+/// The types of `kube_core::admission` are not used for it: they need several strings more for an allowed review, and
+/// encode the patch as a list of numbers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AdmissionReview {
+    api_version: &'static str,
+    kind: &'static str,
+    response: AdmissionResponse,
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AdmissionResponse {
+struct AdmissionResponse {
     uid: String,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,43 +54,9 @@ pub(crate) struct AdmissionResponse {
     audit_annotations: Option<AuditAnnotations>,
 }
 
-/// Kubernetes `Status`.
-#[derive(Serialize)]
-struct Status {
-    #[serde(rename = "status")]
-    outcome: &'static str,
-    message: String,
-    reason: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Details>,
-    code: u16,
-}
-
-#[derive(Serialize)]
-struct Details {
-    name: String,
-    group: String,
-    kind: String,
-    causes: Vec<Cause>,
-}
-
-#[derive(Serialize)]
-struct Cause {
-    reason: &'static str,
-    message: String,
-    field: String,
-}
-
 #[derive(Serialize)]
 struct AuditAnnotations {
     rules: String,
-}
-
-/// Formats a cause as in the message that contains all of them.
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)
-    }
 }
 
 impl AdmissionResponse {
@@ -104,30 +82,34 @@ impl AdmissionReview {
         }
     }
 
-    /// Allows the request without warnings.
-    pub(crate) fn allow(uid: &str) -> Self {
-        Self::new(AdmissionResponse::allowed(uid))
+    /// Returns the response for an outcome.
+    pub(crate) fn from_outcome<T>(request: &AdmissionRequest<T>, outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::UnknownKind => Self::unknown_kind(request),
+            Outcome::Allowed => Self::new(AdmissionResponse::allowed(&request.uid)),
+            Outcome::Defaulted(additions) => Self::patch(&request.uid, additions),
+            Outcome::Validated(result) => Self::from_result(request, result),
+        }
     }
 
-    /// Denies the request, for a reason other than the object's fields.
-    pub(crate) fn deny(uid: &str, code: u16, reason: &'static str, message: String) -> Self {
-        let status = Status {
-            outcome: "Failure",
-            message,
-            reason,
-            details: None,
-            code,
-        };
+    /// Denies a request of a kind that no ruleset is registered for.
+    fn unknown_kind<T>(request: &AdmissionRequest<T>) -> Self {
+        let kind = &request.kind;
+        let message = format!(
+            "no ruleset is registered for {}/{} {}; the webhook configuration must match registered kinds only",
+            kind.group, kind.version, kind.kind
+        );
+        let status = Status::failure(&message, reason::BAD_REQUEST).with_code(400);
         Self::new(AdmissionResponse {
             allowed: false,
             status: Some(status),
-            ..AdmissionResponse::allowed(uid)
+            ..AdmissionResponse::allowed(&request.uid)
         })
     }
 
     /// Returns the response for a validation result: denied with code 422 and one cause for each error, or
     /// allowed with warnings.
-    pub(crate) fn from_result<T>(request: &AdmissionRequest<T>, result: &ValidationResult) -> Self {
+    fn from_result<T>(request: &AdmissionRequest<T>, result: &ValidationResult) -> Self {
         let all = result.errors.iter().chain(&result.warnings);
         let fired = rules(all.chain(&result.audit_violations));
         let response = AdmissionResponse {
@@ -147,7 +129,7 @@ impl AdmissionReview {
     }
 
     /// Returns the response with the defaults to add, as a JSON Patch.
-    pub(crate) fn patch(uid: &str, additions: &json_patch::Patch) -> Self {
+    fn patch(uid: &str, additions: &json_patch::Patch) -> Self {
         let mut response = AdmissionResponse::allowed(uid);
         if !additions.0.is_empty() {
             let patch = serde_json::to_vec(additions).expect("a JSON Patch is JSON");
@@ -171,27 +153,29 @@ impl AdmissionReview {
 /// Returns the `Status` that the API server itself returns for an invalid object.
 fn invalid(kind: &GroupVersionKind, name: &str, result: &ValidationResult) -> Status {
     let GroupVersionKind { group, kind, .. } = kind;
-    let causes = result.errors.iter().map(|violation| Cause {
-        reason: violation.error.error_type.as_str(),
+    let causes = result.errors.iter().map(|violation| StatusCause {
+        reason: violation.error.error_type.as_str().to_owned(),
         message: violation.error.body(),
         field: violation.error.path.to_string(),
     });
     let causes: Vec<_> = causes.collect();
-    Status {
-        outcome: "Failure",
-        message: format!(
-            "{kind}.{group} \"{name}\" is invalid: {}",
-            aggregate(&causes)
-        ),
-        reason: "Invalid",
-        details: Some(Details {
+    let messages = causes
+        .iter()
+        .map(|cause| format!("{}: {}", cause.field, cause.message));
+    let message = format!(
+        "{kind}.{group} \"{name}\" is invalid: {}",
+        aggregate(messages)
+    );
+    Status::failure(&message, reason::INVALID)
+        .with_code(422)
+        .with_details(StatusDetails {
             name: name.to_owned(),
             group: group.clone(),
             kind: kind.clone(),
+            uid: String::new(),
             causes,
-        }),
-        code: 422,
-    }
+            retry_after_seconds: 0,
+        })
 }
 
 /// Returns the ids of the rules that fired, each once, separated by commas.

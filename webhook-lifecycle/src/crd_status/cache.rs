@@ -1,10 +1,17 @@
-//! CRD status: whether the CRDs of the cluster match the compiled ones. It is valid until it expires.
+//! Cache of the CRD status that a file reports. It is valid until it expires.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use shared_validation::{CrdMatch, CrdStatus, CrdStatusReport, Validator, ValidatorRegistry};
+use jiff::Timestamp;
+use shared_validation::{CrdMatch, Validator, ValidatorRegistry, crd_fingerprint};
+
+use crate::crd_status::report::CrdStatusReport;
+
+/// Interval at which the file is read.
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Current CRD status, shared by the task that updates it and by validation. Initially unknown for all kinds.
 #[derive(Clone, Default)]
@@ -20,16 +27,31 @@ struct Known {
 }
 
 impl CrdStatusCache {
-    /// Creates a status for the kinds of `rulesets`, unknown for all of them.
+    /// Creates a status for the kinds of `validators`, unknown for all of them.
     #[must_use]
     pub fn new(validators: &ValidatorRegistry) -> Self {
         let ours = validators.iter().map(|ruleset| {
-            let fingerprint = CrdStatus::fingerprint(ruleset.crd(), ruleset.version());
+            let fingerprint = crd_fingerprint(ruleset.crd(), ruleset.version());
             (CrdStatusReport::name(ruleset.as_ref()), fingerprint)
         });
         Self {
             ours: Arc::new(ours.collect()),
             known: Arc::default(),
+        }
+    }
+
+    /// Reads the file for as long as the process lives, and logs each change of the CRD status.
+    pub async fn watch_file(self, file: PathBuf) {
+        let mut ticks = tokio::time::interval(READ_INTERVAL);
+        let mut before = Vec::new();
+        loop {
+            ticks.tick().await;
+            let now = Timestamp::now().as_second().unsigned_abs();
+            let known = self.update(&CrdStatusReport::read(&file), now);
+            if known != before {
+                tracing::info!(known = describe(&known), "the CRD status has changed");
+                before = known;
+            }
         }
     }
 
@@ -57,12 +79,21 @@ impl CrdStatusCache {
     }
 
     /// Returns the CRD status of a kind.
-    pub(crate) fn get(&self, ruleset: &dyn Validator) -> CrdMatch {
+    pub fn get(&self, ruleset: &dyn Validator) -> CrdMatch {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let known = known.as_ref().filter(|known| Instant::now() < known.until);
         let standing = known.and_then(|known| known.by_name.get(&CrdStatusReport::name(ruleset)));
         standing.copied().unwrap_or_default()
     }
+}
+
+fn describe(known: &[CrdMatch]) -> String {
+    let words = known.iter().map(|crd| match crd {
+        CrdMatch::Unknown => "unknown",
+        CrdMatch::Same => "same",
+        CrdMatch::Different => "different",
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -71,6 +102,7 @@ mod tests {
     use shared_validation::CrdValidator;
 
     use super::*;
+    use crate::crd_status::report::CrdStatus;
 
     fn kind(least: u32) -> CrdValidator {
         let crd = json!({"spec": {
@@ -87,7 +119,7 @@ mod tests {
         let ours = kind(1);
         let validators = ValidatorRegistry::default().register(Arc::new(kind(1)));
         let seen = CrdStatus {
-            crd: CrdStatus::fingerprint(cluster.crd(), "v1"),
+            crd: crd_fingerprint(cluster.crd(), "v1"),
             propagated: settled,
         };
         let seen = CrdStatusReport {

@@ -7,8 +7,9 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::keys::{self, CertError, CertWatcher, LOOK_EVERY};
+use crate::cert_watcher::CertWatcher;
 use crate::metrics::Metrics;
+use crate::pem_file::{self, CertError, READ_INTERVAL};
 
 /// TLS configuration of the server: TLS 1.2 and 1.3, with one cryptography provider.
 ///
@@ -63,17 +64,17 @@ impl ServerTls {
     /// Watches the client CA file for as long as the process lives.
     pub async fn watch_client_ca(self: Arc<Self>, metrics: Metrics) {
         let Some(path) = &self.client_ca else { return };
-        let mut told = None;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut logged = None;
+        let mut ticks = tokio::time::interval(READ_INTERVAL);
         loop {
-            looks.tick().await;
-            let found = keys::read(path);
+            ticks.tick().await;
+            let found = pem_file::read(path);
             // Log a state only if it differs from the last one.
             let state = found.as_ref().map(Vec::clone).map_err(ToString::to_string);
-            if told.as_ref() == Some(&state) {
+            if logged.as_ref() == Some(&state) {
                 continue;
             }
-            told = Some(state);
+            logged = Some(state);
             match found.and_then(|pem| self.config_with_client_ca(path, &pem)) {
                 Ok(config) => {
                     *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(config);
@@ -97,7 +98,7 @@ impl ServerTls {
             source,
         };
         let mut roots = RootCertStore::empty();
-        for certificate in keys::certificates(path, pem)? {
+        for certificate in pem_file::certificates(path, pem)? {
             roots.add(certificate).map_err(unusable)?;
         }
         Self::config(&self.keys, Some(roots)).map_err(unusable)

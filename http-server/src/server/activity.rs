@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connections::Connection;
+use crate::server::connection_limit::Connection;
 
 /// Stream that notifies its connection of every read that returns bytes.
 pub(crate) struct ActivityTracker<S> {

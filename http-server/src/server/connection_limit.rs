@@ -11,8 +11,8 @@ use tokio::time::{Duration, Instant};
 /// All open connections.
 #[derive(Clone)]
 pub(crate) struct ConnectionPool {
-    most: usize,
-    standing: Arc<Mutex<PoolState>>,
+    max: usize,
+    state: Arc<Mutex<PoolState>>,
 }
 
 #[derive(Default)]
@@ -27,8 +27,8 @@ struct PoolState {
 /// Eviction signal of one connection. It is sent at most once.
 #[derive(Default)]
 struct CloseSignal {
-    told: Notify,
-    is_asked: AtomicBool,
+    notify: Notify,
+    is_sent: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ enum Slot {
 
 /// Open connection. It is removed from [`ConnectionPool`] when this is dropped.
 pub(crate) struct Connection {
-    connections: ConnectionPool,
+    pool: ConnectionPool,
     closing: Arc<CloseSignal>,
     header_began: Notify,
     state: Mutex<State>,
@@ -49,40 +49,40 @@ pub(crate) struct Connection {
 struct State {
     requests: usize,
     /// Number of these requests that have not arrived in full.
-    arriving: usize,
+    incomplete: usize,
     /// Time at which an incomplete header began to arrive.
     header: Option<Instant>,
     /// Position in the order of eviction. `None` if the connection cannot be evicted.
-    place: Option<Slot>,
+    slot: Option<Slot>,
 }
 
 impl ConnectionPool {
-    pub(crate) fn new(most: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
-            most: most.max(1),
-            standing: Arc::default(),
+            max: max.max(1),
+            state: Arc::default(),
         }
     }
 
     /// Adds a connection, and returns whether another one was evicted for it. Returns `None` if the limit is
     /// reached and all connections have requests that are being answered.
     pub(crate) fn try_admit(&self) -> Option<(Connection, bool)> {
-        let mut standing = self.lock();
-        let is_full = standing.count >= self.most;
+        let mut pool = self.lock();
+        let is_full = pool.count >= self.max;
         if is_full {
-            let (_, evicted) = standing.waiting.pop_first()?;
-            evicted.is_asked.store(true, Ordering::Relaxed);
-            evicted.told.notify_one();
+            let (_, evicted) = pool.waiting.pop_first()?;
+            evicted.is_sent.store(true, Ordering::Relaxed);
+            evicted.notify.notify_one();
         }
-        standing.count += 1;
+        pool.count += 1;
         let closing = Arc::new(CloseSignal::default());
-        let place = standing.add(Slot::Idle, &closing);
+        let slot = pool.add(Slot::Idle, &closing);
         let connection = Connection {
-            connections: self.clone(),
+            pool: self.clone(),
             closing,
             header_began: Notify::new(),
             state: Mutex::new(State {
-                place: Some(place),
+                slot: Some(slot),
                 ..State::default()
             }),
         };
@@ -90,23 +90,23 @@ impl ConnectionPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, PoolState> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PoolState {
-    fn add(&mut self, place: fn(u64) -> Slot, closing: &Arc<CloseSignal>) -> Slot {
-        let place = place(self.next);
+    fn add(&mut self, slot: fn(u64) -> Slot, closing: &Arc<CloseSignal>) -> Slot {
+        let slot = slot(self.next);
         self.next += 1;
-        self.waiting.insert(place, Arc::clone(closing));
-        place
+        self.waiting.insert(slot, Arc::clone(closing));
+        slot
     }
 }
 
 impl Connection {
     /// Resolves when the connection is evicted.
     pub(crate) async fn evicted(&self) {
-        self.closing.told.notified().await;
+        self.closing.notify.notified().await;
     }
 
     /// Records that bytes have arrived. If no request is in progress, they belong to a header.
@@ -139,31 +139,31 @@ impl Connection {
     pub(crate) fn start_request(self: &Arc<Self>) -> ActiveRequest {
         let mut state = self.state();
         state.requests += 1;
-        state.arriving += 1;
+        state.incomplete += 1;
         state.header = None;
         self.update_slot(&mut state);
         drop(state);
         ActiveRequest {
             connection: Arc::clone(self),
-            has_arrived: AtomicBool::new(false),
+            is_received: AtomicBool::new(false),
         }
     }
 
     /// Updates the position of the connection in the order of eviction.
     fn update_slot(&self, state: &mut State) {
-        let is_arriving = state.requests == state.arriving;
-        let place: Option<fn(u64) -> Slot> = match (state.requests, state.place) {
+        let is_incomplete = state.requests == state.incomplete;
+        let slot: Option<fn(u64) -> Slot> = match (state.requests, state.slot) {
             (0, _) => Some(Slot::Idle),
             // Keep the position: starting more requests must not postpone the eviction.
-            (_, Some(Slot::ReadingRequest(_))) if is_arriving => return,
-            (_, _) => is_arriving.then_some(Slot::ReadingRequest),
+            (_, Some(Slot::ReadingRequest(_))) if is_incomplete => return,
+            (_, _) => is_incomplete.then_some(Slot::ReadingRequest),
         };
-        let mut standing = self.connections.lock();
-        if let Some(before) = state.place.take() {
-            standing.waiting.remove(&before);
+        let mut pool = self.pool.lock();
+        if let Some(before) = state.slot.take() {
+            pool.waiting.remove(&before);
         }
-        let place = place.filter(|_| !self.closing.is_asked.load(Ordering::Relaxed));
-        state.place = place.map(|place| standing.add(place, &self.closing));
+        let slot = slot.filter(|_| !self.closing.is_sent.load(Ordering::Relaxed));
+        state.slot = slot.map(|slot| pool.add(slot, &self.closing));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -171,18 +171,19 @@ impl Connection {
     }
 }
 
-/// Request in progress. It ends when this is dropped, also if it is cancelled.
-pub(crate) struct ActiveRequest {
+/// Request in progress. It ends when this is dropped, also if it is cancelled. The server adds an
+/// `Arc<ActiveRequest>` to the extensions of each request.
+pub struct ActiveRequest {
     connection: Arc<Connection>,
-    has_arrived: AtomicBool,
+    is_received: AtomicBool,
 }
 
 impl ActiveRequest {
     /// Marks the request as received in full. From now on it is being answered.
-    pub(crate) fn mark_request_received(&self) {
-        if !self.has_arrived.swap(true, Ordering::Relaxed) {
+    pub fn mark_request_received(&self) {
+        if !self.is_received.swap(true, Ordering::Relaxed) {
             let mut state = self.connection.state();
-            state.arriving -= 1;
+            state.incomplete -= 1;
             self.connection.update_slot(&mut state);
         }
     }
@@ -192,8 +193,8 @@ impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let mut state = self.connection.state();
         state.requests -= 1;
-        if !*self.has_arrived.get_mut() {
-            state.arriving -= 1;
+        if !*self.is_received.get_mut() {
+            state.incomplete -= 1;
         }
         self.connection.update_slot(&mut state);
     }
@@ -201,11 +202,11 @@ impl Drop for ActiveRequest {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let place = self.state().place.take();
-        let mut standing = self.connections.lock();
-        standing.count -= 1;
-        if let Some(place) = place {
-            standing.waiting.remove(&place);
+        let slot = self.state().slot.take();
+        let mut pool = self.pool.lock();
+        pool.count -= 1;
+        if let Some(slot) = slot {
+            pool.waiting.remove(&slot);
         }
     }
 }

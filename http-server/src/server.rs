@@ -1,5 +1,8 @@
 //! HTTP(S) server, from the first byte of a connection to graceful shutdown.
 
+mod activity;
+pub(crate) mod connection_limit;
+
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
@@ -20,10 +23,10 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::arrival::ActivityTracker;
-use crate::connections::{Connection, ConnectionPool};
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
+use crate::server::activity::ActivityTracker;
+use crate::server::connection_limit::{Connection, ConnectionPool};
 use crate::tls::ServerTls;
 
 /// Maximum time for requests in flight once the server stops. The API server waits at most 30 s.
@@ -111,17 +114,17 @@ impl Server {
         let drain = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
-            let last_validated = tokio::select! {
-                last_validated = listener.accept() => last_validated,
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
                 () = &mut stop => break,
             };
-            match last_validated {
+            match accepted {
                 Ok((stream, _)) => {
-                    let entered = connections.try_admit();
-                    if entered.as_ref().is_none_or(|(_, evicts)| *evicts) {
-                        limited(shared.metrics.as_ref(), Limit::Connections);
+                    let admitted = connections.try_admit();
+                    if admitted.as_ref().is_none_or(|(_, evicts)| *evicts) {
+                        count_rejection(shared.metrics.as_ref(), Limit::Connections);
                     }
-                    if let Some((connection, _)) = entered {
+                    if let Some((connection, _)) = admitted {
                         let shared = shared.clone();
                         tokio::spawn(shared.accept_connection(stream, connection, drain.watcher()));
                     }
@@ -176,48 +179,47 @@ impl Shared {
         let stream = match stream {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-            Err(_) => return limited(self.metrics.as_ref(), Limit::Handshake),
+            Err(_) => return count_rejection(self.metrics.as_ref(), Limit::Handshake),
         };
-        let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-        self.serve_connection(stream, agreed, connection, drain)
-            .await;
+        let alpn = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+        self.serve_connection(stream, alpn, connection, drain).await;
     }
 
     /// Serves HTTP on a connection, in the version negotiated by ALPN.
     async fn serve_connection<S>(
         self,
         stream: S,
-        agreed: Option<Vec<u8>>,
+        alpn: Option<Vec<u8>>,
         connection: Connection,
         drain: Watcher,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let speaks_http2 = agreed.as_deref() == Some(b"h2");
+        let is_http2 = alpn.as_deref() == Some(b"h2");
         let connection = Arc::new(connection);
         let stream = ActivityTracker::new(stream, Arc::clone(&connection));
         // A negotiated protocol is the only one accepted.
-        let builder = match agreed.as_deref() {
+        let builder = match alpn.as_deref() {
             Some(b"h2") => self.builder().http2_only(),
             Some(_) => self.builder().http1_only(),
             None => self.builder(),
         };
-        let (routes, at_work) = (self.routes, Arc::clone(&connection));
+        let (routes, served) = (self.routes, Arc::clone(&connection));
         let stopping = self.stopping;
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let at_work = Arc::new(at_work.start_request());
-            request.extensions_mut().insert(Arc::clone(&at_work));
+            let active = Arc::new(served.start_request());
+            request.extensions_mut().insert(Arc::clone(&active));
             let routes = routes.clone();
             let stopping = stopping.clone();
             let version = request.version();
             async move {
-                let mut answer = routes.oneshot(request.map(Body::new)).await?;
-                drop(at_work);
+                let mut response = routes.oneshot(request.map(Body::new)).await?;
+                drop(active);
                 if version == Version::HTTP_11 && *stopping.borrow() {
                     let close = HeaderValue::from_static("close");
-                    answer.headers_mut().insert(CONNECTION, close);
+                    response.headers_mut().insert(CONNECTION, close);
                 }
-                Ok::<_, Infallible>(answer)
+                Ok::<_, Infallible>(response)
             }
         });
         let serving = builder.serve_connection(TokioIo::new(stream), service);
@@ -230,7 +232,7 @@ impl Shared {
                     tracing::debug!(%error, "connection ended");
                 }
             }
-            () = late, if !speaks_http2 => limited(self.metrics.as_ref(), Limit::Header),
+            () = late, if !is_http2 => count_rejection(self.metrics.as_ref(), Limit::Header),
             () = connection.evicted() => {}
         }
     }
@@ -252,8 +254,8 @@ impl Shared {
     }
 }
 
-fn limited(metrics: Option<&Metrics>, limit: Limit) {
+fn count_rejection(metrics: Option<&Metrics>, limit: Limit) {
     if let Some(metrics) = metrics {
-        metrics.rejected(limit);
+        metrics.rejected(limit.name());
     }
 }

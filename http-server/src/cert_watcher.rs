@@ -1,85 +1,17 @@
 //! Serving certificate and private key, loaded from files and reloaded when these change.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
 
 use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use x509_parser::parse_x509_certificate;
 
 use crate::metrics::Metrics;
-
-/// Interval at which the files are read. Their content is compared, so that both a swapped symlink and
-/// a rewrite in place are detected.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// Error in the files of the TLS key pair or of the client CA.
-#[derive(Debug, thiserror::Error)]
-pub enum CertError {
-    /// A file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: io::Error,
-    },
-    /// The file contains no PEM certificate.
-    #[error("{path} contains no PEM certificate")]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The key file contains no PEM private key.
-    #[error("{path} contains no PEM private key")]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The private key cannot sign, or does not match the certificate.
-    #[error("the private key in {path} does not match the certificate: {source}")]
-    Mismatch {
-        /// File of the private key.
-        path: PathBuf,
-        /// Error of rustls.
-        source: rustls::Error,
-    },
-    /// The certificates in the file cannot verify clients.
-    #[error("{path} contains no CA that can verify client certificates: {source}")]
-    NoCa {
-        /// The file.
-        path: PathBuf,
-        /// Error of rustls.
-        source: rustls::Error,
-    },
-}
-
-/// Reads a file that another process may write.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CertError> {
-    std::fs::read(path).map_err(|source| CertError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-/// Returns the PEM certificates of a file, at least one.
-pub(crate) fn certificates(
-    path: &Path,
-    pem: &[u8],
-) -> Result<Vec<CertificateDer<'static>>, CertError> {
-    CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<Vec<_>, _>>()
-        .ok()
-        .filter(|chain| !chain.is_empty())
-        .ok_or_else(|| CertError::NoCertificate {
-            path: path.to_owned(),
-        })
-}
+use crate::pem_file::{self, CertError, READ_INTERVAL};
 
 /// TLS key pair that is currently served, and its reloading.
 ///
@@ -113,9 +45,9 @@ impl CertWatcher {
     /// Watches the files for as long as the process lives, and serves each valid new pair.
     pub async fn run(self: Arc<Self>, metrics: Metrics) {
         let mut served = None;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut ticks = tokio::time::interval(READ_INTERVAL);
         loop {
-            looks.tick().await;
+            ticks.tick().await;
             let found = match self.read_files() {
                 Ok(found) => found,
                 // Before the first pair has been written, a missing file is not an error.
@@ -162,10 +94,10 @@ impl CertWatcher {
 
     /// Reads both files so that they belong together: they may be replaced between two reads.
     fn read_files(&self) -> Result<(Vec<u8>, Vec<u8>), CertError> {
-        let mut certificate = read(&self.certificate)?;
+        let mut certificate = pem_file::read(&self.certificate)?;
         loop {
-            let key = read(&self.key)?;
-            let again = read(&self.certificate)?;
+            let key = pem_file::read(&self.key)?;
+            let again = pem_file::read(&self.certificate)?;
             if again == certificate {
                 return Ok((certificate, key));
             }
@@ -174,7 +106,7 @@ impl CertWatcher {
     }
 
     fn parse(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, CertError> {
-        let chain = certificates(&self.certificate, certificate)?;
+        let chain = pem_file::certificates(&self.certificate, certificate)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| CertError::NoKey {
             path: self.key.clone(),
         })?;

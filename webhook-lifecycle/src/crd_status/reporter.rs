@@ -1,8 +1,7 @@
-//! CRD status: whether the CRDs in the cluster are those compiled into this release. It is reported to the webhook
+//! Comparison of the CRDs in the cluster with those compiled into this release. The result is reported to the webhook
 //! that runs next to this process and has no access to the API server.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,8 +19,10 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use shared_validation::{CrdStatus, CrdStatusReport, Validator, ValidatorRegistry};
+use shared_validation::{Validator, ValidatorRegistry, crd_fingerprint};
 use tokio::time::timeout;
+
+use crate::crd_status::report::{CrdStatus, CrdStatusReport};
 
 /// Interval at which every CRD is read, in addition to every change. A report is valid for three times as long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -125,11 +126,11 @@ impl CrdStatusReporter {
                 }
             };
             let found = found.map(|found| CrdMatchResult {
-                crd: CrdStatus::fingerprint(&found.data, ruleset.version()),
+                crd: crd_fingerprint(&found.data, ruleset.version()),
                 uid: found.metadata.uid,
                 generation: found.metadata.generation,
             });
-            let ours = CrdStatus::fingerprint(ruleset.crd(), ruleset.version());
+            let ours = crd_fingerprint(ruleset.crd(), ruleset.version());
             let is_ours = found.as_ref().is_some_and(|found| found.crd == ours);
             let labels = KindLabels {
                 kind: ruleset.kind().to_owned(),
@@ -152,26 +153,20 @@ impl CrdStatusReporter {
         seen
     }
 
-    /// Writes the file atomically.
     fn write_report(&self, seen: &Seen, looked: Timestamp) -> io::Result<()> {
         let kinds = seen.iter().map(|(kind, (found, since))| {
-            let sighting = CrdStatus {
+            let status = CrdStatus {
                 crd: found.crd.clone(),
                 propagated: since.elapsed() >= self.propagation_delay,
             };
-            (kind.clone(), sighting)
+            (kind.clone(), status)
         });
         let until = looked.as_second().unsigned_abs() + CrdStatusReport::LIFE.as_secs();
-        let sightings = CrdStatusReport {
+        let report = CrdStatusReport {
             until,
             kinds: kinds.collect(),
         };
-        if let Some(directory) = self.file.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        let partial = self.file.with_extension("partial");
-        fs::write(&partial, serde_json::to_vec(&sightings)?)?;
-        fs::rename(partial, &self.file)
+        report.write(&self.file)
     }
 
     fn crds(&self) -> Api<DynamicObject> {

@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
@@ -19,8 +19,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
-use shared_validation::{ValidatorRegistry, probe};
+use shared_validation::ValidatorRegistry;
 use tokio::sync::watch;
+
+use crate::admission_probe::{AdmissionProbes, ProbeResult};
 
 /// Field manager of `failurePolicy`, for the moment of a write.
 const FIELD_MANAGER: &str = "lockstep-failure-policy";
@@ -96,26 +98,6 @@ impl FailurePolicyMetrics {
     }
 }
 
-/// Outcome of an admission probe.
-enum ProbeResult {
-    /// The webhook has denied the probe.
-    Denied,
-    /// The probe was admitted: the webhook is not called, or it is down and its failure is ignored.
-    Allowed,
-    /// Something else has stopped the probe.
-    Failed(String),
-}
-
-impl ProbeResult {
-    fn as_str(&self) -> &'static str {
-        match self {
-            Self::Denied => "denied",
-            Self::Allowed => "allowed",
-            Self::Failed(_) => "failed",
-        }
-    }
-}
-
 impl FailurePolicyController {
     /// Sends probes until `stop` turns true: at an interval, and after every change of the configuration.
     ///
@@ -173,7 +155,7 @@ impl FailurePolicyController {
             return Ok(());
         };
         self.metrics.fail_closed.set(i64::from(fail_closed));
-        let outcome = self.probe_all().await;
+        let outcome = self.probes().send_all().await;
         let labels = ProbeLabels {
             result: outcome.as_str(),
         };
@@ -249,53 +231,12 @@ impl FailurePolicyController {
         }
     }
 
-    /// Sends a probe for each kind.
-    async fn probe_all(&self) -> ProbeResult {
-        let mut outcome = ProbeResult::Allowed;
-        for ruleset in self.validators.iter() {
-            let Some(object) = ruleset.probe_object("lockstep-admission-probe", &self.namespace)
-            else {
-                continue;
-            };
-            let gvk = GroupVersionKind::gvk(ruleset.group(), ruleset.version(), ruleset.kind());
-            let names = &ruleset.crd()["spec"]["names"];
-            let plural = names["plural"].as_str().unwrap_or_default();
-            let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-            outcome = self.probe(&resource, object).await;
-            if !matches!(outcome, ProbeResult::Denied) {
-                return outcome;
-            }
-        }
-        outcome
-    }
-
-    async fn probe(&self, resource: &ApiResource, object: Value) -> ProbeResult {
-        let object: DynamicObject = match serde_json::from_value(object) {
-            Ok(object) => object,
-            Err(error) => return ProbeResult::Failed(error.to_string()),
-        };
-        let api: Api<DynamicObject> = match &object.metadata.namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
-            None => Api::all_with(self.client.clone(), resource),
-        };
-        let params = PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        };
-        let refusal = match api.create(&params, &object).await {
-            Ok(_) => return ProbeResult::Allowed,
-            Err(kube::Error::Api(status)) => status,
-            Err(error) => return ProbeResult::Failed(error.to_string()),
-        };
-        let by_gate = format!("admission webhook \"{}\" denied the request", self.webhook);
-        let causes = refusal.details.iter().flat_map(|details| &details.causes);
-        let for_being_one = causes
-            .map(|cause| &cause.field)
-            .any(|field| *field == probe::field());
-        if refusal.message.starts_with(&by_gate) && for_being_one {
-            ProbeResult::Denied
-        } else {
-            ProbeResult::Failed(refusal.message)
+    fn probes(&self) -> AdmissionProbes<'_> {
+        AdmissionProbes {
+            client: &self.client,
+            webhook: &self.webhook,
+            namespace: &self.namespace,
+            validators: &self.validators,
         }
     }
 

@@ -1,0 +1,74 @@
+//! Limit on concurrent requests: excess requests are rejected, and large ones do not block small ones.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tracing::Span;
+
+use crate::admission::error::RequestError;
+use crate::body::{BufferedBody, MemoryBudget};
+use crate::limits::{Limit, Limits};
+use crate::metrics::Metrics;
+
+/// Largest request that is validated on the async runtime's own threads. Larger ones would block other requests for
+/// too long, and run on the blocking thread pool.
+pub(crate) const QUICK_BYTES: usize = 64 << 10;
+
+/// Limits on requests and threads. Only requests that have arrived in full count.
+#[derive(Clone)]
+pub(crate) struct ConcurrencyLimit {
+    requests: Arc<Semaphore>,
+    /// Threads for large requests. More threads than cores would not finish them sooner, and each thread holds
+    /// memory of its own.
+    threads: Arc<Semaphore>,
+    metrics: Metrics,
+}
+
+impl ConcurrencyLimit {
+    pub(crate) fn new(limits: &Limits, metrics: &Metrics) -> Self {
+        Self {
+            requests: Arc::new(Semaphore::new(
+                limits.max_requests_inflight.min(Semaphore::MAX_PERMITS),
+            )),
+            threads: Arc::new(Semaphore::new(threads())),
+            metrics: metrics.clone(),
+        }
+    }
+
+    /// Runs a handler on a body, within the limits on concurrent requests and on memory.
+    pub(crate) async fn run<R: Send + 'static>(
+        &self,
+        budget: &MemoryBudget,
+        mut body: BufferedBody,
+        handler: impl FnOnce(&[u8]) -> Result<R, RequestError> + Send + 'static,
+    ) -> Result<R, RequestError> {
+        let request = Arc::clone(&self.requests)
+            .try_acquire_owned()
+            .map_err(|_| {
+                self.metrics.rejected(Limit::RequestsInflight);
+                RequestError::overloaded()
+            })?;
+        if body.bytes.len() <= QUICK_BYTES {
+            return handler(&body.bytes);
+        }
+        budget.reserve_for_parse(&mut body)?;
+        let thread = Arc::clone(&self.threads).acquire_owned().await;
+        let thread = thread.map_err(|_| RequestError::overloaded())?;
+        let span = Span::current();
+        // The thread cannot be cancelled: it counts against the limits until it ends, even if the client has gone.
+        let handling = tokio::task::spawn_blocking(move || {
+            let result = span.in_scope(|| handler(&body.bytes));
+            drop((body, request, thread));
+            result
+        });
+        handling
+            .await
+            .unwrap_or_else(|_| Err(RequestError::panicked()))
+    }
+}
+
+fn threads() -> usize {
+    let cores = std::thread::available_parallelism();
+    cores.map_or(1, NonZeroUsize::get).max(4)
+}
