@@ -9,6 +9,7 @@
 )]
 
 mod api;
+mod component_namespace;
 mod config;
 pub mod port_allocation;
 mod rules;
@@ -36,4 +37,5 @@ pub use crate::config::diagnostic::{Check, Diagnostic};
 pub use crate::config::start_up::validate_start_up;
 pub use crate::config::validate::validate_config;
 pub use crate::vrl::compiler::{Compiler, MakeCompiler, set_compiler};
-pub use crate::vrl::program::{Program, VrlDiagnostic};
+pub use crate::vrl::diagnostic::VrlDiagnostic;
+pub use crate::vrl::program::Program;

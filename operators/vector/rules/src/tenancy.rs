@@ -1,6 +1,7 @@
 //! Rules for the pipelines of tenants. A pipeline shares a process with the pipelines of others, and this process has
 //! more permissions than the author of the pipeline.
 
+mod components;
 mod connections;
 mod identity;
 mod interpolation;
@@ -10,11 +11,12 @@ use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 use crate::api::pipeline::Pipeline;
-use crate::api::runner_kind::{KUBERNETES_EVENTS, RunnerKind};
+use crate::api::runner_kind::RunnerKind;
 use crate::config::catalogue::Catalogue;
-use crate::config::component::{Component, ComponentKind, components, is_pattern};
-use crate::config::option_diagnostics::below;
-use crate::rules::cached_validation::CachedValidation;
+use crate::config::component::{ComponentKind, KUBERNETES_EVENTS, is_pattern};
+use crate::config::interpolation::SECRET;
+use crate::config::option_path::below;
+use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 
 const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
@@ -117,23 +119,6 @@ fn secret_rule<K: Pipeline>(
         reference: OPERATOR,
         fields: &["spec.secret"],
         validate: check,
-    }
-}
-
-/// Calls a function for every component of a pipeline, with its path and the policy.
-fn each<K: Pipeline>(
-    subject: &RuleContext<'_, K>,
-    mut check: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
-) {
-    let validated = CachedValidation::of(subject);
-    for component in validated
-        .config
-        .as_object()
-        .into_iter()
-        .flat_map(components)
-    {
-        let path = FieldPath::new(format!("spec.{}", component.path()));
-        check(&component, &path, &validated.policy);
     }
 }
 
@@ -264,9 +249,6 @@ fn files<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) 
         }
     });
 }
-
-/// Start of a reference to a secret.
-pub(crate) const SECRET: &str = "SECRET[";
 
 fn inputs<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     each(subject, |component, path, _| {

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use kube::{CustomResource, CustomResourceExt, KubeSchema};
+use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use shared_validation::{Settings, ValidatedResource, with_standard_fields};
-
-use crate::api::crd;
-use crate::rules::pipeline;
-use crate::tenancy::policy;
+use serde_json::{Map, Value};
+use shared_validation::ValidatedResource;
 
 /// Vector pipeline: sources that receive events, transforms that change them, and sinks that send them.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -179,58 +175,6 @@ impl Pipeline for ClusterVectorPipeline {
     fn name(&self) -> &str {
         self.0.name()
     }
-}
-
-/// Implements [`ValidatedResource`] for a pipeline; the CRD is an argument.
-macro_rules! pipeline_kind {
-    ($kind:ident, $crd:expr) => {
-        impl ValidatedResource for $kind {
-            const GROUP: &'static str = crd::GROUP;
-            const VERSION: &'static str = crd::VERSION;
-            const KIND: &'static str = stringify!($kind);
-
-            fn crd() -> Value {
-                $crd
-            }
-
-            fn example() -> Value {
-                example()
-            }
-
-            fn rules() -> Vec<shared_validation::Rule<Self>> {
-                pipeline::all()
-            }
-
-            fn settings() -> Option<Settings> {
-                Some(policy::SETTINGS)
-            }
-        }
-    };
-}
-
-pipeline_kind!(VectorPipeline, {
-    let crd = <Self as CustomResourceExt>::crd();
-    with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
-});
-
-// The CRD of `VectorPipeline` with other names and scope.
-pipeline_kind!(ClusterVectorPipeline, {
-    let mut crd = <VectorPipeline as ValidatedResource>::crd();
-    let plural = "clustervectorpipelines";
-    crd["metadata"]["name"] = format!("{plural}.{}", crd::GROUP).into();
-    crd["spec"]["names"] = json!({
-        "kind": Self::KIND, "plural": plural, "singular": "clustervectorpipeline",
-        "shortNames": ["cvp"],
-    });
-    crd["spec"]["scope"] = "Cluster".into();
-    crd
-});
-
-fn example() -> Value {
-    json!({"spec": {
-        "sources": {"in": {"type": "kubernetes_logs"}},
-        "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
-    }})
 }
 
 impl PipelineSpec {

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::config::component::KUBERNETES_EVENTS;
+
 /// Role that runs a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunnerKind {
@@ -61,10 +63,6 @@ const AGGREGATOR: &[&str] = &[
     "syslog",
     "vector",
 ];
-
-/// Source type of the operator, which Vector does not have. The operator replaces it with a source that receives events
-/// from the event collector.
-pub(crate) const KUBERNETES_EVENTS: &str = "kubernetes_events";
 
 impl RunnerKind {
     /// Returns the name that `status.role` contains.

@@ -38,6 +38,10 @@ impl ComponentKind {
     }
 }
 
+/// Source type of the operator, which Vector does not have. The operator replaces it with a source that receives events
+/// from the event collector.
+pub(crate) const KUBERNETES_EVENTS: &str = "kubernetes_events";
+
 /// Component of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Component<'a> {

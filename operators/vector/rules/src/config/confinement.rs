@@ -10,6 +10,7 @@ pub(crate) mod fields;
 mod measured;
 pub(crate) mod path;
 pub(crate) mod template;
+pub(crate) mod unconfined;
 pub(crate) mod uri;
 
 use std::borrow::Cow;
@@ -20,9 +21,10 @@ use shared_validation::{FieldError, FieldPath};
 use crate::config::catalogue::Catalogue;
 use crate::config::component::{Component, ComponentKind};
 use crate::config::confinement::fields::{Confined, Holds, Sink};
-use crate::config::confinement::template::{Template, Unconfined};
+use crate::config::confinement::template::Template;
+use crate::config::confinement::unconfined::Unconfined;
 use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::config::option_diagnostics::below;
+use crate::config::option_path::below;
 
 /// The option that turns confinement off for one sink.
 pub(crate) const OPT_OUT: &str = "dangerously_allow_unconfined_template_resolution";

@@ -6,8 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
-use crate::api::runner_kind::KUBERNETES_EVENTS;
-use crate::config::component::{Component, ComponentKind, components};
+use crate::config::component::{Component, ComponentKind, KUBERNETES_EVENTS, components};
 use crate::config::diagnostic::{Check, DiagnosticList};
 use crate::config::option_format::Listening;
 

@@ -12,6 +12,7 @@ use shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
 use crate::config::catalogue::{Catalogue, Entry};
 use crate::config::component::{Component, ComponentKind};
 use crate::config::diagnostic::{Check, DiagnosticList};
+use crate::config::option_path::below;
 use crate::config::options::Options;
 
 /// Maximum number of findings that are reported for one component.
@@ -343,16 +344,6 @@ fn hidden(error: FieldError) -> FieldError {
     FieldError {
         bad_value: BadValue::Omitted,
         ..error
-    }
-}
-
-/// Appends a name to a path: `.name` if it could be the name of an option, `[name]` otherwise.
-pub(crate) fn below(path: &FieldPath, name: &str) -> FieldPath {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if !name.is_empty() && name.chars().all(is_plain) {
-        path.child(name)
-    } else {
-        path.key(name)
     }
 }
 

@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use shared_validation::FieldPath;
 
 use crate::config::aliases::Aliases;
-use crate::config::option_diagnostics::below as path_below;
 use crate::config::option_format;
 use crate::config::option_format::OptionFormat;
+use crate::config::option_path::below as path_below;
 
 /// Compiled schema of a value.
 pub(crate) struct Options {

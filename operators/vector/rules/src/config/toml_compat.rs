@@ -28,7 +28,7 @@ pub(crate) fn validate(value: &Value, path: &FieldPath, problems: &mut Diagnosti
             for (name, value) in fields {
                 validate(
                     value,
-                    &crate::config::option_diagnostics::below(path, name),
+                    &crate::config::option_path::below(path, name),
                     problems,
                 );
             }

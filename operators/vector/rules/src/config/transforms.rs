@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 use vrl::path::{OwnedSegment, parse_target_path};
 
+use crate::config::compilation::Compilation;
 use crate::config::component::Component;
 use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::vrl::compile::Compilation;
 use crate::vrl::program::Purpose;
 
 /// Half a nanosecond: Vector rounds a shorter time to zero.

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
 use crate::config::catalogue::Catalogue;
+use crate::config::compilation::Compilation;
 use crate::config::component::{ComponentKind, components};
 use crate::config::diagnostic::{Check, Diagnostic, DiagnosticList};
 use crate::config::{
-    encodings, listen_address, option_diagnostics, toml_compat, topology, transforms,
+    encodings, limits, listen_address, option_diagnostics, programs, toml_compat, topology,
+    transforms,
 };
-use crate::vrl::compile::Compilation;
-use crate::vrl::{limits, programs};
 
 /// Validates a configuration as Vector does, without its environment, and returns errors and warnings.
 ///
@@ -30,7 +30,7 @@ pub fn validate_config(
         problems.add(Check::Readable, error);
         return problems.into_sorted();
     };
-    if let Some(error) = limits::exceeded_by_components(fields) {
+    if let Some(error) = limits::exceeded(fields) {
         problems.add(Check::Limits, error);
         return problems.into_sorted();
     }

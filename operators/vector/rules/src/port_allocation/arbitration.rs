@@ -134,7 +134,7 @@ impl<'a> Claimant<'a> {
                     let (owner, of_his) = self.in_the_way(claim, run, ports)?;
                     Some(owner.conflict_message(self.claims, of_his))
                 };
-                let own = run.runner.needs(claim).map(str::to_owned);
+                let own = claim.needed_by(run.runner).map(str::to_owned);
                 let Some(by) = own.or_else(other) else {
                     continue;
                 };
@@ -157,7 +157,7 @@ impl<'a> Claimant<'a> {
     }
 
     fn is_free(&self, claim: &Claim, run: Assignment<'_>, ports: &Ports<'a>) -> bool {
-        run.runner.needs(claim).is_none() && self.in_the_way(claim, run, ports).is_none()
+        claim.needed_by(run.runner).is_none() && self.in_the_way(claim, run, ports).is_none()
     }
 
     fn in_the_way(

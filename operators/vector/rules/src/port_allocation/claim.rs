@@ -49,6 +49,13 @@ pub(crate) struct Claim {
     pub(crate) is_held: bool,
 }
 
+impl Claim {
+    /// Returns the endpoint of a runner itself that conflicts with this claim, if there is one.
+    pub(crate) fn needed_by(&self, runner: &Runner) -> Option<&'static str> {
+        runner.needs(&self.place.port, self.is_exporter)
+    }
+}
+
 impl PortClaims {
     /// Returns the claims of a pipeline according to its spec.
     pub(crate) fn requested(

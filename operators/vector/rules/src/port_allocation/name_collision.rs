@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::runner_kind::RunnerKind;
+use crate::component_namespace::ComponentNamespace;
 use crate::config::component::{Component, components};
 use crate::port_allocation::status_view::{is_being_deleted, name, role, text, together};
-use crate::rules::component_id::ComponentNamespace;
 
 /// Owner of each component name.
 #[derive(Default)]

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::port_allocation::claim::Claim;
 use crate::port_allocation::labels;
 use crate::port_allocation::labels::Labels;
 use crate::port_allocation::status_view::name;
@@ -49,12 +48,11 @@ impl Runner {
         })
     }
 
-    /// Returns the endpoint of the runner itself that conflicts with a claim, if there is one.
-    pub(crate) fn needs(&self, claim: &Claim) -> Option<&'static str> {
-        let port = claim.place.port.as_str();
+    /// Returns the endpoint of the runner itself that conflicts with a claim of a port, if there is one.
+    pub(crate) fn needs(&self, port: &str, is_exporter: bool) -> Option<&'static str> {
         if self.has_api && port == API_PORT {
             Some("Vector's own API")
-        } else if self.has_metrics && port == METRICS_PORT && !claim.is_exporter {
+        } else if self.has_metrics && port == METRICS_PORT && !is_exporter {
             Some("Vector's own metrics")
         } else {
             None

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use shared_validation::RuleContext;
 
 use crate::api::pipeline::Pipeline;
-use crate::api::runner_kind::KUBERNETES_EVENTS;
+use crate::config::component::KUBERNETES_EVENTS;
 use crate::config::confinement;
 use crate::config::confinement::OptOut;
 use crate::config::diagnostic::Diagnostic;

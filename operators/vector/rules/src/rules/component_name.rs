@@ -4,9 +4,9 @@ use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 use crate::api::pipeline::Pipeline;
+use crate::component_namespace::{ComponentNamespace, DIVIDER};
 use crate::config::component::{Component, ComponentKind, components};
 use crate::rules::cached_validation::CachedValidation;
-use crate::rules::component_id::{ComponentNamespace, DIVIDER};
 
 /// Maximum length of a file name, in bytes.
 const LONGEST: usize = 255;

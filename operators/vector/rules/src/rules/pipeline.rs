@@ -1,8 +1,14 @@
 //! Rules of pipelines, for both `VectorPipeline` and `ClusterVectorPipeline`.
 
-use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use kube::CustomResourceExt;
+use serde_json::{Value, json};
+use shared_validation::{
+    Diagnostics, FieldError, FieldPath, Rule, RuleContext, Settings, Severity, ValidatedResource,
+    with_standard_fields,
+};
 
-use crate::api::pipeline::Pipeline;
+use crate::api::crd;
+use crate::api::pipeline::{ClusterVectorPipeline, Pipeline, VectorPipeline};
 use crate::api::runner_kind::RunnerKind;
 use crate::config::catalogue::Catalogue;
 use crate::config::component::ComponentKind;
@@ -10,6 +16,7 @@ use crate::config::diagnostic::{Check, Diagnostic};
 use crate::config::start_up::validate_start_up;
 use crate::rules::cached_validation::CachedValidation;
 use crate::rules::component_name;
+use crate::tenancy::policy;
 use crate::{port_allocation, tenancy};
 
 const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
@@ -19,7 +26,59 @@ const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/doc
 
 const PIPELINE: &[&str] = &["spec.sources", "spec.transforms", "spec.sinks"];
 
-pub(crate) fn all<K: Pipeline>() -> Vec<Rule<K>> {
+/// Implements [`ValidatedResource`] for a pipeline; the CRD is an argument.
+macro_rules! pipeline_kind {
+    ($kind:ident, $crd:expr) => {
+        impl ValidatedResource for $kind {
+            const GROUP: &'static str = crd::GROUP;
+            const VERSION: &'static str = crd::VERSION;
+            const KIND: &'static str = stringify!($kind);
+
+            fn crd() -> Value {
+                $crd
+            }
+
+            fn example() -> Value {
+                example()
+            }
+
+            fn rules() -> Vec<Rule<Self>> {
+                all()
+            }
+
+            fn settings() -> Option<Settings> {
+                Some(policy::SETTINGS)
+            }
+        }
+    };
+}
+
+pipeline_kind!(VectorPipeline, {
+    let crd = <Self as CustomResourceExt>::crd();
+    with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
+});
+
+// The CRD of `VectorPipeline` with other names and scope.
+pipeline_kind!(ClusterVectorPipeline, {
+    let mut crd = <VectorPipeline as ValidatedResource>::crd();
+    let plural = "clustervectorpipelines";
+    crd["metadata"]["name"] = format!("{plural}.{}", crd::GROUP).into();
+    crd["spec"]["names"] = json!({
+        "kind": Self::KIND, "plural": plural, "singular": "clustervectorpipeline",
+        "shortNames": ["cvp"],
+    });
+    crd["spec"]["scope"] = "Cluster".into();
+    crd
+});
+
+fn example() -> Value {
+    json!({"spec": {
+        "sources": {"in": {"type": "kubernetes_logs"}},
+        "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+    }})
+}
+
+fn all<K: Pipeline>() -> Vec<Rule<K>> {
     let rule = |id, sentence, severity, source, check| Rule {
         id,
         description: sentence,

@@ -8,7 +8,8 @@ use url::Url;
 use crate::api::pipeline::Pipeline;
 use crate::config::catalogue::Catalogue;
 use crate::config::component::{Component, ComponentKind};
-use crate::tenancy::{SECRET, each};
+use crate::config::interpolation::SECRET;
+use crate::tenancy::components::each;
 
 /// Option that contains a connection address.
 struct Connection {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, RuleContext};
 
 use crate::api::pipeline::Pipeline;
-use crate::tenancy::each;
+use crate::tenancy::components::each;
 
 /// Credentials that the author of a pipeline can provide; all other kinds are identities of the agent.
 const OWN_OF_AZURE: [&str; 2] = ["client_certificate_credential", "client_secret_credential"];

@@ -7,9 +7,10 @@ use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 
 use crate::api::pipeline::Pipeline;
-use crate::config::option_diagnostics::below;
+use crate::config::interpolation::SECRET;
+use crate::config::option_path::below;
+use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
-use crate::tenancy::{SECRET, each};
 
 /// Maximum number of findings. One text can cause many of them.
 const MOST_FOUND: usize = 200;

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use crate::vrl::program::{Program, VrlDiagnostic};
+use crate::vrl::diagnostic::VrlDiagnostic;
+use crate::vrl::program::Program;
 
 /// Compiler for the programs of one configuration, which are compiled one after the other.
 pub trait Compiler {

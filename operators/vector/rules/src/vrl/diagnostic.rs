@@ -2,15 +2,34 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
-
-use crate::vrl::program::VrlDiagnostic;
 
 /// Maximum number of diagnostics that are reported for one program.
 const MOST_TOLD: usize = 10;
 
 /// Maximum length of a line for a diagnostic with a source excerpt, in bytes.
 const LONGEST_DRAWN: usize = 400;
+
+/// Diagnostic of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VrlDiagnostic {
+    /// If true, the diagnostic is a warning.
+    pub(crate) is_advice: bool,
+    pub(crate) detail: String,
+    /// Byte range of the program that the diagnostic refers to.
+    pub(crate) within: Option<Range<usize>>,
+}
+
+impl VrlDiagnostic {
+    pub(crate) fn error(detail: String) -> Self {
+        Self {
+            is_advice: false,
+            detail,
+            within: None,
+        }
+    }
+}
 
 /// Returns the errors of a program.
 pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiagnostic> {

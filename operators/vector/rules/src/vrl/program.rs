@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use vrl::compiler::state::ExternalEnv;
@@ -12,6 +11,7 @@ use vrl::diagnostic::DiagnosticList;
 use vrl::owned_value_path;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 
+use crate::vrl::diagnostic::VrlDiagnostic;
 use crate::vrl::stdlib;
 use crate::vrl::stdlib::{Meanings, Tables};
 use crate::vrl::{diagnostic, limits};
@@ -37,26 +37,6 @@ pub struct Program<'a> {
     pub(crate) tables: Cow<'a, [String]>,
     /// Functions that the program must not call.
     pub(crate) denied: Cow<'a, BTreeSet<String>>,
-}
-
-/// Diagnostic of a program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VrlDiagnostic {
-    /// If true, the diagnostic is a warning.
-    pub(crate) is_advice: bool,
-    pub(crate) detail: String,
-    /// Byte range of the program that the diagnostic refers to.
-    pub(crate) within: Option<Range<usize>>,
-}
-
-impl VrlDiagnostic {
-    fn error(detail: String) -> Self {
-        Self {
-            is_advice: false,
-            detail,
-            within: None,
-        }
-    }
 }
 
 impl Program<'_> {

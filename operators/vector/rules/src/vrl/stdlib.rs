@@ -2,6 +2,7 @@
 //! dependencies, are replaced by their signatures: programs are compiled and never run.
 
 pub(crate) mod algorithms;
+pub(crate) mod call_error;
 pub(crate) mod restricted;
 pub(crate) mod result_types;
 pub(crate) mod signature;
@@ -11,8 +12,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use vrl::compiler::Function;
-use vrl::diagnostic::{Label, Span};
-use vrl::prelude::{DiagnosticMessage, ExpressionError};
 
 use crate::vrl::stdlib::restricted::RestrictedFunction;
 pub(crate) use crate::vrl::stdlib::signature::{Meanings, Tables};
@@ -60,15 +59,6 @@ fn guarded(function: &'static dyn Function, denied: &BTreeSet<String>) -> Box<dy
     Box::new(RestrictedFunction {
         function,
         is_denied: denied.contains(function.identifier()),
-    })
-}
-
-/// Returns an error for a function call.
-fn wrong(message: impl Into<String>, label: &str, span: Span) -> Box<dyn DiagnosticMessage> {
-    Box::new(ExpressionError::Error {
-        message: message.into(),
-        labels: vec![Label::primary(label, span)],
-        notes: Vec::new(),
     })
 }
 

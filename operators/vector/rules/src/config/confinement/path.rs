@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::config::confinement::template::{Template, Unconfined, is_replaced};
+use crate::config::confinement::template::Template;
+use crate::config::confinement::unconfined::Unconfined;
+use crate::config::interpolation::is_replaced;
+use crate::config::option_format;
 
 /// Returns each option of a `file` sink that Vector does not start with, and the reason.
 pub(crate) fn validate(options: &Value, is_confined: bool) -> Vec<(&'static str, Unconfined)> {
@@ -37,7 +40,7 @@ fn unconfined(path: &str, base: Option<&str>) -> Option<Unconfined> {
 /// Returns an error for a path without fields outside the base directory, with which Vector would drop every event.
 fn literal_outside(path: &str, base: &str) -> Option<Unconfined> {
     let is_known = !is_replaced(path) && !is_replaced(base);
-    if !is_known || crate::config::option_format::fields_of_template(path).is_none() {
+    if !is_known || option_format::fields_of_template(path).is_none() {
         return None;
     }
     let whole = if path.starts_with('/') {

@@ -1,12 +1,8 @@
 //! Templates and their literal prefixes.
 
-use std::borrow::Cow;
-use std::sync::LazyLock;
-
-use regex::Regex;
-
+use crate::config::confinement::unconfined::Unconfined;
+use crate::config::confinement::uri;
 use crate::config::option_format;
-use crate::tenancy::SECRET;
 
 /// A template that refers to fields of events.
 #[derive(Clone, Copy, Debug)]
@@ -14,27 +10,6 @@ pub(crate) struct Template<'a> {
     text: &'a str,
     /// The first field.
     field: &'a str,
-}
-
-/// The reason why a template cannot be confined.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unconfined {
-    /// No literal text comes first.
-    NoPrefix { field: String },
-    /// The literal text is `/`.
-    RootPrefix { field: String },
-    /// A URI whose host is not literal.
-    NoHost,
-    /// A URI with an encoded or foreign separator in its literal text.
-    EncodedSeparator,
-    /// A URI with a query or a fragment.
-    QueryOrFragment,
-    /// A path whose literal text names no directory below the root.
-    NoDirectory { field: String },
-    /// A base directory that is not absolute.
-    RelativeBase,
-    /// A literal path outside the base directory.
-    OutsideBase,
 }
 
 impl<'a> Template<'a> {
@@ -69,30 +44,10 @@ impl<'a> Template<'a> {
             "/" => Some(Unconfined::RootPrefix {
                 field: self.field(),
             }),
-            prefix if crate::config::confinement::uri::is_http(prefix) => {
-                crate::config::confinement::uri::unconfined(self.text, prefix)
-            }
+            prefix if uri::is_http(prefix) => uri::unconfined(self.text, prefix),
             _ => None,
         }
     }
-}
-
-/// Pattern of variables that Vector replaces in the text of a configuration; `$$` is a literal `$`.
-static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\$\$|\$[[:word:].]+|\$\{[[:word:].]+(?::?[-?][^}]*)?\}")
-        .expect("the pattern is valid")
-});
-
-/// Returns true if Vector replaces a part of a text with a variable or a secret before it reads the text, so that the
-/// final text is unknown.
-pub(crate) fn is_replaced(text: &str) -> bool {
-    let mut variables = VARIABLE.find_iter(text);
-    variables.any(|found| found.as_str() != "$$") || text.contains(SECRET)
-}
-
-/// Removes the variables from a text: the default or the message of one may have any characters.
-pub(crate) fn without_variables(text: &str) -> Cow<'_, str> {
-    VARIABLE.replace_all(text, "")
 }
 
 #[cfg(test)]
@@ -130,17 +85,6 @@ mod tests {
         ] {
             assert_eq!(prefix(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn a_text_is_replaced_by_variables_and_secrets_and_not_by_dollars() {
-        for text in ["$A", "a${A}", "${A:-b}", "${A?b}", "$$$A", "SECRET[a.b]"] {
-            assert!(is_replaced(text), "{text}");
-        }
-        for text in ["a", "$$A", "$$$$", "$", "${{ app }}", "$/"] {
-            assert!(!is_replaced(text), "{text}");
-        }
-        assert_eq!(without_variables("a${A:?b?}c$D#"), "ac#");
     }
 
     #[test]

@@ -4,7 +4,8 @@ use http::Uri;
 use serde_json::Value;
 use url::Url;
 
-use crate::config::confinement::template::{Unconfined, is_replaced, without_variables};
+use crate::config::confinement::unconfined::Unconfined;
+use crate::config::interpolation::{is_replaced, without_variables};
 
 /// Characters that some servers read as a `/` once they have decoded a path; `%25` is decoded twice by a proxy
 /// before a server.

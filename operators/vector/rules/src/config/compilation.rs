@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
 use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::tenancy::SECRET;
+use crate::config::interpolation::SECRET;
 use crate::vrl::compiler::{Compiler, compiler};
 use crate::vrl::cost::VrlCost;
 use crate::vrl::limits;

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use shared_validation::FieldPath;
 
+use crate::config::compilation::Compilation;
 use crate::config::component::Component;
 use crate::config::diagnostic::DiagnosticList;
-use crate::config::option_diagnostics::below;
-use crate::vrl::compile::Compilation;
+use crate::config::option_path::below;
 use crate::vrl::program::Purpose;
 
 /// Validates every program in the options of a component.
