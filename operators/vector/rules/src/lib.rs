@@ -36,6 +36,7 @@ pub use crate::config::confinement::OptOut;
 pub use crate::config::diagnostic::{Check, Diagnostic};
 pub use crate::config::start_up::validate_start_up;
 pub use crate::config::validate::validate_config;
-pub use crate::vrl::compiler::{Compiler, MakeCompiler, set_compiler};
+pub use crate::rules::context::VectorContext;
+pub use crate::vrl::compiler::{Compiler, InProcessCompiler, MakeCompiler};
 pub use crate::vrl::diagnostic::VrlDiagnostic;
 pub use crate::vrl::program::Program;

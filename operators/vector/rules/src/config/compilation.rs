@@ -8,7 +8,7 @@ use shared_validation::{FieldError, FieldPath};
 
 use crate::config::diagnostic::{Check, DiagnosticList};
 use crate::config::interpolation::SECRET;
-use crate::vrl::compiler::{Compiler, compiler};
+use crate::vrl::compiler::{Compiler, MakeCompiler};
 use crate::vrl::cost::VrlCost;
 use crate::vrl::limits;
 use crate::vrl::program::{Program, Purpose};
@@ -27,7 +27,11 @@ pub(crate) struct Compilation<'a> {
 
 impl<'a> Compilation<'a> {
     /// Prepares the compilation of the programs of a configuration.
-    pub(crate) fn of(config: &Map<String, Value>, denied: &'a BTreeSet<String>) -> Self {
+    pub(crate) fn of(
+        config: &Map<String, Value>,
+        denied: &'a BTreeSet<String>,
+        compiler: MakeCompiler,
+    ) -> Self {
         let tables = config.get("enrichment_tables").and_then(Value::as_object);
         Self {
             tables: tables.into_iter().flat_map(Map::keys).cloned().collect(),

@@ -51,6 +51,7 @@ mod tests {
 
     use crate::config::catalogue::Catalogue;
     use crate::config::validate::validate_config;
+    use crate::vrl::compiler::InProcessCompiler;
 
     #[test]
     fn a_field_cannot_be_listed_in_only_fields_and_except_fields() {
@@ -59,7 +60,12 @@ mod tests {
                 "sources": {"in": {"type": "demo_logs", "format": "json"}},
                 "sinks": {"out": {"type": "console", "inputs": ["in"], "encoding": encoding}},
             });
-            let found = validate_config(Catalogue::shipped(), &config, &BTreeSet::new());
+            let found = validate_config(
+                Catalogue::shipped(),
+                &config,
+                &BTreeSet::new(),
+                InProcessCompiler::boxed,
+            );
             let found = found
                 .into_iter()
                 .map(|problem| problem.error.path.to_string());

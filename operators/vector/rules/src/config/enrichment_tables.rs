@@ -56,6 +56,7 @@ mod tests {
     use super::*;
     use crate::config::catalogue::Catalogue;
     use crate::config::validate::validate_config;
+    use crate::vrl::compiler::InProcessCompiler;
 
     /// Returns the paths of the errors of a configuration with a table, a source of this type and a sink with these
     /// inputs.
@@ -65,7 +66,12 @@ mod tests {
             "sources": {"in": {"type": source}},
             "sinks": {"out": {"type": "blackhole", "inputs": sink_takes}},
         });
-        let found = validate_config(Catalogue::shipped(), &config, &BTreeSet::new());
+        let found = validate_config(
+            Catalogue::shipped(),
+            &config,
+            &BTreeSet::new(),
+            InProcessCompiler::boxed,
+        );
         let wrong = found.iter().filter(|problem| !problem.check.is_warning());
         wrong
             .map(|problem| problem.error.path.to_string())

@@ -228,6 +228,7 @@ mod tests {
     use crate::config::catalogue::Catalogue;
     use crate::config::component::ComponentKind;
     use crate::config::validate::validate_config as judge_all;
+    use crate::vrl::compiler::InProcessCompiler;
 
     const NO_PROGRAM: &str = "(((";
 
@@ -270,7 +271,12 @@ mod tests {
                     "transforms": {"t": {"type": kind, "inputs": ["in"], (option.as_str()): value}},
                     "sinks": {"out": {"type": "blackhole", "inputs": ["t"]}},
                 });
-                let found = judge_all(catalogue, &config, &BTreeSet::new());
+                let found = judge_all(
+                    catalogue,
+                    &config,
+                    &BTreeSet::new(),
+                    InProcessCompiler::boxed,
+                );
                 let is_judged = found.iter().any(|problem| {
                     let path = problem.error.path.to_string();
                     let is_here = path.starts_with(&format!("transforms[t].{option}"));

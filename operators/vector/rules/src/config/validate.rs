@@ -13,15 +13,17 @@ use crate::config::{
     encodings, limits, listen_address, option_diagnostics, programs, toml_compat, topology,
     transforms,
 };
+use crate::vrl::compiler::MakeCompiler;
 
 /// Validates a configuration as Vector does, without its environment, and returns errors and warnings.
 ///
-/// Programs must not call the `denied` functions.
+/// Programs must not call the `denied` functions. `compiler` creates the compiler of the programs.
 #[must_use]
 pub fn validate_config(
     catalogue: &Catalogue,
     config: &Value,
     denied: &BTreeSet<String>,
+    compiler: MakeCompiler,
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     let Value::Object(fields) = config else {
@@ -45,7 +47,7 @@ pub fn validate_config(
         }
     }
     globals(catalogue, fields, &mut problems);
-    let mut compilation = Compilation::of(fields, denied);
+    let mut compilation = Compilation::of(fields, denied, compiler);
     for component in components(fields) {
         let path = FieldPath::new(component.path());
         toml_compat::validate(component.value, &path, &mut problems);

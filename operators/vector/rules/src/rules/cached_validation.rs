@@ -13,7 +13,8 @@ use crate::config::component::KUBERNETES_EVENTS;
 use crate::config::confinement;
 use crate::config::confinement::OptOut;
 use crate::config::diagnostic::Diagnostic;
-use crate::rules::validation_cache;
+use crate::rules::context;
+use crate::rules::context::VectorContext;
 use crate::tenancy::policy::{Section, TenantPolicy};
 
 /// Pipeline with its validation result.
@@ -53,7 +54,7 @@ impl CachedValidation {
     }
 
     /// Returns the problems that Vector would report.
-    pub(crate) fn problems(&self) -> &[Diagnostic] {
+    pub(crate) fn problems(&self, context: Option<&VectorContext>) -> &[Diagnostic] {
         let none = BTreeSet::new();
         let denied = if self.is_tenants {
             &self.policy.denied_functions
@@ -61,7 +62,7 @@ impl CachedValidation {
             &none
         };
         self.problems
-            .get_or_init(|| validation_cache::of(&stand_in(&self.config), denied))
+            .get_or_init(|| context::problems(context, &stand_in(&self.config), denied))
     }
 }
 

@@ -167,8 +167,8 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
 }
 
 fn push_all<K: Pipeline>(check: Check, subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let problems = CachedValidation::of(subject).problems().iter();
-    for problem in problems.filter(|problem| problem.check == check) {
+    let problems = CachedValidation::of(subject).problems(subject.extension());
+    for problem in problems.iter().filter(|problem| problem.check == check) {
         push(problem, findings);
     }
 }

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use serde_json::Value;
 use shared_validation::ErrorType;
 
-use crate::config::catalogue::Catalogue;
 use crate::config::diagnostic::Diagnostic;
-use crate::config::validate::validate_config;
 
 /// Maximum number of cached results.
 const KEPT: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
@@ -22,36 +20,43 @@ const LARGEST_KEPT: usize = 16 << 10;
 /// Fingerprint of a text, with 128 bits and random keys, so that an attacker cannot construct collisions.
 type Fingerprint = (u64, u64);
 
-struct ValidationCache {
+/// Cache of validation results.
+pub(crate) struct ValidationCache {
     hashers: (RandomState, RandomState),
     known: Mutex<LruCache<Fingerprint, Arc<Vec<Diagnostic>>>>,
 }
 
-static VERDICTS: LazyLock<ValidationCache> = LazyLock::new(|| ValidationCache {
-    hashers: (RandomState::new(), RandomState::new()),
-    known: Mutex::new(LruCache::new(KEPT)),
-});
+impl Default for ValidationCache {
+    fn default() -> Self {
+        Self {
+            hashers: (RandomState::new(), RandomState::new()),
+            known: Mutex::new(LruCache::new(KEPT)),
+        }
+    }
+}
 
-/// Returns the result of [`judge`], from the cache if possible.
-pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnostic>> {
-    let text = (config.to_string(), denied);
-    let (first, second) = &VERDICTS.hashers;
-    let fingerprint = (first.hash_one(&text), second.hash_one(&text));
-    let known = || {
-        VERDICTS
-            .known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    };
-    if let Some(found) = known().get(&fingerprint) {
-        return Arc::clone(found);
+impl ValidationCache {
+    /// Returns the result for a configuration, from the cache if possible.
+    pub(crate) fn get_or_compute(
+        &self,
+        config: &Value,
+        denied: &BTreeSet<String>,
+        validate: impl FnOnce() -> Vec<Diagnostic>,
+    ) -> Arc<Vec<Diagnostic>> {
+        let text = (config.to_string(), denied);
+        let (first, second) = &self.hashers;
+        let fingerprint = (first.hash_one(&text), second.hash_one(&text));
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&fingerprint) {
+            return Arc::clone(found);
+        }
+        // Without the lock: a slow validation must not block others.
+        let found = Arc::new(validate());
+        if is_kept(&found) {
+            known().put(fingerprint, Arc::clone(&found));
+        }
+        found
     }
-    // Without the lock: a slow validation must not block others.
-    let found = Arc::new(validate_config(Catalogue::shipped(), config, denied));
-    if is_kept(&found) {
-        known().put(fingerprint, Arc::clone(&found));
-    }
-    found
 }
 
 /// Returns true if a result may be cached: it is complete and not too large.
@@ -65,6 +70,9 @@ fn is_kept(problems: &[Diagnostic]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use serde_json::json;
     use shared_validation::{FieldError, FieldPath};
 
     use super::*;
@@ -88,5 +96,24 @@ mod tests {
             wrong;
             LARGEST_KEPT / size_of::<Diagnostic>()
         ]));
+    }
+
+    #[test]
+    fn the_same_configuration_with_the_same_denied_functions_is_validated_once() {
+        let cache = ValidationCache::default();
+        let calls = Cell::new(0);
+        let call = |config: &Value, denied: &[&str]| {
+            let denied = denied.iter().map(|name| (*name).to_owned()).collect();
+            cache.get_or_compute(config, &denied, || {
+                calls.set(calls.get() + 1);
+                Vec::new()
+            });
+            calls.get()
+        };
+        let config = json!({"sources": {}});
+        assert_eq!(call(&config, &[]), 1);
+        assert_eq!(call(&config, &[]), 1);
+        assert_eq!(call(&config, &["now"]), 2);
+        assert_eq!(call(&json!({"sinks": {}}), &[]), 3);
     }
 }

@@ -1,9 +1,8 @@
 //! Compiler of VRL programs. The binary selects it, because a program may cost more than its size limits suggest.
 
-use std::sync::OnceLock;
-
 use crate::vrl::diagnostic::VrlDiagnostic;
 use crate::vrl::program::Program;
+use crate::vrl::stdlib::AllowedFunctions;
 
 /// Compiler for the programs of one configuration, which are compiled one after the other.
 pub trait Compiler {
@@ -19,30 +18,27 @@ pub trait Compiler {
 /// Function that creates a compiler for a configuration.
 pub type MakeCompiler = fn() -> Box<dyn Compiler>;
 
-static MAKE: OnceLock<MakeCompiler> = OnceLock::new();
-
-/// Sets the compiler of this process. Call it once, before any validation. By default, the validating thread compiles.
-///
-/// # Panics
-///
-/// If the compiler is already set.
-pub fn set_compiler(make: MakeCompiler) {
-    assert!(MAKE.set(make).is_ok(), "the compiler is set once");
+/// Compiler in the calling thread, without a limit of time or memory.
+#[derive(Default)]
+pub struct InProcessCompiler {
+    functions: AllowedFunctions,
 }
 
-/// Returns a compiler for a configuration.
-pub(crate) fn compiler() -> Box<dyn Compiler> {
-    match MAKE.get() {
-        Some(make) => make(),
-        None => Box::new(InProcess),
+impl InProcessCompiler {
+    /// Returns a compiler for one configuration, as a [`MakeCompiler`].
+    #[must_use]
+    pub fn boxed() -> Box<dyn Compiler> {
+        Box::new(Self::default())
+    }
+
+    /// Compiles a program and returns its diagnostics.
+    pub fn compile(&mut self, program: &Program<'_>) -> Vec<VrlDiagnostic> {
+        program.compile(&mut self.functions)
     }
 }
 
-/// Compiler in the validating thread.
-struct InProcess;
-
-impl Compiler for InProcess {
+impl Compiler for InProcessCompiler {
     fn compile(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
-        Ok(program.compile())
+        Ok(self.compile(program))
     }
 }

@@ -12,8 +12,7 @@ use vrl::owned_value_path;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 
 use crate::vrl::diagnostic::VrlDiagnostic;
-use crate::vrl::stdlib;
-use crate::vrl::stdlib::{Meanings, Tables};
+use crate::vrl::stdlib::{AllowedFunctions, Meanings, Tables};
 use crate::vrl::{diagnostic, limits};
 
 /// Purpose of a program.
@@ -41,11 +40,10 @@ pub struct Program<'a> {
 
 impl Program<'_> {
     /// Compiles the program in the current thread, without a limit of time or memory.
-    #[must_use]
-    pub fn compile(&self) -> Vec<VrlDiagnostic> {
+    pub(crate) fn compile(&self, functions: &mut AllowedFunctions) -> Vec<VrlDiagnostic> {
         limits::on_a_large_stack(|| match self.purpose {
             Purpose::Search => self.search(),
-            Purpose::Remap | Purpose::Condition => match self.in_its_language() {
+            Purpose::Remap | Purpose::Condition => match self.in_its_language(functions) {
                 Ok((warnings, problem)) => {
                     let advice = diagnostic::warnings(&self.source, warnings);
                     problem
@@ -69,7 +67,10 @@ impl Program<'_> {
 
     /// Compiles a VRL program. Returns the warnings of the compiler, and the error of a program that compiles but that
     /// Vector does not accept.
-    fn in_its_language(&self) -> Result<(DiagnosticList, Option<String>), DiagnosticList> {
+    fn in_its_language(
+        &self,
+        functions: &mut AllowedFunctions,
+    ) -> Result<(DiagnosticList, Option<String>), DiagnosticList> {
         let mut config = CompileConfig::default();
         config.set_custom(Tables(self.tables.to_vec()));
         config.set_custom(Meanings::default());
@@ -78,9 +79,9 @@ impl Program<'_> {
         if self.purpose == Purpose::Condition {
             config.set_read_only();
         }
-        let functions = stdlib::allowed_functions(&self.denied);
+        let functions = functions.without(&self.denied);
         let environment = ExternalEnv::default();
-        let compiled = compile_with_external(&self.source, &functions, &environment, config)?;
+        let compiled = compile_with_external(&self.source, functions, &environment, config)?;
         let problem = match self.purpose {
             Purpose::Condition => not_boolean(&compiled),
             Purpose::Remap | Purpose::Search => dangling(&compiled),
@@ -129,7 +130,8 @@ mod tests {
             tables: Cow::Borrowed(&[]),
             denied: Cow::Owned(denied),
         };
-        let findings = program.compile().into_iter();
+        let findings = program.compile(&mut AllowedFunctions::default());
+        let findings = findings.into_iter();
         let errors = findings.filter(|finding| !finding.is_advice);
         errors.map(|error| error.detail).collect()
     }

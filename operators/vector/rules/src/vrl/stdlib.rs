@@ -9,7 +9,7 @@ pub(crate) mod signature;
 pub(crate) mod signatures;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use vrl::compiler::Function;
 
@@ -32,26 +32,23 @@ fn all() -> &'static [Box<dyn Function>] {
     })
 }
 
-/// Functions in the form that the compiler expects.
-type Functions = Arc<Vec<Box<dyn Function>>>;
+/// Functions that a program may call, in the form that the compiler expects. They are kept, because consecutive
+/// programs usually have the same denied functions.
+#[derive(Default)]
+pub(crate) struct AllowedFunctions {
+    last: Option<(BTreeSet<String>, Vec<Box<dyn Function>>)>,
+}
 
-/// Returns every function; calls of the `denied` ones do not compile.
-pub(crate) fn allowed_functions(denied: &BTreeSet<String>) -> Functions {
-    // Consecutive programs usually have the same denied functions.
-    static LAST: Mutex<Option<(BTreeSet<String>, Functions)>> = Mutex::new(None);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*last {
-        Some((denied_then, functions)) if denied_then == denied => Arc::clone(functions),
-        _ => {
-            let functions = Arc::new(
-                all()
-                    .iter()
-                    .map(|function| guarded(function.as_ref(), denied))
-                    .collect(),
-            );
-            *last = Some((denied.clone(), Arc::clone(&functions)));
-            functions
-        }
+impl AllowedFunctions {
+    /// Returns every function; calls of the `denied` ones do not compile.
+    pub(crate) fn without(&mut self, denied: &BTreeSet<String>) -> &[Box<dyn Function>] {
+        let last = self.last.take().filter(|(before, _)| before == denied);
+        let (_, functions) = self.last.insert(last.unwrap_or_else(|| {
+            let functions = all().iter();
+            let functions = functions.map(|function| guarded(function.as_ref(), denied));
+            (denied.clone(), functions.collect())
+        }));
+        functions
     }
 }
 
