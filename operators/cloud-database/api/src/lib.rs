@@ -9,9 +9,11 @@ mod crd;
 mod engine;
 mod kind;
 mod reserved_names;
+mod schemas;
 mod spec;
 mod status;
 mod validation;
+mod versions;
 mod window;
 
 pub use crate::validation::{check_password, check_username};

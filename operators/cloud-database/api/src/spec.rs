@@ -106,7 +106,7 @@ pub struct CloudDatabaseSpec {
 
     /// Tags of the instance.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 40), schema_with = "crate::crd::tags")]
+    #[schemars(extend("maxProperties" = 40), schema_with = "crate::schemas::tags")]
     #[x_kube(
         validation = Rule::new("self.all(k, k.matches('(?s)^.{1,128}$'))")
             .message("keys must have 1 to 128 characters [tag-key-length]"),
@@ -269,7 +269,7 @@ pub struct Network {
     /// IDs of the VPC security groups. If empty, RDS assigns the default group of the VPC, and later changes made
     /// in RDS are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crate::crd::security_groups")]
+    #[schemars(schema_with = "crate::schemas::security_groups")]
     pub security_groups: Vec<String>,
 
     /// If true, the DNS name of the instance resolves to a public IP address outside its VPC.

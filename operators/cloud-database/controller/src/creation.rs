@@ -7,7 +7,6 @@
 //! Once they are recorded, instances of earlier objects are no longer searched: those objects were deleted before
 //! this one was created.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_rds::types::DbInstance;
@@ -22,6 +21,7 @@ use crate::drift;
 use crate::preconditions;
 use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours, with_status};
 use crate::recorded_instance::RecordedInstance;
+use crate::replacement::replaced;
 use crate::tags;
 
 impl CloudDatabaseReconciler {
@@ -36,7 +36,7 @@ impl CloudDatabaseReconciler {
             self.require_not_renamed(id, record, object.uid().as_deref())
                 .await?;
             if !replaced(object).contains(shown) {
-                if !self.is_within_grace_period(id) {
+                if !self.is_past_grace_period(id) {
                     return Ok(self.unseen(id));
                 }
                 return Err(self.missing(id, shown));
@@ -182,11 +182,4 @@ fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> Reconci
         return with_status(status, error);
     }
     error
-}
-
-/// Returns the resource IDs of the instances that the user wants to have replaced by a new one.
-pub(crate) fn replaced(object: &CloudDatabase) -> BTreeSet<&str> {
-    let annotation = object.annotations().get(REPLACES_INSTANCE);
-    let ids = annotation.map_or("", String::as_str).split(',');
-    ids.map(str::trim).filter(|id| !id.is_empty()).collect()
 }

@@ -6,11 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_rds::types::DbInstance;
 use cloud_database_rules::{CloudDatabaseSpec, Storage, compare_versions, version_matches};
 
-use crate::modification::Modification;
-
-/// Fields with a secure default. Instances that were created without this default may differ in them.
-pub(crate) const PUBLICLY_ACCESSIBLE: &str = "network.publiclyAccessible";
-pub(crate) const COPY_TAGS_TO_SNAPSHOT: &str = "backup.copyTagsToSnapshot";
+use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE};
 
 /// Fields that are enforced from the start, because the instance was created with the values of the spec.
 pub(crate) const ENFORCED_AT_CREATION: [&str; 2] = [PUBLICLY_ACCESSIBLE, COPY_TAGS_TO_SNAPSHOT];

@@ -154,7 +154,7 @@ impl CloudDatabaseReconciler {
         if record.instance_id.is_none() {
             return Ok(FinalizeOutcome::Done);
         }
-        if !self.is_within_grace_period(id) && record.deletion_request.is_none() {
+        if !self.is_past_grace_period(id) && record.deletion_request.is_none() {
             return Ok(FinalizeOutcome::Waiting(self.unseen(id)));
         }
         let Some(shown) = record.display_name() else {

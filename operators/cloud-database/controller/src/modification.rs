@@ -2,7 +2,9 @@
 
 use cloud_database_rules::StorageType;
 
-use crate::drift::{COPY_TAGS_TO_SNAPSHOT, PUBLICLY_ACCESSIBLE};
+/// Fields with a secure default. Instances that were created without this default may differ in them.
+pub(crate) const PUBLICLY_ACCESSIBLE: &str = "network.publiclyAccessible";
+pub(crate) const COPY_TAGS_TO_SNAPSHOT: &str = "backup.copyTagsToSnapshot";
 
 /// Modification to request from RDS: the fields that differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -15,12 +15,12 @@ use controller::{
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use crate::creation;
 use crate::drift;
 use crate::modification::Modification;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
 use crate::rejected_modifications::RejectedModifications;
+use crate::replacement::replaced;
 use crate::tags::{self, OWNER_TAG};
 
 /// Intervals of the calls to RDS.
@@ -106,7 +106,7 @@ impl CloudDatabaseReconciler {
         let phase = instance.db_instance_status().unwrap_or_default();
         let mut remarks = drift::unrepairable(&object.spec, instance, enforced);
         if let Some(id) = instance.dbi_resource_id()
-            && creation::replaced(object).contains(id)
+            && replaced(object).contains(id)
         {
             remarks.push(format!(
                 "the annotation {REPLACES_INSTANCE} lists this instance, so that an empty one would replace it if it were missing; remove the annotation"
@@ -189,7 +189,7 @@ impl CloudDatabaseReconciler {
     /// Returns true if RDS has not listed an instance for long enough to count as missing. A creation with a lost
     /// response may still be executed, and RDS lists a new instance only some time after it has accepted the
     /// creation.
-    pub(crate) fn is_within_grace_period(&self, id: &str) -> bool {
+    pub(crate) fn is_past_grace_period(&self, id: &str) -> bool {
         let mut unseen = self
             .unseen_since
             .lock()
