@@ -14,7 +14,6 @@ pub mod port_allocation;
 mod rules;
 mod tenancy;
 mod types;
-mod vrl;
 
 pub use crate::config::catalogue::Catalogue;
 pub use crate::config::component::ComponentKind;
@@ -37,6 +36,4 @@ pub use crate::types::runner_kind::RunnerKind;
 pub use crate::types::workload::{
     Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus,
 };
-pub use crate::vrl::compiler::{Compiler, InProcessCompiler, MakeCompiler};
-pub use crate::vrl::diagnostic::VrlDiagnostic;
-pub use crate::vrl::program::Program;
+pub use vector_vrl::{Compiler, InProcessCompiler, MakeCompiler, Program, VrlDiagnostic};

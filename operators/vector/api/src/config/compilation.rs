@@ -5,13 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
+use vector_vrl::{Compiler, MakeCompiler, Program, Purpose, VrlCost, limits};
 
 use crate::config::diagnostic::{Check, DiagnosticList};
 use crate::config::interpolation::SECRET;
-use crate::vrl::compiler::{Compiler, MakeCompiler};
-use crate::vrl::cost::VrlCost;
-use crate::vrl::limits;
-use crate::vrl::program::{Program, Purpose};
 
 /// State that the programs of a configuration share.
 pub(crate) struct Compilation<'a> {

@@ -48,10 +48,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use serde_json::json;
+    use vector_vrl::InProcessCompiler;
 
     use crate::config::catalogue::Catalogue;
     use crate::config::validate::validate_config;
-    use crate::vrl::compiler::InProcessCompiler;
 
     #[test]
     fn a_field_cannot_be_listed_in_only_fields_and_except_fields() {

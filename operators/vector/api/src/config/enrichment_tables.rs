@@ -52,11 +52,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use serde_json::json;
+    use vector_vrl::InProcessCompiler;
 
     use super::*;
     use crate::config::catalogue::Catalogue;
     use crate::config::validate::validate_config;
-    use crate::vrl::compiler::InProcessCompiler;
 
     /// Returns the paths of the errors of a configuration with a table, a source of this type and a sink with these
     /// inputs.

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
+use vector_vrl::Purpose;
 use vrl::path::{OwnedSegment, parse_target_path};
 
 use crate::config::compilation::Compilation;
 use crate::config::component::Component;
 use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::vrl::program::Purpose;
 
 /// Half a nanosecond: Vector rounds a shorter time to zero.
 const SHORTEST_SECONDS: f64 = 5e-10;
@@ -223,12 +223,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     use serde_json::json;
+    use vector_vrl::InProcessCompiler;
 
     use super::*;
     use crate::config::catalogue::Catalogue;
     use crate::config::component::ComponentKind;
     use crate::config::validate::validate_config as judge_all;
-    use crate::vrl::compiler::InProcessCompiler;
 
     const NO_PROGRAM: &str = "(((";
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
+use vector_vrl::MakeCompiler;
 
 use crate::config::catalogue::Catalogue;
 use crate::config::compilation::Compilation;
@@ -13,7 +14,6 @@ use crate::config::{
     encodings, limits, listen_address, option_diagnostics, programs, toml_compat, topology,
     transforms,
 };
-use crate::vrl::compiler::MakeCompiler;
 
 /// Validates a configuration as Vector does, without its environment, and returns errors and warnings.
 ///

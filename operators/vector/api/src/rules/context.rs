@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
+use vector_vrl::{InProcessCompiler, MakeCompiler};
 
 use crate::config::catalogue::Catalogue;
 use crate::config::diagnostic::Diagnostic;
 use crate::config::validate::validate_config;
 use crate::rules::validation_cache::ValidationCache;
-use crate::vrl::compiler::{InProcessCompiler, MakeCompiler};
 
 /// Compiler of programs, and cache of validation results.
 ///

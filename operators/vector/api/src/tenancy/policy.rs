@@ -6,11 +6,11 @@ use glob::{MatchOptions, Pattern};
 use serde::Deserialize;
 use serde_json::Value;
 use shared_validation::{Settings, did_you_mean};
+use vector_vrl::is_known_function;
 
 use crate::config::catalogue::Catalogue;
 use crate::config::component::ComponentKind;
 use crate::config::confinement;
-use crate::vrl::stdlib;
 
 /// Section of the policy file.
 pub(crate) const SETTINGS: Settings = Settings {
@@ -133,7 +133,7 @@ fn check(section: &Value) -> Result<(), String> {
     let unknown = tenants
         .denied_functions
         .iter()
-        .find(|name| !stdlib::is_known(name));
+        .find(|name| !is_known_function(name));
     if let Some(name) = unknown {
         return Err(format!("unknown function `{name}`"));
     }

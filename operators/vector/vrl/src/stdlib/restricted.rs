@@ -5,7 +5,7 @@ use vrl::compiler::function::{Parameter, closure};
 use vrl::compiler::state::TypeState;
 use vrl::prelude::{ArgumentList, Compiled, Example, Function, FunctionCompileContext};
 
-use crate::vrl::stdlib::call_error::wrong;
+use crate::stdlib::call_error::wrong;
 
 /// Arguments that refer to files which the compiler would read.
 const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources")];

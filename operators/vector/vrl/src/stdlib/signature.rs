@@ -10,7 +10,7 @@ use vrl::prelude::{
     FunctionCompileContext, FunctionExpression, Kind, Resolved, TypeDef, Value,
 };
 
-use crate::vrl::stdlib::call_error::wrong;
+use crate::stdlib::call_error::wrong;
 
 /// Function that is compiled and never run.
 #[derive(Debug)]

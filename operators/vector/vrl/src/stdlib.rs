@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 
 use vrl::compiler::Function;
 
-use crate::vrl::stdlib::restricted::RestrictedFunction;
-pub(crate) use crate::vrl::stdlib::signature::{Meanings, Tables};
+use crate::stdlib::restricted::RestrictedFunction;
+pub(crate) use crate::stdlib::signature::{Meanings, Tables};
 
 /// Returns every function.
 fn all() -> &'static [Box<dyn Function>] {
@@ -60,6 +60,7 @@ fn guarded(function: &'static dyn Function, denied: &BTreeSet<String>) -> Box<dy
 }
 
 /// Returns true if a function with this name exists.
-pub(crate) fn is_known(name: &str) -> bool {
+#[must_use]
+pub fn is_known_function(name: &str) -> bool {
     all().iter().any(|function| function.identifier() == name)
 }

@@ -5,9 +5,9 @@
 use vrl::compiler::function::Parameter;
 use vrl::prelude::{Collection, Kind, TypeDef, kind};
 
-use crate::vrl::stdlib::algorithms::{CHECKSUMS, CIPHERS};
-use crate::vrl::stdlib::result_types;
-use crate::vrl::stdlib::signature::{Demand, Signature};
+use crate::stdlib::algorithms::{CHECKSUMS, CIPHERS};
+use crate::stdlib::result_types;
+use crate::stdlib::signature::{Demand, Signature};
 
 pub(crate) const SIGNATURES: &[Signature] = &[
     // Checksums and cryptography.

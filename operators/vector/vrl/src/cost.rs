@@ -2,11 +2,11 @@
 
 use std::mem;
 
-use crate::vrl::regex_cost;
+use crate::regex_cost;
 
 /// Size of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct VrlCost {
+pub struct VrlCost {
     pub(crate) depth: usize,
     /// Largest number of operators in one statement.
     pub(crate) operators: usize,

@@ -15,10 +15,11 @@ const LONGEST_DRAWN: usize = 400;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VrlDiagnostic {
     /// If true, the diagnostic is a warning.
-    pub(crate) is_advice: bool,
-    pub(crate) detail: String,
+    pub is_advice: bool,
+    /// Message, with the position in the program.
+    pub detail: String,
     /// Byte range of the program that the diagnostic refers to.
-    pub(crate) within: Option<Range<usize>>,
+    pub within: Option<Range<usize>>,
 }
 
 impl VrlDiagnostic {

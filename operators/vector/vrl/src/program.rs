@@ -11,14 +11,14 @@ use vrl::diagnostic::DiagnosticList;
 use vrl::owned_value_path;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 
-use crate::vrl::diagnostic::VrlDiagnostic;
-use crate::vrl::stdlib::{AllowedFunctions, Meanings, Tables};
-use crate::vrl::{diagnostic, limits};
+use crate::diagnostic::VrlDiagnostic;
+use crate::stdlib::{AllowedFunctions, Meanings, Tables};
+use crate::{diagnostic, limits};
 
 /// Purpose of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Changes events.
     Remap,
     /// Returns a boolean and changes nothing.
@@ -30,12 +30,14 @@ pub(crate) enum Purpose {
 /// Program with its enrichment tables and denied functions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Program<'a> {
-    pub(crate) source: Cow<'a, str>,
-    pub(crate) purpose: Purpose,
+    /// Source text.
+    pub source: Cow<'a, str>,
+    /// Purpose, which decides about what the program may do.
+    pub purpose: Purpose,
     /// Names of the enrichment tables.
-    pub(crate) tables: Cow<'a, [String]>,
+    pub tables: Cow<'a, [String]>,
     /// Functions that the program must not call.
-    pub(crate) denied: Cow<'a, BTreeSet<String>>,
+    pub denied: Cow<'a, BTreeSet<String>>,
 }
 
 impl Program<'_> {

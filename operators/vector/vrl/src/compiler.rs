@@ -1,8 +1,8 @@
 //! Compiler of VRL programs. The binary selects it, because a program may cost more than its size limits suggest.
 
-use crate::vrl::diagnostic::VrlDiagnostic;
-use crate::vrl::program::Program;
-use crate::vrl::stdlib::AllowedFunctions;
+use crate::diagnostic::VrlDiagnostic;
+use crate::program::Program;
+use crate::stdlib::AllowedFunctions;
 
 /// Compiler for the programs of one configuration, which are compiled one after the other.
 pub trait Compiler {

@@ -1,7 +1,7 @@
 //! Size limits of programs. A validation result must not depend on the speed of the machine, and a program must not
 //! need more resources than one admission request can use.
 
-use crate::vrl::cost::{VrlCost, measure};
+use crate::cost::{VrlCost, measure};
 
 /// Maximum length of a program, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -48,7 +48,7 @@ const LARGEST_PATTERNS_TOGETHER: u64 = 1_000_000;
 const STACK_BYTES: usize = 256 << 20;
 
 /// Returns the size of a program, or an error if it exceeds a limit.
-pub(crate) fn exceeded(source: &str) -> Result<VrlCost, String> {
+pub fn exceeded(source: &str) -> Result<VrlCost, String> {
     if source.len() > LONGEST {
         return Err(format!(
             "the program has {} bytes, more than the limit of {LONGEST}; split it into several transforms",
@@ -93,7 +93,7 @@ pub(crate) fn exceeded(source: &str) -> Result<VrlCost, String> {
 }
 
 /// Adds the size of a program to the total, and returns an error if the total exceeds a limit.
-pub(crate) fn exceeded_together(together: &mut VrlCost, size: VrlCost) -> Option<String> {
+pub fn exceeded_together(together: &mut VrlCost, size: VrlCost) -> Option<String> {
     together.assignments = together.assignments.saturating_add(size.assignments);
     together.bytes += size.bytes;
     together.followed = together.followed.saturating_add(size.followed);
