@@ -57,11 +57,6 @@ enum Command {
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    vector_rules::set_compiler(match command {
-        // The API server waits for the response to each review.
-        Command::Webhook(_) => commands::vector::pool::compiler_with_deadline,
-        _ => commands::vector::pool::compiler,
-    });
     let result = match command {
         Command::Check(args) => return commands::check::run(&args),
         Command::Audit(args) => return commands::audit::run(&args),

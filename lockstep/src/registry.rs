@@ -16,19 +16,20 @@ use serde_json::Value;
 use shared_validation::{PolicyHandle, Ruleset, ValidatedResource, Validator, ValidatorRegistry};
 use vector_reconciler::ValidateOnlyReconciler;
 use vector_rules::{
-    ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
-    VectorPipeline,
+    ClusterVectorAggregator, ClusterVectorPipeline, MakeCompiler, Pipeline, Vector,
+    VectorAggregator, VectorContext, VectorPipeline,
 };
 
+use crate::commands::vector::pool;
 use crate::server::runtime::duration;
 
-/// Returns all kinds.
-fn kinds() -> Vec<Registration> {
+/// Returns all kinds. `compiler` creates the compiler for the programs of a Vector pipeline.
+fn kinds(compiler: MakeCompiler) -> Vec<Registration> {
+    let vector = Arc::new(VectorContext::new(compiler));
     vec![
         // The CRDs may belong to another installation. They must not be replaced unless the user names the kinds.
-        kind::<VectorPipeline>(Vec::new, Operators::pipelines::<VectorPipeline>).only_when_named(),
-        kind::<ClusterVectorPipeline>(Vec::new, Operators::pipelines::<ClusterVectorPipeline>)
-            .only_when_named(),
+        pipeline::<VectorPipeline>(&vector).only_when_named(),
+        pipeline::<ClusterVectorPipeline>(&vector).only_when_named(),
         kind::<Vector>(Vec::new, Operators::workloads::<Vector>).only_when_named(),
         kind::<VectorAggregator>(Vec::new, Operators::workloads::<VectorAggregator>)
             .only_when_named(),
@@ -38,6 +39,9 @@ fn kinds() -> Vec<Registration> {
         pure(echo::operator).only_when_named(),
     ]
 }
+
+/// Compiles the ruleset of a kind.
+type CompileFn = Arc<dyn Fn() -> anyhow::Result<Arc<dyn Validator>> + Send + Sync>;
 
 /// Creates the controller of an operator.
 type StartFn =
@@ -55,7 +59,7 @@ struct Wiring<'a> {
 #[derive(Clone)]
 struct Registration {
     kind: &'static str,
-    compile: fn() -> anyhow::Result<Arc<dyn Validator>>,
+    compile: CompileFn,
     /// RBAC rules of the operator, in addition to those for its own kind.
     rbac_rules: Vec<Value>,
     start: StartFn,
@@ -74,7 +78,7 @@ fn kind<K: ValidatedResource>(
 ) -> Registration {
     Registration {
         kind: K::KIND,
-        compile: compile::<K>,
+        compile: Arc::new(|| Ok(Arc::new(compile::<K>()?))),
         rbac_rules: access(),
         start: Arc::new(start),
         by_default: true,
@@ -82,11 +86,23 @@ fn kind<K: ValidatedResource>(
     }
 }
 
+/// Registers a kind of Vector pipelines.
+fn pipeline<K: Pipeline>(vector: &Arc<VectorContext>) -> Registration {
+    let vector = Arc::clone(vector);
+    Registration {
+        compile: Arc::new(move || {
+            let ruleset = compile::<K>()?.with_extension(Arc::clone(&vector));
+            Ok(Arc::new(ruleset))
+        }),
+        ..kind::<K>(Vec::new, Operators::pipelines::<K>)
+    }
+}
+
 /// Registers a kind whose operator needs only the cluster.
 fn pure<R: Reconciler>(operator: fn() -> R) -> Registration {
     Registration {
         kind: R::Kind::KIND,
-        compile: compile::<R::Kind>,
+        compile: Arc::new(|| Ok(Arc::new(compile::<R::Kind>()?))),
         rbac_rules: operator().rbac_rules(),
         start: Arc::new(move |operators, ruleset, place| operators.run(operator(), ruleset, place)),
         by_default: true,
@@ -101,16 +117,20 @@ impl Registration {
     }
 }
 
-fn compile<K: ValidatedResource>() -> anyhow::Result<Arc<dyn Validator>> {
-    let ruleset = Ruleset::<K>::compile()
-        .with_context(|| format!("cannot compile the rules of {}", K::KIND))?;
-    Ok(Arc::new(ruleset))
+fn compile<K: ValidatedResource>() -> anyhow::Result<Ruleset<K>> {
+    Ruleset::<K>::compile().with_context(|| format!("cannot compile the rules of {}", K::KIND))
 }
 
 /// Compiles the rulesets of all kinds, installed or not, for processes that validate objects of any kind.
 pub(crate) fn validators() -> anyhow::Result<ValidatorRegistry> {
+    validators_with(pool::compiler)
+}
+
+/// Compiles the rulesets of all kinds, as [`validators`] does, with another compiler for the programs of a Vector
+/// pipeline.
+pub(crate) fn validators_with(compiler: MakeCompiler) -> anyhow::Result<ValidatorRegistry> {
     let mut all = ValidatorRegistry::default();
-    for registered in kinds() {
+    for registered in kinds(compiler) {
         all = all.register((registered.compile)()?);
     }
     Ok(all)
@@ -132,7 +152,7 @@ pub(crate) struct KindArgs {
 
 impl KindArgs {
     pub(crate) fn choose(&self) -> anyhow::Result<SelectedKinds> {
-        let kinds = kinds();
+        let kinds = kinds(pool::compiler);
         for given in &self.kinds {
             let name = given.strip_prefix('-').unwrap_or(given);
             if given != "*" && !kinds.iter().any(|registered| registered.kind == name) {

@@ -102,6 +102,7 @@ pub struct RuleContext<'a, K> {
     /// Section of the policy settings for the kind, if set.
     pub settings: Option<&'a Value>,
     others: Option<&'a Value>,
+    extension: Option<&'a (dyn Any + Send + Sync)>,
     /// If true, a rule has called `related` since this flag was last reset.
     is_asked_for_others: Cell<bool>,
     prepared: OnceCell<Box<dyn Any>>,
@@ -120,6 +121,7 @@ impl<'a, K> RuleContext<'a, K> {
             old,
             settings,
             others: None,
+            extension: None,
             is_asked_for_others: Cell::new(false),
             prepared: OnceCell::new(),
         }
@@ -128,6 +130,16 @@ impl<'a, K> RuleContext<'a, K> {
     /// Sets the related objects.
     pub(crate) fn with_related(self, others: Option<&'a Value>) -> Self {
         Self { others, ..self }
+    }
+
+    /// Sets the extension of the ruleset.
+    pub(crate) fn with_extension(self, extension: Option<&'a (dyn Any + Send + Sync)>) -> Self {
+        Self { extension, ..self }
+    }
+
+    /// Returns the [extension](crate::Ruleset::with_extension) of the ruleset, if it has one of this type.
+    pub fn extension<T: 'static>(&self) -> Option<&'a T> {
+        self.extension?.downcast_ref()
     }
 
     /// Returns the related objects, in the format of the kind's operator. Only the controller provides them: in

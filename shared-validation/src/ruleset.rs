@@ -1,6 +1,9 @@
 //! Compiled ruleset of one kind.
 
+use std::any::Any;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crd_validation::conversion::{ConversionError, Versions};
 use crd_validation::json::RawObject;
@@ -153,13 +156,24 @@ impl<K: ValidatedResource> Ruleset<K> {
             resource,
             dynamic_defaults,
             transition_fields,
-            typed: RustRules { rules },
+            typed: RustRules {
+                rules,
+                extension: None,
+            },
             catalogue,
         })
     }
 }
 
 impl<K: ValidatedResource> Ruleset<K> {
+    /// Sets a value that the Rust rules read with [`RuleContext::extension`](crate::RuleContext::extension): what
+    /// they need besides the object, such as a cache. It must not change the result of a validation.
+    #[must_use]
+    pub fn with_extension<T: Any + Send + Sync>(mut self, extension: Arc<T>) -> Self {
+        self.typed.extension = Some(extension);
+        self
+    }
+
     fn validation(&self) -> Validation<'_> {
         Validation {
             crd: &self.resource,

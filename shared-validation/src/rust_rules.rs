@@ -1,6 +1,8 @@
 //! Rust layer: evaluates the Rust rules of a kind.
 
+use std::any::Any;
 use std::cell::LazyCell;
+use std::sync::Arc;
 
 use crd_validation::json::{Tree, as_integer, pointer};
 use crd_validation::{FieldError, FieldPath, fingerprint};
@@ -18,6 +20,8 @@ use crate::rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
 /// Validator for the Rust rules of a kind.
 pub(crate) struct RustRules<K: ValidatedResource> {
     pub(crate) rules: Vec<Rule<K>>,
+    /// Value that the rules of the ruleset share, if any.
+    pub(crate) extension: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl<K: ValidatedResource> RustRules<K> {
@@ -37,7 +41,8 @@ impl<K: ValidatedResource> RustRules<K> {
             Some(_) => Operation::Update,
             None => Operation::Create,
         };
-        let subject = RuleContext::new(operation, &object, old.as_ref(), None);
+        let subject = RuleContext::new(operation, &object, old.as_ref(), None)
+            .with_extension(self.extension.as_deref());
         self.rules.iter().all(|rule| run(rule, &subject).is_empty())
     }
 }
@@ -80,14 +85,16 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
         let before = if is_stored { &old } else { &remembered };
         let settings = case.policy.zip(K::settings());
         let settings = settings.and_then(|(policy, own)| policy.settings(own.section));
-        let subject = RuleContext::new(case.operation, &object, before.as_ref(), settings);
-        let subject = subject.with_related(case.related);
+        let context = |object, old| {
+            RuleContext::new(case.operation, object, old, settings)
+                .with_extension(self.extension.as_deref())
+        };
+        let subject = context(&object, before.as_ref()).with_related(case.related);
         // Input for the rules on the old object alone, to find its own errors. It needs neither the object
         // before it nor related objects: conflicts with related objects are never ratcheted.
         let old = old.as_ref();
-        let old = old.map(|old| RuleContext::new(case.operation, old, None, settings));
-        let alone =
-            LazyCell::new(|| RuleContext::new(case.operation, &object, before.as_ref(), settings));
+        let old = old.map(|old| context(old, None));
+        let alone = LazyCell::new(|| context(&object, before.as_ref()));
         for rule in &self.rules {
             let found = run(rule, &subject);
             let is_among_others = subject.has_read_related();
@@ -280,5 +287,56 @@ mod tests {
         let request = || ValidationRequest::create(&object);
         assert_eq!(asked(&request()), (1, [1, 1]));
         assert_eq!(asked(&request().with_related(&others)), (2, [1, 2]));
+    }
+
+    #[derive(Deserialize)]
+    struct Extended {}
+
+    impl ValidatedResource for Extended {
+        const GROUP: &'static str = Neighbour::GROUP;
+        const VERSION: &'static str = Neighbour::VERSION;
+        const KIND: &'static str = Neighbour::KIND;
+
+        fn crd() -> Value {
+            Neighbour::crd()
+        }
+
+        fn example() -> Value {
+            Neighbour::example()
+        }
+
+        fn rules() -> Vec<Rule<Self>> {
+            vec![Rule {
+                id: "extension",
+                description: "The ruleset has no extension.",
+                severity: Severity::Error,
+                reference: "",
+                fields: &["metadata.name"],
+                validate: |subject, findings| {
+                    if let Some(text) = subject.extension::<String>() {
+                        findings.invalid("", text.clone(), "is the extension");
+                    }
+                },
+            }]
+        }
+    }
+
+    #[test]
+    fn a_rule_reads_the_extension_of_its_ruleset_by_type() {
+        let errors = |ruleset: Ruleset<Extended>| {
+            let metadata = json!({"name": "a", "namespace": "n"});
+            let object =
+                json!({"apiVersion": "example.com/v1", "kind": "Neighbour", "metadata": metadata});
+            let result = ruleset.validate(&ValidationRequest::create(&object));
+            let updated = ruleset.validate(&ValidationRequest::update(&object, &object));
+            // The rule also reads it when it runs on the old object.
+            assert_eq!(updated.warnings.len(), result.errors.len());
+            result.errors.len()
+        };
+        let ruleset = || Ruleset::<Extended>::compile().expect("the ruleset compiles");
+        assert_eq!(errors(ruleset()), 0);
+        assert_eq!(errors(ruleset().with_extension(Arc::new(1))), 0);
+        let extension = Arc::new("shared".to_owned());
+        assert_eq!(errors(ruleset().with_extension(extension)), 1);
     }
 }

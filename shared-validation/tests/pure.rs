@@ -28,7 +28,7 @@ const IMPURE: &[&str] = &[
 
 #[test]
 fn no_dependency_is_an_async_runtime_network_or_client_crate() {
-    for package in [
+    for package in ["shared-validation", "lockstep-cloud-database-api"] {
         "crd-validation",
         "shared-validation",
         "cloud-database-rules",

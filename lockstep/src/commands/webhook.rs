@@ -15,6 +15,7 @@ use webhook::{Metrics, Webhook};
 use crate::args::crd_status::CrdStatusArgs;
 use crate::args::limits::LimitArgs;
 use crate::args::policy;
+use crate::commands::vector::pool;
 use crate::server::{health, runtime};
 use crate::tracing_export::{TraceArgs, Traces};
 use crate::{logging, registry};
@@ -56,7 +57,8 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     logging::start(traces.as_ref());
     let stop = runtime::shutdown_signal()?;
     let mut registry = Registry::default();
-    let validators = registry::validators()?;
+    // The API server waits for the response to each review.
+    let validators = registry::validators_with(pool::compiler_with_deadline)?;
     let policy = args.policy.watch(&validators, &mut registry, || {});
     let server_metrics = http_server::Metrics::register(&mut registry);
     let metrics = Metrics::register(&mut registry, server_metrics.clone());

@@ -13,7 +13,7 @@ use crate::args::input_format::InputFormat;
 use crate::check::checker::on_one_line;
 use crate::commands::vector::configuration;
 use crate::commands::vector::configuration::{File, Format};
-use crate::commands::vector::{REFUSED, lines};
+use crate::commands::vector::{REFUSED, lines, pool};
 
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
 /// starting.
 pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
-    let mut problems = validate_config(catalogue, config, &BTreeSet::new());
+    let mut problems = validate_config(catalogue, config, &BTreeSet::new(), pool::compiler);
     if with_start {
         problems.extend(validate_start_up(catalogue, config, OptOut::Author));
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use vector_rules::Program;
+use vector_rules::{InProcessCompiler, Program};
 
 /// CPU time for the programs of one configuration, in seconds; up to one second more can be used.
 pub(crate) const SECONDS: u64 = 2;
@@ -65,13 +65,14 @@ fn confine() -> io::Result<()> {
 }
 
 fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
+    let mut compiler = InProcessCompiler::default();
     for order in orders.lines() {
         let order = order?;
         let order: CompileJob<'_> = serde_json::from_str(&order)?;
         if order.is_first {
             reset_cpu_limit()?;
         }
-        let found = order.program.compile();
+        let found = compiler.compile(&order.program);
         let mut line = serde_json::to_string(&found)?;
         line.push('\n');
         findings.write_all(line.as_bytes())?;

@@ -1,0 +1,108 @@
+//! CloudDatabase as a validated kind.
+
+use serde_json::{Value, json};
+use shared_validation::{
+    CompileError, DynamicDefault, Rule, Ruleset, ValidatedResource, VersionMapping,
+};
+
+use crate::engine::Engine;
+use crate::spec::CloudDatabase;
+use crate::versions::V1BETA1;
+use crate::{crd, validation};
+
+const CREATE: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html";
+const STORAGE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html";
+const MODIFY: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_ModifyDBInstance.html";
+const TAGS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_Tagging.html";
+const NAMES: &str = "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/";
+
+/// References for the rules in the CRD, by rule id or field path.
+const SOURCES: &[(&str, &str)] = &[
+    ("spec", CREATE),
+    ("spec.credentials.secretName", NAMES),
+    (
+        "spec.credentials.selectors",
+        "https://kubernetes.io/docs/concepts/configuration/secret/",
+    ),
+    (
+        "spec.deletionPolicy",
+        "Lockstep's own: policy for the instance when the object is deleted",
+    ),
+    (
+        "spec.encryption",
+        "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.html",
+    ),
+    (
+        "spec.network",
+        "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_VPC.WorkingWithRDSInstanceinaVPC.html",
+    ),
+    ("spec.storage", STORAGE),
+    ("spec.tags", TAGS),
+    (
+        "max-size-above-size",
+        "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html",
+    ),
+    ("storage-shrink", MODIFY),
+];
+
+/// Compiles the ruleset of CloudDatabase.
+pub fn ruleset() -> Result<Ruleset<CloudDatabase>, CompileError> {
+    Ruleset::compile()
+}
+
+impl ValidatedResource for CloudDatabase {
+    const GROUP: &'static str = "database.example.com";
+    const VERSION: &'static str = "v1alpha1";
+    const KIND: &'static str = "CloudDatabase";
+
+    fn crd() -> Value {
+        crd::crd()
+    }
+
+    fn example() -> Value {
+        json!({"spec": {
+            "engine": "postgres",
+            "instanceClass": "db.t4g.micro",
+            "storage": {"sizeGib": 20},
+            "credentials": {"username": "app", "secretName": "example"},
+        }})
+    }
+
+    fn rules() -> Vec<Rule<Self>> {
+        validation::all()
+    }
+
+    fn dynamic_defaults() -> Vec<DynamicDefault> {
+        fn engine(object: &Value) -> Option<Engine> {
+            Engine::parse(object.pointer("/spec/engine")?.as_str()?)
+        }
+        vec![
+            DynamicDefault {
+                field: "spec.engineVersion",
+                value: |object| Some(engine(object)?.default_version().into()),
+            },
+            DynamicDefault {
+                field: "spec.port",
+                value: |object| Some(engine(object)?.default_port().into()),
+            },
+        ]
+    }
+
+    fn served_versions() -> Vec<VersionMapping> {
+        vec![V1BETA1]
+    }
+
+    fn rule_references() -> &'static [(&'static str, &'static str)] {
+        SOURCES
+    }
+
+    fn transition_fields() -> &'static [&'static str] {
+        &[
+            "spec.credentials.username",
+            "spec.deletionPolicy",
+            "spec.deletionProtection",
+        ]
+    }
+}

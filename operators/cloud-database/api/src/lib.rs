@@ -1,0 +1,33 @@
+//! CloudDatabase: types, defaults and validation rules. This crate is pure; the controller crate calls RDS.
+
+#![allow(
+    clippy::doc_markdown,
+    reason = "doc comments here become CRD descriptions, read by users"
+)]
+
+mod crd;
+mod engine;
+mod kind;
+mod reserved_names;
+mod schemas;
+mod spec;
+mod status;
+mod validation;
+mod versions;
+mod window;
+
+pub use crate::validation::{check_password, check_username};
+pub use engine::{Engine, compare_versions, version_matches};
+pub use kind::ruleset;
+pub use spec::{
+    Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy, Encryption, Network,
+    SecretSelectors, Storage, StorageType,
+};
+pub use status::{CloudDatabaseStatus, DeletionRequest, Endpoint};
+
+/// Finalizer that keeps an object until its instance is deleted.
+pub const FINALIZER: &str = "database.example.com/finalizer";
+
+/// Annotation with which a user requests a new, empty instance in place of others: their resource IDs, separated by
+/// commas. It has no effect on instances that it does not list, and thus none on the new instance.
+pub const REPLACES_INSTANCE: &str = "database.example.com/replaces-instance";

@@ -1,0 +1,365 @@
+//! Spec of a CloudDatabase: the desired state.
+
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Engine;
+use crate::status::CloudDatabaseStatus;
+
+/// A managed relational database: an AWS RDS instance.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "database.example.com",
+    version = "v1alpha1",
+    kind = "CloudDatabase",
+    plural = "clouddatabases",
+    shortname = "cdb",
+    category = "all",
+    namespaced,
+    status = "CloudDatabaseStatus",
+    derive = "PartialEq",
+    printcolumn = r#"{"name":"Engine","type":"string","jsonPath":".spec.engine"}"#,
+    printcolumn = r#"{"name":"Class","type":"string","jsonPath":".spec.instanceClass"}"#,
+    printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint.host"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.databaseName) == has(oldSelf.databaseName) && (!has(self.databaseName) || self.databaseName == oldSelf.databaseName)")
+    .message("is immutable: RDS sets it at creation only; restore the old value [database-name-immutable]")
+    .field_path(".databaseName"))]
+pub struct CloudDatabaseSpec {
+    /// Database engine.
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("is immutable: create a new CloudDatabase and migrate the data [engine-immutable]"))]
+    pub engine: Engine,
+
+    /// Engine version: a major version such as `17`, or an exact one such as `16.4`. RDS chooses the
+    /// components that are not set. Defaults to a current major version of the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 32),
+        regex(pattern = r"^[0-9]+([.-][0-9A-Za-z]+)*$")
+    )]
+    pub engine_version: Option<String>,
+
+    /// Instance class, such as `db.t4g.micro`.
+    #[schemars(
+        length(min = 1, max = 32),
+        regex(pattern = r"^db\.[a-z0-9]+\.[a-z0-9]+$")
+    )]
+    pub instance_class: String,
+
+    /// Storage of the instance.
+    pub storage: Storage,
+
+    /// Name of the database that is created with the instance. If not set, only the engine's own database exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
+    pub database_name: Option<String>,
+
+    /// Credentials of the master user.
+    pub credentials: Credentials,
+
+    /// Network placement and access.
+    #[serde(default)]
+    pub network: Network,
+
+    /// Encryption of the storage. RDS sets it at creation only.
+    #[serde(default)]
+    pub encryption: Encryption,
+
+    /// If true, a standby runs in another availability zone (Multi-AZ).
+    #[serde(default)]
+    pub multi_az: bool,
+
+    /// Automated backups.
+    #[serde(default)]
+    pub backup: Backup,
+
+    /// Weekly maintenance window, in UTC, such as `sun:05:00-sun:06:00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 19, max = 19),
+        regex(
+            pattern = r"^(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]-(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]$"
+        )
+    )]
+    pub maintenance_window: Option<String>,
+
+    /// Port that the database listens on. Defaults to the default port of the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1150, max = 65535))]
+    pub port: Option<i32>,
+
+    /// If true, RDS does not allow the instance to be deleted.
+    #[serde(default)]
+    pub deletion_protection: bool,
+
+    /// Policy for the instance when this object is deleted.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
+
+    /// Tags of the instance.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 40), schema_with = "crate::schemas::tags")]
+    #[x_kube(
+        validation = Rule::new("self.all(k, k.matches('(?s)^.{1,128}$'))")
+            .message("keys must have 1 to 128 characters [tag-key-length]"),
+        validation = Rule::new("self.all(k, !k.matches('^(aws:|rds:|database[.]example[.]com/)'))")
+            .message("keys must not start with the reserved prefixes 'aws:', 'rds:' and 'database.example.com/' [tag-key-reserved]")
+    )]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Storage of an instance.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.maxSizeGib) || self.maxSizeGib * 10 >= self.sizeGib * 11")
+        .message("must be at least 10 % above `sizeGib`; raise it, or remove it to switch autoscaling off [max-size-above-size]")
+        .field_path(".maxSizeGib"),
+    validation = Rule::new("!self.type.startsWith('io') || has(self.iops)")
+        .message("is required for io1 and io2 [provisioned-iops-required]")
+        .reason(Reason::FieldValueRequired)
+        .field_path(".iops"),
+    validation = Rule::new("!self.type.startsWith('io') || self.sizeGib >= 100")
+        .message("must be at least 100 for io1 and io2 [provisioned-size-minimum]")
+        .field_path(".sizeGib"),
+    validation = Rule::new("!has(self.iops) || self.type.startsWith('io') || (self.type == 'gp3' && self.sizeGib >= 400)")
+        .message("may be set only for io1 and io2, and for gp3 from 400 GiB [iops-not-provisioned]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".iops"),
+    validation = Rule::new("!has(self.throughputMibps) || (self.type == 'gp3' && self.sizeGib >= 400)")
+        .message("may be set only for gp3 from 400 GiB [throughput-not-provisioned]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".throughputMibps"),
+    validation = Rule::new("!has(self.iops) || (self.iops * 2 >= self.sizeGib && self.iops <= self.sizeGib * 50)")
+        .message("must be 0.5 to 50 times `sizeGib` [iops-ratio]")
+        .field_path(".iops")
+)]
+pub struct Storage {
+    /// Storage type.
+    #[serde(default, rename = "type")]
+    pub storage_type: StorageType,
+
+    /// Allocated storage in GiB. It can be increased but not decreased.
+    #[schemars(range(min = 20, max = 65536))]
+    #[x_kube(validation = Rule::new("self >= oldSelf")
+        .message("must not be decreased: RDS cannot shrink storage; restore the old value [storage-shrink]"))]
+    pub size_gib: i32,
+
+    /// Size in GiB up to which RDS may increase the storage automatically (storage autoscaling).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 22, max = 65536))]
+    pub max_size_gib: Option<i32>,
+
+    /// Provisioned I/O operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1000, max = 256_000))]
+    pub iops: Option<i32>,
+
+    /// Provisioned throughput in MiB per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 125, max = 4000))]
+    pub throughput_mibps: Option<i32>,
+}
+
+/// Storage type of RDS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum StorageType {
+    /// General Purpose, previous generation.
+    Gp2,
+    /// General Purpose.
+    #[default]
+    Gp3,
+    /// Provisioned IOPS, previous generation.
+    Io1,
+    /// Provisioned IOPS.
+    Io2,
+}
+
+impl StorageType {
+    /// Returns the name of the storage type in RDS.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gp2 => "gp2",
+            Self::Gp3 => "gp3",
+            Self::Io1 => "io1",
+            Self::Io2 => "io2",
+        }
+    }
+}
+
+/// Credentials of the master user: the username, from the spec or a Secret, and the password, always from a Secret.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Credentials {
+    /// Master username. It takes precedence over the username in the Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
+    pub username: Option<String>,
+
+    /// Name of the Secret with the password, in the namespace of the object.
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub secret_name: String,
+
+    /// Keys of the username and the password in the Secret.
+    #[serde(default)]
+    pub selectors: SecretSelectors,
+}
+
+/// Keys of the username and the password in a Secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretSelectors {
+    /// Key of the username. It is read only if `spec.credentials.username` is not set.
+    #[serde(default = "default_username_key")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    pub username: String,
+
+    /// Key of the password.
+    #[serde(default = "default_password_key")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    pub password: String,
+}
+
+impl Default for SecretSelectors {
+    fn default() -> Self {
+        Self {
+            username: default_username_key(),
+            password: default_password_key(),
+        }
+    }
+}
+
+fn default_username_key() -> String {
+    "username".to_owned()
+}
+
+fn default_password_key() -> String {
+    "password".to_owned()
+}
+
+/// Network placement and access of an instance.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.subnetGroup) == has(oldSelf.subnetGroup) && (!has(self.subnetGroup) || self.subnetGroup == oldSelf.subnetGroup)")
+    .message("is immutable: the operator does not move instances between subnet groups; restore the old value [subnet-group-immutable]")
+    .field_path(".subnetGroup"))]
+pub struct Network {
+    /// DB subnet group, which determines the VPC. Defaults to the subnet group of the default VPC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 255),
+        regex(pattern = r"^[A-Za-z][A-Za-z0-9._ -]*$")
+    )]
+    pub subnet_group: Option<String>,
+
+    /// IDs of the VPC security groups. If empty, RDS assigns the default group of the VPC, and later changes made
+    /// in RDS are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::schemas::security_groups")]
+    pub security_groups: Vec<String>,
+
+    /// If true, the DNS name of the instance resolves to a public IP address outside its VPC.
+    #[serde(default)]
+    pub publicly_accessible: bool,
+}
+
+/// Encryption of an instance's storage, its backups and snapshots.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.kmsKey) == has(oldSelf.kmsKey) && (!has(self.kmsKey) || self.kmsKey == oldSelf.kmsKey)")
+        .message("is immutable: RDS sets it at creation only; restore the old value [kms-key-immutable]")
+        .field_path(".kmsKey"),
+    validation = Rule::new("!has(self.kmsKey) || self.enabled")
+        .message("may be set only if `enabled` is true [kms-key-without-encryption]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".kmsKey")
+)]
+pub struct Encryption {
+    /// If true, the storage is encrypted.
+    #[serde(default = "default_true")]
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("is immutable: RDS sets it at creation only; restore the old value, or create a new CloudDatabase and migrate the data [encryption-immutable]"))]
+    pub enabled: bool,
+
+    /// KMS key, by key ID, ARN, alias or alias ARN. Defaults to the account's default KMS key for RDS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 2048), regex(pattern = r"^[A-Za-z0-9:/_-]+$"))]
+    pub kms_key: Option<String>,
+}
+
+impl Default for Encryption {
+    fn default() -> Self {
+        Self {
+            enabled: default_true(),
+            kms_key: None,
+        }
+    }
+}
+
+fn default_true() -> bool {
+    true
+}
+
+/// Automated backups.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Backup {
+    /// Number of days for which automated backups are retained. 0 disables them.
+    #[serde(default = "default_retention_days")]
+    #[schemars(range(min = 0, max = 35))]
+    pub retention_days: i32,
+
+    /// Daily backup window, in UTC, such as `03:00-04:00`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 11, max = 11),
+        regex(pattern = r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$")
+    )]
+    pub window: Option<String>,
+
+    /// If true, snapshots of the instance get its tags.
+    #[serde(default = "default_true")]
+    pub copy_tags_to_snapshot: bool,
+}
+
+impl Default for Backup {
+    fn default() -> Self {
+        Self {
+            retention_days: default_retention_days(),
+            window: None,
+            copy_tags_to_snapshot: default_true(),
+        }
+    }
+}
+
+fn default_retention_days() -> i32 {
+    7
+}
+
+/// Policy for the instance when the object is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum DeletionPolicy {
+    /// The instance is deleted after a final snapshot has been taken.
+    #[default]
+    Snapshot,
+    /// The instance is retained.
+    Retain,
+    /// The instance is deleted with all its data.
+    Delete,
+}

@@ -1,0 +1,184 @@
+//! Creation of an object's instance, and the cases in which none is created: the instance is missing, was renamed, or
+//! was left by an earlier object.
+//!
+//! missing? → object still exists? → credentials → instance of an earlier object? → record region and account → create
+//!
+//! Region and account are recorded before the call: if its response is lost, the instance can only exist there.
+//! Once they are recorded, instances of earlier objects are no longer searched: those objects were deleted before
+//! this one was created.
+
+use std::time::Duration;
+
+use aws_sdk_rds::types::DbInstance;
+use cloud_database_rules::{CloudDatabase, REPLACES_INSTANCE};
+use controller::{ReconcileError, ReconcileOutput};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::call_error::CallError;
+use crate::credentials;
+use crate::drift;
+use crate::preconditions;
+use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
+use crate::recorded_instance::RecordedInstance;
+use crate::replacement::replaced;
+use crate::tags;
+
+impl CloudDatabaseReconciler {
+    /// Creates the instance that RDS does not list, unless RDS has listed it before.
+    pub(crate) async fn create(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        record: &RecordedInstance<'_>,
+    ) -> Result<ReconcileOutput, StepError> {
+        if let Some(shown) = record.display_name() {
+            self.require_not_renamed(id, record, object.uid().as_deref())
+                .await?;
+            if !replaced(object).contains(shown) {
+                if !self.is_past_grace_period(id) {
+                    return Ok(self.unseen(id));
+                }
+                return Err(self.missing(id, shown));
+            }
+        }
+        preconditions::require_valid_credentials(&self.client, object).await?;
+        let user = credentials::read(&self.client, object).await?;
+        if record.region.is_none() || record.account_id.is_none() {
+            self.require_first(object).await?;
+            return Ok(self.locating(id).await?);
+        }
+        match self.rds.create(id, object, &user).await {
+            Ok(instance) => {
+                tracing::info!(instance = id, "requested a new instance from RDS");
+                let phase = instance.db_instance_status().unwrap_or("creating");
+                let mut progress = self.waiting(id, phase);
+                progress.status.extend(observed(&instance));
+                let enforced = json!(drift::ENFORCED_AT_CREATION);
+                let enforced = fields([("enforcedFields", enforced)]);
+                progress.status.extend(enforced);
+                Ok(progress)
+            }
+            // An earlier call was executed and its response lost.
+            Err(error) if error.is("DBInstanceAlreadyExists") => {
+                match self.rds.describe(id).await? {
+                    Some(instance) => {
+                        require_ours(&instance, id, object.uid().as_deref())?;
+                        let phase = instance.db_instance_status().unwrap_or("creating");
+                        let mut progress = self.waiting(id, phase);
+                        progress.status.extend(observed(&instance));
+                        Ok(progress)
+                    }
+                    None => Err(StepError::from(ReconcileError::Transient {
+                        reason: "InstanceNotFoundYet",
+                        message: format!(
+                            "RDS reports that the instance '{id}' exists, but does not list it yet"
+                        ),
+                    })),
+                }
+            }
+            Err(error) => Err(creation_rejected(error, record)),
+        }
+    }
+
+    /// Records the region and account in which the instance is about to be created. The next reconciliation
+    /// creates it.
+    async fn locating(&self, id: &str) -> Result<ReconcileOutput, ReconcileError> {
+        let location = self.rds.location().await?;
+        let message = format!("the RDS instance '{id}' is about to be created");
+        let status = fields([
+            ("region", json!(location.region)),
+            ("accountId", json!(location.account_id)),
+            ("message", json!(message)),
+        ]);
+        Ok(ReconcileOutput {
+            requeue_after: Duration::ZERO,
+            ..self.in_progress(status, message)
+        })
+    }
+
+    /// Returns an error if an instance that RDS does not find by its identifier has been renamed.
+    pub(crate) async fn require_not_renamed(
+        &self,
+        id: &str,
+        record: &RecordedInstance<'_>,
+        uid: Option<&str>,
+    ) -> Result<(), StepError> {
+        let Some(resource_id) = record.resource_id else {
+            return Ok(());
+        };
+        let found = self.rds.by_resource_id(resource_id).await?;
+        // An instance without an owner tag still counts; one with the tag of another object does not.
+        let is_ours =
+            |found: &&DbInstance| tags::is_owned_by(found, uid) || !tags::has_owner(found);
+        let mut found = found.iter().filter(is_ours);
+        let Some(instance) = found.next() else {
+            return Ok(());
+        };
+        let now = instance.db_instance_identifier().unwrap_or_default();
+        // RDS lists it again in the meantime.
+        if now == id {
+            return Ok(());
+        }
+        Err(self.stalled(
+            "InstanceRenamed",
+            format!(
+                "the RDS instance '{id}' ({resource_id}) was renamed to '{now}' and is not modified; rename it to '{id}' in RDS"
+            ),
+        ))
+    }
+
+    /// Returns the error for an instance that RDS has listed before and no longer finds. A new instance would be
+    /// empty, and would take the place of a database that may have to be restored.
+    fn missing(&self, id: &str, shown: &str) -> StepError {
+        self.stalled(
+            "InstanceMissing",
+            format!(
+                "the RDS instance '{id}' ({shown}) no longer exists, and this controller did not delete it. No new instance is created, because it would be empty. Restore a snapshot as '{id}' with the tags of the instance, or set the annotation {REPLACES_INSTANCE}={shown} to create a new, empty instance"
+            ),
+        )
+    }
+
+    /// Returns an error if an instance was created for an earlier object with the same namespace and name: the
+    /// user most likely expects to find the data of that instance.
+    async fn require_first(&self, object: &CloudDatabase) -> Result<(), StepError> {
+        let replaced = replaced(object);
+        let found = self.rds.of_earlier_objects(object).await?;
+        let mut earlier = found.iter().filter_map(|instance| {
+            let resource_id = instance.dbi_resource_id().unwrap_or_default();
+            (!replaced.contains(resource_id)).then_some((instance, resource_id))
+        });
+        let Some((instance, resource_id)) = earlier.next() else {
+            return Ok(());
+        };
+        let id = instance.db_instance_identifier().unwrap_or_default();
+        let owner = tags::owner(instance);
+        Err(self.stalled(
+            "InstanceOfEarlierObject",
+            format!(
+                "the RDS instance '{id}' ({resource_id}) was created for another object with this namespace and name ({owner}): an earlier object, or an object of another cluster that may still use the database. No second instance is created, because it would be empty. Set the annotation {REPLACES_INSTANCE}={resource_id} to create a new, empty instance in addition. Clusters that share an account need different values of --cluster-name"
+            ),
+        ))
+    }
+
+    /// Returns an error that only a user or an administrator can resolve, possibly in RDS.
+    fn stalled(&self, reason: &'static str, message: String) -> StepError {
+        // The phase is the status of an instance in RDS, so it is removed if RDS does not find the instance.
+        let status = fields([("phase", Value::Null), ("message", json!(message))]);
+        with_status(
+            status,
+            self.requeue(ReconcileError::Permanent { reason, message }),
+        )
+    }
+}
+
+/// Returns the error of a failed creation. If RDS has rejected it, nothing was created, and the recorded region and
+/// account are removed.
+fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> StepError {
+    let is_nowhere = error.is_rejected() && record.display_name().is_none();
+    if is_nowhere {
+        let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
+        return with_status(status, error);
+    }
+    error.into()
+}

@@ -1,0 +1,476 @@
+//! Drift: differences between an instance and the spec of its object.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_rds::types::DbInstance;
+use cloud_database_rules::{CloudDatabaseSpec, Storage, compare_versions, version_matches};
+
+use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE};
+
+/// Fields that are enforced from the start, because the instance was created with the values of the spec.
+pub(crate) const ENFORCED_AT_CREATION: [&str; 2] = [PUBLICLY_ACCESSIBLE, COPY_TAGS_TO_SNAPSHOT];
+
+/// Returns the fields with a secure default that are enforced: those in which the instance matches the spec now or has
+/// matched it before. If it never has, it was created without the default, and a change that no user requested could
+/// disconnect its clients.
+pub(crate) fn enforced(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    before: &[&str],
+) -> Vec<&'static str> {
+    let agreement = [
+        (
+            PUBLICLY_ACCESSIBLE,
+            instance.publicly_accessible() == Some(spec.network.publicly_accessible),
+        ),
+        (
+            COPY_TAGS_TO_SNAPSHOT,
+            instance.copy_tags_to_snapshot() == Some(spec.backup.copy_tags_to_snapshot),
+        ),
+    ];
+    let kept = agreement.into_iter();
+    let kept = kept.filter(|(field, agrees)| *agrees || before.contains(field));
+    kept.map(|(field, _)| field).collect()
+}
+
+/// Returns the modification that makes the instance match the spec. Changes that RDS has already accepted
+/// (`PendingModifiedValues`) count as applied. Fields with a secure default are modified only if they are [enforced].
+pub(crate) fn between(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    enforced: &[&str],
+) -> Modification {
+    let pending = instance.pending_modified_values();
+    let storage = &spec.storage;
+    let class = pending
+        .and_then(|p| p.db_instance_class())
+        .or(instance.db_instance_class());
+    let actual_size = pending
+        .and_then(|p| p.allocated_storage())
+        .or(instance.allocated_storage())
+        .unwrap_or_default();
+    let version = pending
+        .and_then(|p| p.engine_version())
+        .or(instance.engine_version());
+    let multi_az = pending.and_then(|p| p.multi_az()).or(instance.multi_az());
+    let retention = pending
+        .and_then(|p| p.backup_retention_period())
+        .or(instance.backup_retention_period());
+    let port = pending
+        .and_then(|p| p.port())
+        .or(instance.endpoint().and_then(|endpoint| endpoint.port()));
+    let iops = pending.and_then(|p| p.iops()).or(instance.iops());
+    let throughput = pending
+        .and_then(|p| p.storage_throughput())
+        .or(instance.storage_throughput());
+    let storage_type = pending
+        .and_then(|p| p.storage_type())
+        .or(instance.storage_type());
+
+    // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows.
+    let grows = storage.size_gib > actual_size;
+    let type_differs = storage_type != Some(storage.storage_type.as_str());
+    // RDS requires the IOPS again if provisioned storage grows or changes its type.
+    let iops_differ = storage.iops.is_some() && (iops != storage.iops || grows || type_differs);
+    Modification {
+        instance_class: wanted(
+            spec.instance_class.clone(),
+            class == Some(spec.instance_class.as_str()),
+        ),
+        storage_type: type_differs.then_some(storage.storage_type),
+        size_gib: grows.then_some(storage.size_gib),
+        max_size_gib: max_size(storage, instance),
+        iops: storage.iops.filter(|_| iops_differ),
+        throughput_mibps: storage
+            .throughput_mibps
+            .filter(|wanted| throughput != Some(*wanted)),
+        // Never a lower version: RDS cannot downgrade, and would reject the whole modification.
+        engine_version: spec.engine_version.clone().filter(|wanted| {
+            version.is_some_and(|actual| {
+                !version_matches(wanted, actual)
+                    && compare_versions(wanted, actual) != Ordering::Less
+            })
+        }),
+        multi_az: wanted(spec.multi_az, multi_az.unwrap_or_default() == spec.multi_az),
+        retention_days: wanted(
+            spec.backup.retention_days,
+            retention.unwrap_or_default() == spec.backup.retention_days,
+        ),
+        backup_window: spec
+            .backup
+            .window
+            .clone()
+            .filter(|wanted| instance.preferred_backup_window() != Some(wanted)),
+        maintenance_window: spec
+            .maintenance_window
+            .clone()
+            .filter(|wanted| instance.preferred_maintenance_window() != Some(wanted)),
+        port: spec
+            .port
+            .filter(|wanted| port.is_some_and(|actual| actual != *wanted)),
+        deletion_protection: wanted(
+            spec.deletion_protection,
+            instance.deletion_protection().unwrap_or_default() == spec.deletion_protection,
+        ),
+        publicly_accessible: Some(spec.network.publicly_accessible).filter(|wanted| {
+            enforced.contains(&PUBLICLY_ACCESSIBLE)
+                && instance
+                    .publicly_accessible()
+                    .is_some_and(|is| is != *wanted)
+        }),
+        security_groups: security_groups(spec, instance),
+        copy_tags_to_snapshot: Some(spec.backup.copy_tags_to_snapshot).filter(|wanted| {
+            enforced.contains(&COPY_TAGS_TO_SNAPSHOT)
+                && instance
+                    .copy_tags_to_snapshot()
+                    .is_some_and(|is| is != *wanted)
+        }),
+    }
+}
+
+/// Returns the security groups to set, if the spec lists some and the instance has others. Groups that are being
+/// removed count as removed.
+fn security_groups(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Option<Vec<String>> {
+    let wanted: BTreeSet<_> = spec
+        .network
+        .security_groups
+        .iter()
+        .map(String::as_str)
+        .collect();
+    let actual = instance.vpc_security_groups().iter();
+    let actual = actual.filter(|group| group.status() != Some("removing"));
+    let actual: BTreeSet<_> = actual
+        .filter_map(|group| group.vpc_security_group_id())
+        .collect();
+    let differ = !wanted.is_empty() && wanted != actual;
+    differ.then(|| spec.network.security_groups.clone())
+}
+
+/// Returns the maximum size to set. A maximum that equals the allocated size disables storage autoscaling.
+fn max_size(storage: &Storage, instance: &DbInstance) -> Option<i32> {
+    let actual = instance.max_allocated_storage();
+    match storage.max_size_gib {
+        Some(max) => Some(max).filter(|_| actual != Some(max)),
+        None => instance
+            .allocated_storage()
+            .filter(|size| actual.is_some_and(|max| max > *size)),
+    }
+}
+
+/// Returns the differences that remain: those that cannot be changed, and those in fields that are not [enforced].
+pub(crate) fn unrepairable(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    enforced: &[&str],
+) -> Vec<String> {
+    let mut differences = Vec::new();
+    if instance.publicly_accessible() == Some(!spec.network.publicly_accessible)
+        && !enforced.contains(&PUBLICLY_ACCESSIBLE)
+    {
+        let (is, set) = if spec.network.publicly_accessible {
+            ("not publicly accessible", "true")
+        } else {
+            ("publicly accessible", "false")
+        };
+        differences.push(format!(
+            "it is {is}, as it was created, and is not changed, because clients may depend on it; to change it, set PubliclyAccessible to {set} in RDS"
+        ));
+    }
+    if instance.copy_tags_to_snapshot() == Some(!spec.backup.copy_tags_to_snapshot)
+        && !enforced.contains(&COPY_TAGS_TO_SNAPSHOT)
+    {
+        let copies = if spec.backup.copy_tags_to_snapshot {
+            "do not get its tags"
+        } else {
+            "get its tags"
+        };
+        differences.push(format!(
+            "its snapshots {copies}, as configured at its creation, and this is not changed; to change it, set CopyTagsToSnapshot to {} in RDS",
+            spec.backup.copy_tags_to_snapshot
+        ));
+    }
+    if instance.storage_encrypted() == Some(!spec.encryption.enabled) {
+        let is = if spec.encryption.enabled {
+            "not encrypted"
+        } else {
+            "encrypted"
+        };
+        differences.push(format!(
+            "its storage is {is}, as it was created, and RDS cannot change this"
+        ));
+    }
+    let subnet_group = instance.db_subnet_group();
+    if let Some(wanted) = &spec.network.subnet_group
+        && let Some(actual) = subnet_group.and_then(|group| group.db_subnet_group_name())
+        // RDS stores the names in lower case.
+        && !wanted.eq_ignore_ascii_case(actual)
+    {
+        differences.push(format!(
+            "it is in the subnet group '{actual}' and is not moved to '{wanted}'"
+        ));
+    }
+    if let (Some(wanted), Some(actual)) = (&spec.credentials.username, instance.master_username())
+        && wanted != actual
+    {
+        differences.push(format!("its master user is '{actual}', as it was created"));
+    }
+    if let (Some(wanted), Some(actual)) = (&spec.engine_version, instance.engine_version())
+        && compare_versions(wanted, actual) == Ordering::Less
+    {
+        differences.push(format!(
+            "it runs version {actual} and cannot be downgraded to {wanted}"
+        ));
+    }
+    differences
+}
+
+/// Returns the tags that the instance lacks or has with another value. Tags of other clients are kept.
+pub(crate) fn missing_tags(
+    kept: BTreeMap<String, String>,
+    instance: &DbInstance,
+) -> BTreeMap<String, String> {
+    let has = |key: &str, value: &str| {
+        instance
+            .tag_list()
+            .iter()
+            .any(|tag| tag.key() == Some(key) && tag.value() == Some(value))
+    };
+    let kept = kept.into_iter();
+    kept.filter(|(key, value)| !has(key, value)).collect()
+}
+
+fn wanted<T>(value: T, stands: bool) -> Option<T> {
+    (!stands).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_sdk_rds::types::{
+        DbSubnetGroup, Endpoint, PendingModifiedValues, Tag, VpcSecurityGroupMembership,
+    };
+    use cloud_database_rules::{
+        Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, StorageType,
+    };
+
+    fn spec() -> CloudDatabaseSpec {
+        CloudDatabaseSpec {
+            engine: Engine::Postgres,
+            engine_version: Some("16".to_owned()),
+            instance_class: "db.t4g.micro".to_owned(),
+            storage: Storage {
+                storage_type: StorageType::Gp3,
+                size_gib: 100,
+                max_size_gib: None,
+                iops: None,
+                throughput_mibps: None,
+            },
+            database_name: None,
+            credentials: Credentials {
+                username: Some("app".to_owned()),
+                secret_name: "s".to_owned(),
+                selectors: Default::default(),
+            },
+            multi_az: false,
+            backup: Backup::default(),
+            maintenance_window: None,
+            port: Some(5432),
+            network: Network::default(),
+            encryption: Encryption::default(),
+            deletion_protection: false,
+            deletion_policy: DeletionPolicy::Snapshot,
+            tags: Default::default(),
+        }
+    }
+
+    fn instance() -> aws_sdk_rds::types::builders::DbInstanceBuilder {
+        DbInstance::builder()
+            .db_instance_class("db.t4g.micro")
+            .storage_type("gp3")
+            .allocated_storage(100)
+            .engine_version("16.4")
+            .multi_az(false)
+            .backup_retention_period(7)
+            .endpoint(Endpoint::builder().address("h").port(5432).build())
+            .deletion_protection(false)
+    }
+
+    #[test]
+    fn an_instance_that_matches_the_spec_needs_no_modification() {
+        assert!(between(&spec(), &instance().build(), &[]).is_empty());
+    }
+
+    #[test]
+    fn only_fields_that_differ_are_modified() {
+        let change = between(
+            &spec(),
+            &instance()
+                .db_instance_class("db.m5.large")
+                .multi_az(true)
+                .build(),
+            &[],
+        );
+        assert_eq!(change.fields(), ["instanceClass", "multiAz"]);
+    }
+
+    #[test]
+    fn storage_that_rds_has_increased_is_not_modified() {
+        let mut spec = spec();
+        spec.storage.max_size_gib = Some(500);
+        let grown = instance()
+            .allocated_storage(300)
+            .max_allocated_storage(500)
+            .build();
+        assert!(between(&spec, &grown, &[]).is_empty());
+    }
+
+    #[test]
+    fn growth_of_provisioned_storage_sends_the_iops_again() {
+        let mut spec = spec();
+        spec.storage = Storage {
+            storage_type: StorageType::Io1,
+            size_gib: 200,
+            iops: Some(2000),
+            ..spec.storage
+        };
+        let change = between(
+            &spec,
+            &instance().storage_type("io1").iops(2000).build(),
+            &[],
+        );
+        assert_eq!((change.size_gib, change.iops), (Some(200), Some(2000)));
+    }
+
+    #[test]
+    fn a_pending_change_is_not_requested_again() {
+        let pending = PendingModifiedValues::builder()
+            .db_instance_class("db.t4g.micro")
+            .build();
+        let instance = instance()
+            .db_instance_class("db.m5.large")
+            .pending_modified_values(pending)
+            .build();
+        assert!(between(&spec(), &instance, &[]).is_empty());
+    }
+
+    #[test]
+    fn versions_are_compared_by_component() {
+        let mut spec = spec();
+        spec.engine_version = Some("16.10".to_owned());
+        let change = between(&spec, &instance().engine_version("16.1").build(), &[]);
+        assert_eq!(change.fields(), ["engineVersion"]);
+    }
+
+    #[test]
+    fn tags_are_added_and_corrected_and_other_tags_are_kept() {
+        let mut spec = spec();
+        spec.tags = [("team", "shop"), ("stage", "prod")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into();
+        let tag = |key: &str, value: &str| Tag::builder().key(key).value(value).build();
+        let instance = instance()
+            .tag_list(tag("team", "stock"))
+            .tag_list(tag("stage", "prod"))
+            .tag_list(tag("cost", "1"));
+        assert_eq!(
+            missing_tags(spec.tags, &instance.build()),
+            [("team".to_owned(), "shop".to_owned())].into()
+        );
+    }
+
+    #[test]
+    fn a_version_that_rds_has_raised_is_reported_and_not_lowered() {
+        let mut spec = spec();
+        spec.engine_version = Some("16.4".to_owned());
+        let raised = instance().engine_version("16.6").build();
+        assert!(between(&spec, &raised, &[]).is_empty());
+        assert_eq!(
+            unrepairable(&spec, &raised, &[]),
+            ["it runs version 16.6 and cannot be downgraded to 16.4"]
+        );
+    }
+
+    #[test]
+    fn removing_the_maximum_size_disables_storage_autoscaling() {
+        let instance = instance().max_allocated_storage(500);
+        assert_eq!(
+            between(&spec(), &instance.clone().build(), &[]).max_size_gib,
+            Some(100)
+        );
+        let off = instance.max_allocated_storage(100).build();
+        assert!(between(&spec(), &off, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_field_with_a_secure_default_is_enforced_only_if_it_has_matched_the_spec_before() {
+        let spec = spec();
+        let made_before = instance()
+            .publicly_accessible(true)
+            .copy_tags_to_snapshot(false)
+            .storage_encrypted(false)
+            .build();
+        let enforced_then = enforced(&spec, &made_before, &[]);
+        assert_eq!(enforced_then, [""; 0]);
+        assert!(between(&spec, &made_before, &enforced_then).is_empty());
+        let kept = unrepairable(&spec, &made_before, &enforced_then).join("; ");
+        for part in [
+            "publicly accessible",
+            "do not get its tags",
+            "not encrypted",
+        ] {
+            assert!(kept.contains(part), "{kept}");
+        }
+
+        let enforced_later = enforced(&spec, &made_before, &ENFORCED_AT_CREATION);
+        assert_eq!(enforced_later, ENFORCED_AT_CREATION);
+        let change = between(&spec, &made_before, &enforced_later);
+        assert_eq!(change.publicly_accessible, Some(false));
+        assert_eq!(change.copy_tags_to_snapshot, Some(true));
+        let kept = unrepairable(&spec, &made_before, &enforced_later);
+        assert_eq!(kept.len(), 1, "encryption cannot be changed: {kept:?}");
+
+        let as_the_spec_says = instance()
+            .publicly_accessible(false)
+            .copy_tags_to_snapshot(true)
+            .build();
+        let agreed = enforced(&spec, &as_the_spec_says, &[]);
+        assert_eq!(agreed, ENFORCED_AT_CREATION);
+    }
+
+    #[test]
+    fn security_groups_are_changed_only_if_the_spec_lists_some() {
+        let group = |id: &str, status: &str| {
+            VpcSecurityGroupMembership::builder()
+                .vpc_security_group_id(id)
+                .status(status)
+                .build()
+        };
+        let instance = instance()
+            .vpc_security_groups(group("sg-1", "active"))
+            .vpc_security_groups(group("sg-2", "adding"))
+            .vpc_security_groups(group("sg-3", "removing"))
+            .build();
+        let asked = |groups: &[&str]| {
+            let mut spec = spec();
+            spec.network.security_groups = groups.iter().map(|id| (*id).to_owned()).collect();
+            between(&spec, &instance, &[]).security_groups
+        };
+        assert_eq!(asked(&[]), None);
+        assert_eq!(asked(&["sg-2", "sg-1"]), None);
+        assert_eq!(asked(&["sg-1"]), Some(vec!["sg-1".to_owned()]));
+    }
+
+    #[test]
+    fn subnet_group_names_are_compared_without_case() {
+        let group = DbSubnetGroup::builder().db_subnet_group_name("databases");
+        let instance = instance().db_subnet_group(group.build()).build();
+        let kept = |name: &str| {
+            let mut spec = spec();
+            spec.network.subnet_group = Some(name.to_owned());
+            unrepairable(&spec, &instance, &[])
+        };
+        assert_eq!(kept("Databases"), [""; 0]);
+        assert_eq!(kept("others").len(), 1);
+    }
+}

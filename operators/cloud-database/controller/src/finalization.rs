@@ -1,0 +1,247 @@
+//! Finalization: the deletion of an instance with its object.
+//!
+//! locate → describe → record the request → delete → confirm that it is gone
+//!
+//! The process may stop after every step. The request is recorded before it is sent, so that an instance that this
+//! controller has deleted is distinguished from one that another client has deleted.
+
+use std::time::Duration;
+
+use aws_sdk_rds::types::{DbInstance, DbSnapshot};
+use cloud_database_rules::{DeletionPolicy, DeletionRequest};
+use controller::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::deletion_policy;
+use crate::modification::Modification;
+use crate::reconciler::{CloudDatabaseReconciler, fields, identifier, observed, require_ours};
+use crate::recorded_instance::RecordedInstance;
+use crate::step_error::{StepError, with_status};
+
+/// States in which RDS cannot take a final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
+const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
+
+impl CloudDatabaseReconciler {
+    pub(crate) async fn finalize(
+        &self,
+        deleted: &FinalizeRequest<'_>,
+    ) -> Result<FinalizeOutcome, StepError> {
+        let uid = uid_of(deleted);
+        let id = identifier(uid)?;
+        let record = RecordedInstance::from_status(deleted.object, &id);
+        let policy = deletion_policy::safer_policy(deleted);
+        if policy == DeletionPolicy::Retain {
+            let place = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
+            return Ok(FinalizeOutcome::Retained(format!(
+                "the RDS instance '{id}'{place} is retained because of the deletion policy Retain"
+            )));
+        }
+        let location = self.rds.location().await?;
+        location.require(&id, &record)?;
+        let Some(instance) = self.rds.describe(&id).await? else {
+            return self.finalize_absent(&id, deleted, policy, &record).await;
+        };
+        require_ours(&instance, &id, uid)?;
+        self.record_seen(&id);
+        let observed = observed(&instance);
+        match self.delete(&id, deleted, policy, &record, &instance).await {
+            Ok(mut progress) => {
+                progress.status.extend(observed);
+                Ok(FinalizeOutcome::Waiting(progress))
+            }
+            Err(error) => Err(with_status(observed, error)),
+        }
+    }
+
+    /// Performs the next step of the deletion of an instance that RDS lists.
+    async fn delete(
+        &self,
+        id: &str,
+        deleted: &FinalizeRequest<'_>,
+        policy: DeletionPolicy,
+        record: &RecordedInstance<'_>,
+        instance: &DbInstance,
+    ) -> Result<ReconcileOutput, StepError> {
+        let phase = instance.db_instance_status().unwrap_or_default();
+        if phase == "deleting" {
+            return Ok(self.waiting(id, phase));
+        }
+        if instance.deletion_protection() == Some(true) {
+            if !deletion_policy::lifts_protection(deleted) {
+                return Err(StepError::from(ReconcileError::Permanent {
+                    reason: "DeletionProtected",
+                    message: "the instance has deletion protection; set `spec.deletionProtection` to false to delete it".to_owned(),
+                }));
+            }
+            let lift = Modification {
+                deletion_protection: Some(false),
+                ..Modification::default()
+            };
+            self.rds.modify(id, &lift).await?;
+            return Ok(self.waiting(id, phase));
+        }
+        let wants_snapshot = policy == DeletionPolicy::Snapshot;
+        if wants_snapshot && WITHOUT_SNAPSHOT.contains(&phase) {
+            return Err(StepError::from(ReconcileError::Permanent {
+                reason: "NoFinalSnapshot",
+                message: format!(
+                    "RDS reports the instance '{id}' as '{phase}' and cannot take a final snapshot of it; set `spec.deletionPolicy` to Retain and delete the instance manually"
+                ),
+            }));
+        }
+        let recorded = record.deletion_request.as_ref();
+        let recorded_snapshot = recorded.and_then(|request| request.final_snapshot_id.clone());
+        let snapshot = wants_snapshot.then(|| {
+            recorded_snapshot
+                .clone()
+                .unwrap_or_else(|| format!("{id}-final"))
+        });
+        if recorded.is_none() || recorded_snapshot != snapshot {
+            return Ok(self.requesting(id, phase, snapshot));
+        }
+        match self.rds.delete(id, snapshot.clone()).await {
+            Ok(()) => {
+                tracing::info!(
+                    instance = id,
+                    ?policy,
+                    "requested the deletion of the instance from RDS"
+                );
+                // RDS has only accepted the request; the next reconciliation confirms the deletion.
+                Ok(self.waiting(id, "deleting"))
+            }
+            // The snapshot is from a deletion that failed after it was taken. Take another one, never none.
+            Err(error) if error.is("DBSnapshotAlreadyExists") => {
+                let name = format!("{id}-final-{}", Timestamp::now().strftime("%Y%m%d%H%M%S"));
+                Ok(self.requesting(id, phase, Some(name)))
+            }
+            // Another client, or a call with a lost response, has deleted it since it was described. The next
+            // reconciliation distinguishes the two.
+            Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
+            // The instance is busy; RDS accepts the call later.
+            Err(error) if error.is("InvalidDBInstanceState") => Ok(self.waiting(id, phase)),
+            // RDS has rejected the request, so it will not delete the instance.
+            Err(error) if error.is_rejected() => {
+                let status = fields([("deletionRequest", Value::Null)]);
+                Err(with_status(status, error))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Records the request to delete an instance. The next reconciliation sends it.
+    fn requesting(&self, id: &str, phase: &str, snapshot: Option<String>) -> ReconcileOutput {
+        let mut progress = self.waiting(id, phase);
+        let request = DeletionRequest {
+            final_snapshot_id: snapshot,
+        };
+        let request = fields([("deletionRequest", json!(request))]);
+        progress.status.extend(request);
+        progress.requeue_after = Duration::ZERO;
+        progress
+    }
+
+    /// Decides whether the finalization of an instance that RDS does not find is complete.
+    async fn finalize_absent(
+        &self,
+        id: &str,
+        deleted: &FinalizeRequest<'_>,
+        policy: DeletionPolicy,
+        record: &RecordedInstance<'_>,
+    ) -> Result<FinalizeOutcome, StepError> {
+        // The identifier is recorded before the first call to RDS, so without it no instance was created.
+        if record.instance_id.is_none() {
+            return Ok(FinalizeOutcome::Done);
+        }
+        if !self.is_past_grace_period(id) && record.deletion_request.is_none() {
+            return Ok(FinalizeOutcome::Waiting(self.unseen(id)));
+        }
+        let Some(shown) = record.display_name() else {
+            self.forget(id);
+            return Ok(FinalizeOutcome::Done);
+        };
+        self.require_not_renamed(id, record, uid_of(deleted))
+            .await?;
+        let began = deletion_began(deleted);
+        if self.is_deleted_by_us(id, policy, record, began).await? {
+            self.forget(id);
+            return Ok(FinalizeOutcome::Done);
+        }
+        Err(StepError::from(ReconcileError::Permanent {
+            reason: "InstanceMissing",
+            message: format!(
+                "the RDS instance '{id}' ({shown}) no longer exists, and there is no proof that this controller deleted it: the final snapshot '{id}-final' does not exist. Restore the data if needed, then set `spec.deletionPolicy` to Retain so that the object can be deleted"
+            ),
+        }))
+    }
+
+    /// Returns true if the instance was deleted according to the deletion policy. A final snapshot proves it. With the
+    /// policy `Delete`, the recorded request proves it, because it would have been removed if RDS had rejected it.
+    async fn is_deleted_by_us(
+        &self,
+        id: &str,
+        policy: DeletionPolicy,
+        record: &RecordedInstance<'_>,
+        began: i64,
+    ) -> Result<bool, ReconcileError> {
+        if policy == DeletionPolicy::Delete && record.deletion_request.is_some() {
+            return Ok(true);
+        }
+        let snapshots = self.rds.snapshots(id).await?;
+        let mut snapshots = snapshots.iter();
+        Ok(snapshots.any(|snapshot| is_final(snapshot, id, began)))
+    }
+}
+
+fn uid_of<'a>(deleted: &FinalizeRequest<'a>) -> Option<&'a str> {
+    let uid = deleted.object.pointer("/metadata/uid");
+    uid.and_then(Value::as_str)
+}
+
+/// Maximum expected clock skew between the API server and RDS, in seconds.
+const CLOCK_SKEW: i64 = 60;
+
+/// Returns true if a snapshot is the final snapshot of a deletion that began at `began`, in seconds since the Unix
+/// epoch. An older snapshot is from an earlier instance with the same identifier, or from another client.
+fn is_final(snapshot: &DbSnapshot, id: &str, began: i64) -> bool {
+    let name = snapshot.db_snapshot_identifier().unwrap_or_default();
+    let is_ours = name.starts_with(&format!("{id}-final"));
+    let has_failed = snapshot.status() == Some("failed");
+    // A snapshot that is still being taken has no creation time.
+    let time = snapshot.snapshot_create_time();
+    let is_of_before = time.is_some_and(|time| time.secs() < began - CLOCK_SKEW);
+    is_ours && !has_failed && !is_of_before
+}
+
+/// Returns the time at which the deletion of an object began, in seconds since the Unix epoch.
+fn deletion_began(deleted: &FinalizeRequest<'_>) -> i64 {
+    let time = deleted.object.pointer("/metadata/deletionTimestamp");
+    let time = time.and_then(Value::as_str);
+    let time = time.and_then(|time| time.parse::<Timestamp>().ok());
+    time.map_or(0, Timestamp::as_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_rds::primitives::DateTime;
+
+    use super::*;
+
+    #[test]
+    fn a_final_snapshot_is_not_older_than_the_deletion() {
+        let snapshot = |name: &str, status: &str, time: Option<i64>| {
+            let snapshot = DbSnapshot::builder()
+                .db_snapshot_identifier(name)
+                .status(status)
+                .set_snapshot_create_time(time.map(DateTime::from_secs))
+                .build();
+            is_final(&snapshot, "cdb-1", 1_000)
+        };
+        assert!(snapshot("cdb-1-final", "available", Some(1_200)));
+        assert!(snapshot("cdb-1-final-20261124", "creating", None));
+        assert!(snapshot("cdb-1-final", "available", Some(990)), "skewed");
+        assert!(!snapshot("cdb-1-final", "available", Some(900)), "earlier");
+        assert!(!snapshot("cdb-1-final", "failed", Some(1_200)));
+        assert!(!snapshot("cdb-1-by-hand", "available", Some(1_200)));
+    }
+}

@@ -1,0 +1,29 @@
+//! CloudDatabase: reconciliation of an AWS RDS instance with the desired state of its object.
+
+#![allow(clippy::doc_markdown, reason = "product names are no code")]
+
+mod account;
+mod call_error;
+mod creation;
+mod credentials;
+mod deletion_policy;
+mod drift;
+mod finalization;
+mod location;
+mod modification;
+mod preconditions;
+mod rds_client;
+mod reconciler;
+mod recorded_instance;
+mod rejected_modifications;
+mod replacement;
+mod tags;
+
+pub use crate::rds_client::RdsClient;
+pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
+
+/// Returns the RBAC rules that the operator needs besides those for its own kind: it reads the Secret of an object.
+#[must_use]
+pub fn rbac_rules() -> Vec<serde_json::Value> {
+    vec![serde_json::json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]})]
+}

@@ -1,0 +1,375 @@
+//! Template confinement: templates in options that select a destination must begin with literal text.
+//!
+//! Since 0.57, Vector compares each rendered template with its literal prefix, so that the fields of an event
+//! cannot choose an arbitrary topic, key, path or host. Vector does not start with a template that has no such prefix.
+//!
+//! <https://vector.dev/docs/reference/configuration/template-syntax/>
+
+pub(crate) mod fields;
+#[cfg(test)]
+mod measured;
+pub(crate) mod path;
+pub(crate) mod template;
+pub(crate) mod unconfined;
+pub(crate) mod uri;
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use shared_validation::{FieldError, FieldPath};
+
+use crate::config::catalogue::Catalogue;
+use crate::config::component::{Component, ComponentKind};
+use crate::config::confinement::fields::{Confined, Holds, Sink};
+use crate::config::confinement::template::Template;
+use crate::config::confinement::unconfined::Unconfined;
+use crate::config::diagnostic::{Check, DiagnosticList};
+use crate::config::option_path::below;
+
+/// The option that turns confinement off for one sink.
+pub(crate) const OPT_OUT: &str = "dangerously_allow_unconfined_template_resolution";
+
+/// The user who may turn confinement off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptOut {
+    /// The author of the configuration.
+    Author,
+    /// An administrator, in a ClusterVectorPipeline; the author is a tenant who is denied the option.
+    Administrator,
+}
+
+/// Validates the templates of a sink.
+pub(crate) fn validate(
+    catalogue: &Catalogue,
+    component: &Component<'_>,
+    opt_out: OptOut,
+    problems: &mut DiagnosticList,
+) {
+    let Some(kind) = component.kind() else {
+        return;
+    };
+    let Some(sink) = fields::of(kind) else {
+        return;
+    };
+    let mut path = FieldPath::new(component.path());
+    let mut options = component.value;
+    if let Some(within) = sink.within {
+        path = path.child(within);
+        options = &options[within];
+    }
+    let report = Report {
+        vector: &catalogue.version,
+        opt_out,
+        within: sink.within,
+        has_opt_out: sink.has_opt_out,
+    };
+    let is_confined = !sink.has_opt_out || options[OPT_OUT] != true;
+    if kind == fields::FILE {
+        let found = path::validate(options, is_confined);
+        for (option, problem) in found {
+            let detail = report.detail(&problem, "/var/log/vector/");
+            let value = options[option].clone();
+            let error = FieldError::invalid(path.child(option), value, detail);
+            problems.add(Check::Confinement, error);
+        }
+    }
+    if !is_confined {
+        return;
+    }
+    for confined in sink.confined {
+        for found in texts(catalogue, kind, sink, confined, options, &path) {
+            let Some(problem) = Template::read(found.text).and_then(|it| it.unconfined()) else {
+                continue;
+            };
+            let detail = report.detail(&problem, confined.prefix);
+            problems.add(Check::Confinement, found.error(detail));
+        }
+    }
+    if kind == fields::AXIOM
+        && let Some((option, endpoint)) = uri::axiom_endpoint(options)
+        && let Some(problem) = Template::read(&endpoint).and_then(|it| it.unconfined())
+    {
+        let detail = report.detail(&problem, "https://example.com/");
+        let text = options[option].as_str().unwrap_or_default();
+        let found = Located::value(path.child(option), text);
+        problems.add(Check::Confinement, found.error(detail));
+    }
+}
+
+/// A text that Vector reads as a confined template.
+struct Located<'a> {
+    path: FieldPath,
+    text: &'a str,
+    /// If true, the text may hold credentials and is not printed.
+    is_hidden: bool,
+}
+
+impl<'a> Located<'a> {
+    fn value(path: FieldPath, text: &'a str) -> Self {
+        Self {
+            path,
+            text,
+            // The user part of a URI.
+            is_hidden: text.contains("://") && text.contains('@'),
+        }
+    }
+
+    fn error(self, detail: String) -> FieldError {
+        if self.is_hidden {
+            FieldError::invalid_hidden(self.path, detail)
+        } else {
+            FieldError::invalid(self.path, self.text, detail)
+        }
+    }
+}
+
+/// Returns every text of a confined option, with its path.
+fn texts<'a>(
+    catalogue: &Catalogue,
+    kind: &str,
+    sink: &Sink,
+    confined: &Confined,
+    options: &'a Value,
+    path: &FieldPath,
+) -> Vec<Located<'a>> {
+    if !confined.applies_to(options) {
+        return Vec::new();
+    }
+    let mut parts = confined.option.split('.');
+    let first = parts.next().unwrap_or_default();
+    let rest: Vec<_> = parts.collect();
+    let mut names = vec![first];
+    // The catalogue knows the aliases of options at the top of a sink.
+    let entry = catalogue.entry(ComponentKind::Sink, kind);
+    if let Some(entry) = entry.filter(|_| sink.within.is_none()) {
+        names = entry.names_of(first).collect();
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let mut path = path.child(name);
+        let mut value = &options[name];
+        for part in &rest {
+            path = path.child(part);
+            value = &value[*part];
+        }
+        match confined.holds {
+            Holds::Template => {
+                let text = value.as_str().map(|text| Located::value(path, text));
+                found.extend(text.map(|text| Located {
+                    is_hidden: text.is_hidden || confined.is_hidden,
+                    ..text
+                }));
+            }
+            Holds::Headers => {
+                let hides = |name: &str| {
+                    let name = name.to_ascii_lowercase();
+                    CREDENTIALS.iter().any(|word| name.contains(word))
+                };
+                found.extend(values(value, &path).map(|(name, text)| Located {
+                    is_hidden: hides(name),
+                    ..text
+                }));
+            }
+            Holds::Values { but } => {
+                let values = values(value, &path).filter(|(name, _)| Some(*name) != but);
+                found.extend(values.map(|(_, text)| text));
+            }
+            Holds::NamesAndValues => {
+                let fields = value.as_object().into_iter().flatten();
+                found.extend(fields.map(|(name, _)| Located::value(below(&path, name), name)));
+                found.extend(values(value, &path).map(|(_, text)| text));
+            }
+        }
+    }
+    found
+}
+
+/// Words in the names of headers that carry credentials.
+const CREDENTIALS: [&str; 5] = ["auth", "cookie", "key", "secret", "token"];
+
+fn values<'a>(
+    mapping: &'a Value,
+    path: &FieldPath,
+) -> impl Iterator<Item = (&'a str, Located<'a>)> {
+    let fields = mapping.as_object().into_iter().flatten();
+    fields.filter_map(|(name, value)| {
+        let text = Located::value(below(path, name), value.as_str()?);
+        Some((name.as_str(), text))
+    })
+}
+
+/// Wording of the errors.
+struct Report<'a> {
+    /// The version of Vector.
+    vector: &'a str,
+    opt_out: OptOut,
+    /// The option that holds the opt-out, if it is not at the top of the sink.
+    within: Option<&'a str>,
+    /// If false, the sink has no opt-out to advise.
+    has_opt_out: bool,
+}
+
+impl Report<'_> {
+    /// Describes a problem: the reason, and the change that resolves it.
+    fn detail(&self, problem: &Unconfined, prefix: &str) -> String {
+        let vector = self.vector;
+        let (reason, change): (_, Cow<'_, str>) = match problem {
+            Unconfined::NoPrefix { field } => (
+                "without a literal prefix, event fields could choose any destination",
+                format!("begin with one, such as `{prefix}{{{{ {field} }}}}`").into(),
+            ),
+            Unconfined::RootPrefix { field } => (
+                "with `/` alone as literal prefix, event fields could choose any destination",
+                format!("begin with more, such as `{prefix}{{{{ {field} }}}}`").into(),
+            ),
+            Unconfined::NoHost => (
+                "without a literal host, event fields could choose any host",
+                "begin with a scheme and a host, such as `https://example.com/`".into(),
+            ),
+            Unconfined::EncodedSeparator => (
+                "some servers read `%2F`, `%5C`, `%25` and `\\` as separators of a path",
+                "write `/` before the first event field".into(),
+            ),
+            Unconfined::QueryOrFragment => (
+                "with `?` or `#`, event fields could choose more than a path",
+                "leave out the query and the fragment, or the event fields".into(),
+            ),
+            Unconfined::NoDirectory { field } => (
+                "without a literal directory, event fields could choose any file",
+                format!(
+                    "begin with one below `/`, such as `{prefix}{{{{ {field} }}}}`, or set `base_dir`"
+                )
+                .into(),
+            ),
+            // No opt-out is named: it does not resolve the first, and the second is a mistake without it, too.
+            Unconfined::RelativeBase => {
+                return format!(
+                    "must be an absolute path, such as `{prefix}`: otherwise Vector {vector} does not start"
+                );
+            }
+            Unconfined::OutsideBase => {
+                return format!(
+                    "must be a path within `base_dir`: otherwise Vector {vector} does not start"
+                );
+            }
+        };
+        let within = self.within.map(|option| format!("{option}."));
+        let option = format!("{}{OPT_OUT}: true", within.unwrap_or_default());
+        let opt_out = match self.opt_out {
+            _ if !self.has_opt_out => String::new(),
+            OptOut::Author => format!(", or turn confinement off with `{option}`"),
+            OptOut::Administrator => format!(
+                "; only administrators can turn confinement off, with `{option}` in a ClusterVectorPipeline"
+            ),
+        };
+        format!("Vector {vector} does not start: {reason}; {change}{opt_out}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::start_up::validate_start_up;
+
+    /// Returns the errors of a sink.
+    fn errors(sink: &Value, opt_out: OptOut) -> Vec<FieldError> {
+        let config = json!({"sinks": {"out": sink}});
+        let problems = validate_start_up(Catalogue::shipped(), &config, opt_out).into_iter();
+        problems.map(|problem| problem.error).collect()
+    }
+
+    #[test]
+    fn the_message_names_the_field_the_value_and_a_prefix() {
+        let sink = json!({"type": "redis", "key": "%F:{{ app }}"});
+        let [error] = &errors(&sink, OptOut::Author)[..] else {
+            panic!("one error");
+        };
+        assert_eq!(
+            error.to_string(),
+            "sinks[out].key: Invalid value: \"%F:{{ app }}\": Vector 0.57 does not start: without a literal prefix, \
+             event fields could choose any destination; begin with one, such as `logs:{{ app }}`, or turn confinement \
+             off with `dangerously_allow_unconfined_template_resolution: true`"
+        );
+    }
+
+    #[test]
+    fn a_tenant_is_not_advised_to_set_a_denied_option() {
+        let sink = json!({"type": "nats", "subject": "{{ app }}"});
+        let [error] = &errors(&sink, OptOut::Administrator)[..] else {
+            panic!("one error");
+        };
+        assert!(error.detail.contains("only administrators can"), "{error}");
+    }
+
+    #[test]
+    fn credentials_are_not_printed() {
+        let uri = json!({"type": "http", "uri": "https://user:secret@example.com/?a={{ app }}"});
+        let header = json!({"type": "http", "request": {"headers": {
+            "Authorization": "{{ user }}:secret",
+        }}});
+        for sink in [uri, header] {
+            let errors = errors(&sink, OptOut::Author);
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert!(!errors[0].to_string().contains("secret"), "{errors:?}");
+        }
+    }
+
+    #[test]
+    fn options_that_are_passed_to_a_wrapped_sink_are_confined() {
+        let token = json!({"type": "sematext_logs", "token": "{{ app }}secret", (OPT_OUT): true});
+        let [error] = &errors(&token, OptOut::Author)[..] else {
+            panic!("one error");
+        };
+        assert_eq!(error.path.as_str(), "sinks[out].token");
+        let text = error.to_string();
+        assert!(!text.contains("secret"), "{text}");
+        assert!(!text.contains(OPT_OUT), "{text}");
+        let organization = |extra: bool| {
+            let sink = json!({
+                "type": "axiom", "dataset": "d", "org_id": "{{ app }}", (OPT_OUT): extra,
+            });
+            errors(&sink, OptOut::Author).len()
+        };
+        assert_eq!(organization(false), 1);
+        assert_eq!(organization(true), 0);
+    }
+
+    #[test]
+    fn an_index_is_confined_in_its_mode_and_under_each_name() {
+        let unconfined = json!({"index": "{{ app }}"});
+        let paths = |mode: &str, option: &str| {
+            let sink = json!({"type": "elasticsearch", "mode": mode, (option): unconfined});
+            let errors = errors(&sink, OptOut::Author).into_iter();
+            let paths = errors.map(|error| error.path.as_str().to_owned());
+            paths.collect::<Vec<_>>()
+        };
+        assert_eq!(paths("bulk", "bulk"), ["sinks[out].bulk.index"]);
+        assert_eq!(paths("normal", "normal"), ["sinks[out].normal.index"]);
+        assert!(paths("data_stream", "bulk").is_empty());
+    }
+
+    #[test]
+    fn the_labels_of_a_resource_are_confined_and_not_its_type() {
+        let sink = json!({"type": "gcp_stackdriver_logs", "resource": {
+            "type": "{{ app }}", "zone": "{{ zone }}", "node": "node-{{ node }}",
+        }});
+        let errors = errors(&sink, OptOut::Author);
+        let paths: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
+        assert_eq!(paths, ["sinks[out].resource.zone"]);
+    }
+
+    #[test]
+    fn values_of_other_types_are_not_reported() {
+        for sink in [
+            json!({"type": "loki", "labels": ["{{ app }}"], "tenant_id": 1}),
+            json!({"type": "http", "request": "{{ app }}"}),
+            json!({"type": "opentelemetry", "protocol": "{{ app }}"}),
+            json!({"type": "file", "path": 1, "base_dir": 2}),
+            json!("{{ app }}"),
+        ] {
+            assert!(errors(&sink, OptOut::Author).is_empty(), "{sink}");
+        }
+    }
+}

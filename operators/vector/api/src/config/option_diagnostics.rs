@@ -1,0 +1,405 @@
+//! Errors for schema findings: the field, its value, and the allowed values.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::paths::{Location, LocationSegment};
+use serde_json::Value;
+use shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
+
+use crate::config::catalogue::{Catalogue, Entry};
+use crate::config::component::{Component, ComponentKind};
+use crate::config::diagnostic::{Check, DiagnosticList};
+use crate::config::option_path::below;
+use crate::config::options::Options;
+
+/// Maximum number of findings that are reported for one component.
+const MOST_TOLD: usize = 100;
+
+/// Words in the names of options whose values are not printed.
+const SECRET: [&str; 7] = [
+    "password",
+    "passphrase",
+    "secret",
+    "token",
+    "key",
+    "credential",
+    "auth",
+];
+
+/// Validates the options of a component.
+pub(crate) fn validate(
+    catalogue: &Catalogue,
+    component: &Component<'_>,
+    problems: &mut DiagnosticList,
+) {
+    let path = FieldPath::new(component.path());
+    let noun = component.family.noun();
+    if !component.value.is_object() {
+        let detail = format!("a {noun} must be a mapping with a `type` and its options");
+        let error = mistyped(path, component.value, &detail);
+        return problems.add(Check::Options, error);
+    }
+    let kind = match component.option("type") {
+        Some(Value::String(kind)) => kind,
+        None => {
+            let detail = format!(
+                "set the type of the {noun}, such as `{}`",
+                example(component)
+            );
+            return problems.add(
+                Check::Options,
+                FieldError::required(path.child("type"), detail),
+            );
+        }
+        Some(other) => {
+            let error = mistyped(path.child("type"), other, "must be a string");
+            return problems.add(Check::Options, error);
+        }
+    };
+    let Some(entry) = catalogue.entry(component.family, kind) else {
+        let known = catalogue.kinds(component.family);
+        let detail = format!(
+            "Vector {} has no such {noun}{}",
+            catalogue.version,
+            did_you_mean(kind, known.into_iter())
+        );
+        let error = FieldError::invalid(path.child("type"), kind.as_str(), detail);
+        return problems.add(Check::Options, error);
+    };
+    let value = renamed(entry, component.value, &path, problems);
+    validate_value(catalogue.options(entry), &value, &path, kind, problems);
+}
+
+/// Returns the options with aliases replaced by the names of the catalogue, and reports options that are set under both
+/// names.
+fn renamed<'a>(
+    entry: &Entry,
+    value: &'a Value,
+    path: &FieldPath,
+    problems: &mut DiagnosticList,
+) -> Cow<'a, Value> {
+    let mut value = Cow::Borrowed(value);
+    for (alias, name) in &entry.aliases {
+        if value.get(alias).is_none() {
+            continue;
+        }
+        if value.get(name).is_some() {
+            let detail =
+                format!("is another name of `{name}`, which is also set; remove one of them");
+            let error = FieldError::forbidden(path.child(alias), detail);
+            problems.add(Check::Options, error);
+        }
+        if let Some(fields) = value.to_mut().as_object_mut()
+            && let Some(option) = fields.remove(alias)
+        {
+            fields.entry(name.clone()).or_insert(option);
+        }
+    }
+    value
+}
+
+/// Validates the global options.
+pub(crate) fn validate_globals(
+    catalogue: &Catalogue,
+    config: &Value,
+    problems: &mut DiagnosticList,
+) {
+    validate_value(
+        catalogue.globals(),
+        config,
+        &FieldPath::root(),
+        "Vector",
+        problems,
+    );
+}
+
+fn example(component: &Component<'_>) -> &'static str {
+    match component.family {
+        ComponentKind::Source => "kubernetes_logs",
+        ComponentKind::Transform => "remap",
+        ComponentKind::Sink => "loki",
+    }
+}
+
+fn validate_value(
+    options: &Options,
+    value: &Value,
+    path: &FieldPath,
+    owner: &str,
+    problems: &mut DiagnosticList,
+) {
+    if options.is_valid(value) {
+        return;
+    }
+    let say = ErrorRenderer {
+        options,
+        value,
+        path,
+        owner,
+    };
+    let mut refused = Vec::new();
+    for error in options.errors(value).take(MOST_TOLD) {
+        say.all(&error, &mut refused);
+    }
+    let mut ignored = Vec::new();
+    for error in options.warnings(value).take(2 * MOST_TOLD) {
+        say.all(&error, &mut ignored);
+    }
+    let refused: Vec<_> = unique(refused.into_iter().map(|found| found.error));
+    let at: BTreeSet<_> = refused.iter().map(|error| error.path.clone()).collect();
+    let ignored = ignored.into_iter().filter(|found| found.is_unknown_name);
+    let ignored = ignored
+        .map(|found| found.error)
+        .filter(|error| !at.contains(&error.path));
+    for mut error in unique(ignored) {
+        error.detail.push_str("; Vector ignores it");
+        problems.add(Check::Ignored, error);
+    }
+    for error in refused {
+        problems.add(Check::Options, error);
+    }
+}
+
+/// Removes duplicates and limits the number of errors.
+fn unique(errors: impl Iterator<Item = FieldError>) -> Vec<FieldError> {
+    let mut seen = BTreeSet::new();
+    let once = errors.filter(|error| seen.insert((error.path.clone(), error.detail.clone())));
+    once.take(MOST_TOLD).collect()
+}
+
+struct Found {
+    error: FieldError,
+    is_unknown_name: bool,
+}
+
+/// Converts schema findings to errors.
+struct ErrorRenderer<'a> {
+    options: &'a Options,
+    value: &'a Value,
+    path: &'a FieldPath,
+    /// Component type, or `Vector` for global options.
+    owner: &'a str,
+}
+
+impl ErrorRenderer<'_> {
+    fn all(&self, error: &ValidationError<'_>, out: &mut Vec<Found>) {
+        let place: Vec<_> = error.instance_path().iter().collect();
+        let path = self.path_of(error.instance_path());
+        let instance: &Value = error.instance();
+        let mut add = |error: FieldError| {
+            out.push(Found {
+                error,
+                is_unknown_name: false,
+            });
+        };
+        let invalid = |detail: String| {
+            if is_secret(&place) || !is_scalar(instance) {
+                FieldError::invalid_hidden(path.clone(), detail)
+            } else {
+                FieldError::invalid(path.clone(), instance.clone(), detail)
+            }
+        };
+        match error.kind() {
+            ValidationErrorKind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                add(FieldError::required(
+                    below(&path, name),
+                    format!("`{}` requires this option", self.owner),
+                ));
+            }
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                let known = self.options.names(self.value, &place);
+                for name in unexpected.iter().take(MOST_TOLD) {
+                    let others = known.iter().filter(|other| *other != name);
+                    let question = did_you_mean(name, others.map(String::as_str));
+                    let detail = format!("`{}` has no such option{question}", self.owner);
+                    let error = FieldError::forbidden(below(&path, name), detail);
+                    out.push(Found {
+                        error,
+                        is_unknown_name: true,
+                    });
+                }
+            }
+            ValidationErrorKind::Type { kind } => {
+                let detail = format!("must be {}", words(kind));
+                if is_secret(&place) || !is_scalar(instance) {
+                    let found = type_of(instance);
+                    add(invalid(format!("{detail}, not {found}")));
+                } else {
+                    add(FieldError::type_invalid(
+                        path.clone(),
+                        instance.clone(),
+                        detail,
+                    ));
+                }
+            }
+            ValidationErrorKind::Enum { options } => {
+                let names = options.as_array().into_iter().flatten();
+                let names = names.map(|name| match name {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                });
+                let names: Vec<_> = names.collect();
+                let error = FieldError::not_supported(path.clone(), instance.clone(), &names);
+                add(if is_secret(&place) {
+                    hidden(error)
+                } else {
+                    hidden_unless_scalar(error, instance)
+                });
+            }
+            ValidationErrorKind::Minimum { limit } => {
+                add(invalid(format!("must be at least {limit}")));
+            }
+            ValidationErrorKind::Maximum { limit } => {
+                add(invalid(format!("must be at most {limit}")));
+            }
+            ValidationErrorKind::FalseSchema => {
+                let detail = "is not read, because an option before it has a value of another type";
+                add(FieldError::forbidden(path.clone(), detail));
+            }
+            ValidationErrorKind::PropertyNames { error: name } => {
+                let text = name.instance().as_str().unwrap_or_default();
+                if let ValidationErrorKind::Custom { message } = name.kind() {
+                    let path = below(&path, text);
+                    add(FieldError::invalid(path, text, message.clone()));
+                }
+            }
+            ValidationErrorKind::Custom { message } => add(invalid(message.clone())),
+            ValidationErrorKind::AnyOf { context } => self.any_of(error, context, out),
+            other => add(invalid(format!(
+                "is not a value that `{}` accepts here: {other:?}",
+                self.owner
+            ))),
+        }
+    }
+
+    /// Reports the errors of the alternative that the author most likely intended.
+    fn any_of(
+        &self,
+        error: &ValidationError<'_>,
+        context: &[Vec<ValidationError<'static>>],
+        out: &mut Vec<Found>,
+    ) {
+        let here = error.instance_path().iter().count();
+        let fits = |form: &&Vec<ValidationError<'static>>| {
+            !form.iter().any(|error| {
+                let is_here = error.instance_path().iter().count() == here;
+                is_here && is_of_another_type(error)
+            })
+        };
+        let best = context.iter().filter(fits).min_by_key(|form| form.len());
+        if let Some(form) = best {
+            return form.iter().for_each(|error| self.all(error, out));
+        }
+        let mut kinds = Vec::new();
+        for error in context.iter().flatten() {
+            match error.kind() {
+                ValidationErrorKind::Type { kind } => kinds.push(words(kind)),
+                ValidationErrorKind::Enum { options } => kinds.push(format!("one of {options}")),
+                _ => {}
+            }
+        }
+        kinds.dedup();
+        let detail = format!("must be {}", kinds.join(", or "));
+        let path = self.path_of(error.instance_path());
+        let found = type_of(error.instance());
+        let error = FieldError::invalid_hidden(path, format!("{detail}, not {found}"));
+        out.push(Found {
+            error,
+            is_unknown_name: false,
+        });
+    }
+
+    fn path_of(&self, location: &Location) -> FieldPath {
+        let mut path = self.path.clone();
+        for segment in location {
+            path = match segment {
+                LocationSegment::Property(name) => below(&path, &name),
+                LocationSegment::Index(index) => path.index(index),
+            };
+        }
+        path
+    }
+}
+
+/// Returns an error for a value of an unexpected type.
+pub(crate) fn mistyped(path: FieldPath, value: &Value, detail: &str) -> FieldError {
+    let error = FieldError::type_invalid(path, value.clone(), detail);
+    hidden_unless_scalar(error, value)
+}
+
+/// Hides a value that is a list or a mapping, because a part of it may be secret.
+fn hidden_unless_scalar(error: FieldError, value: &Value) -> FieldError {
+    if is_scalar(value) {
+        error
+    } else {
+        hidden(error)
+    }
+}
+
+fn hidden(error: FieldError) -> FieldError {
+    FieldError {
+        bad_value: BadValue::Omitted,
+        ..error
+    }
+}
+
+/// Returns true if the value has an unexpected type.
+fn is_of_another_type(error: &ValidationError<'_>) -> bool {
+    match error.kind() {
+        ValidationErrorKind::Type { .. } => true,
+        ValidationErrorKind::Enum { options } => {
+            let found = type_of(error.instance());
+            let mut options = options.as_array().into_iter().flatten();
+            options.all(|option| type_of(option) != found)
+        }
+        _ => false,
+    }
+}
+
+fn is_secret(place: &[LocationSegment<'_>]) -> bool {
+    place.iter().any(|segment| match segment {
+        LocationSegment::Property(name) => SECRET.iter().any(|word| name.contains(word)),
+        LocationSegment::Index(_) => false,
+    })
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_object() && !value.is_array()
+}
+
+fn words(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => article(&kind.to_string()),
+        TypeKind::Multiple(kinds) => {
+            let kinds: Vec<_> = kinds
+                .iter()
+                .map(|kind| article(&kind.to_string()))
+                .collect();
+            kinds.join(" or ")
+        }
+    }
+}
+
+fn article(kind: &str) -> String {
+    match kind {
+        "object" => "a mapping".to_owned(),
+        "array" => "a list".to_owned(),
+        "integer" => "an integer".to_owned(),
+        other => format!("a {other}"),
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}

@@ -1,0 +1,299 @@
+//! Options of one component type, as a compiled schema.
+//!
+//! Vector ignores some unknown options and rejects others, depending on the Rust type that reads them. So two schemas
+//! are compiled. One is closed where Vector rejects unknown options; its findings are errors. The other is closed
+//! everywhere; Vector ignores the options that only this schema finds, which is reported as a warning.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use jsonschema::paths::LocationSegment;
+use jsonschema::{Draft, ValidationError, Validator};
+use serde_json::{Map, Value, json};
+use shared_validation::FieldPath;
+
+use crate::config::aliases::Aliases;
+use crate::config::option_format;
+use crate::config::option_format::OptionFormat;
+use crate::config::option_path::below as path_below;
+
+/// Compiled schema of a value.
+pub(crate) struct Options {
+    /// Node of the catalogue.
+    node: Value,
+    /// Schema that is closed everywhere: a value that passes needs no further validation.
+    everywhere: Validator,
+    /// Schema that is closed where Vector rejects unknown options. Compiled on demand: most types never need it.
+    as_vector: OnceLock<Validator>,
+    definitions: BTreeMap<String, Value>,
+}
+
+impl Options {
+    pub(crate) fn compile(node: &Value, definition: impl Fn(&str) -> Value) -> Self {
+        let mut definitions = BTreeMap::new();
+        collect(node, &definition, &mut definitions);
+        Self {
+            everywhere: validator(node, &definitions, Closed::Everywhere),
+            as_vector: OnceLock::new(),
+            node: node.clone(),
+            definitions,
+        }
+    }
+
+    /// Returns the node of the catalogue.
+    #[cfg(test)]
+    pub(crate) fn node(&self) -> &Value {
+        &self.node
+    }
+
+    /// Returns true if there are neither errors nor warnings.
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
+        self.everywhere.is_valid(value)
+    }
+
+    /// Returns the errors that Vector would report.
+    pub(crate) fn errors<'a>(
+        &'a self,
+        value: &'a Value,
+    ) -> impl Iterator<Item = ValidationError<'a>> {
+        let as_vector = || validator(&self.node, &self.definitions, Closed::AsVector);
+        self.as_vector.get_or_init(as_vector).iter_errors(value)
+    }
+
+    /// Returns the errors that Vector would report, and the options that it would ignore.
+    pub(crate) fn warnings<'a>(
+        &'a self,
+        value: &'a Value,
+    ) -> impl Iterator<Item = ValidationError<'a>> {
+        self.everywhere.iter_errors(value)
+    }
+
+    /// Returns the field names that are valid in the object at a location.
+    pub(crate) fn names(&self, value: &Value, place: &[LocationSegment<'_>]) -> BTreeSet<String> {
+        let mut nodes = vec![&self.node];
+        let mut here = value;
+        let mut rest = place.iter();
+        loop {
+            nodes = nodes
+                .into_iter()
+                .flat_map(|node| self.plain(node, here))
+                .collect();
+            let Some(segment) = rest.next() else { break };
+            nodes = nodes
+                .into_iter()
+                .filter_map(|node| below(node, segment))
+                .collect();
+            here = match segment {
+                LocationSegment::Property(name) => &here[&**name],
+                LocationSegment::Index(index) => &here[*index],
+            };
+        }
+        let properties = nodes
+            .iter()
+            .filter_map(|node| node["properties"].as_object());
+        properties.flat_map(Map::keys).cloned().collect()
+    }
+
+    /// Returns the path and the value of every option that contains a file name.
+    pub(crate) fn files<'a>(
+        &'a self,
+        value: &'a Value,
+        path: &FieldPath,
+    ) -> Vec<(FieldPath, &'a str)> {
+        let mut found = Vec::new();
+        self.files_below(&self.node, value, path, &mut found);
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    fn files_below<'a>(
+        &'a self,
+        node: &'a Value,
+        value: &'a Value,
+        path: &FieldPath,
+        found: &mut Vec<(FieldPath, &'a str)>,
+    ) {
+        for node in self.plain(node, value) {
+            match value {
+                Value::String(text) if node["file"] == true => found.push((path.clone(), text)),
+                Value::Object(fields) => {
+                    for (name, value) in fields {
+                        let segment = LocationSegment::from(name.as_str());
+                        if let Some(node) = below(node, &segment) {
+                            self.files_below(node, value, &path_below(path, name), found);
+                        }
+                    }
+                }
+                Value::Array(items) => {
+                    let items = items.iter().enumerate();
+                    for (index, value) in items.filter_map(|item| node.get("items").map(|_| item)) {
+                        self.files_below(&node["items"], value, &path.index(index), found);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the nodes that apply to a value, with references and alternatives resolved.
+    fn plain<'a>(&'a self, node: &'a Value, value: &Value) -> Vec<&'a Value> {
+        if let Some(name) = node["$ref"].as_str() {
+            let name = name.trim_start_matches("#/definitions/");
+            return self
+                .definitions
+                .get(name)
+                .map_or(Vec::new(), |node| self.plain(node, value));
+        }
+        if let Some(tag) = node["tag"].as_str() {
+            let variant = value[tag].as_str().or(node["without"].as_str());
+            let variant = variant.and_then(|name| node["variants"].get(name));
+            return variant.map_or(Vec::new(), |node| self.plain(node, value));
+        }
+        match node["anyOf"].as_array() {
+            Some(choices) => choices
+                .iter()
+                .flat_map(|node| self.plain(node, value))
+                .collect(),
+            None => vec![node],
+        }
+    }
+}
+
+/// Returns the node that applies to a part of a value.
+fn below<'a>(node: &'a Value, segment: &LocationSegment<'_>) -> Option<&'a Value> {
+    match segment {
+        LocationSegment::Property(name) => {
+            let name = node["aliases"][&**name].as_str().unwrap_or(name);
+            let property = node["properties"].get(name);
+            property.or(node.get("additionalProperties"))
+        }
+        LocationSegment::Index(_) => node.get("items"),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Closed {
+    AsVector,
+    Everywhere,
+}
+
+/// Collects all definitions that a node refers to, directly or indirectly.
+fn collect(node: &Value, definition: &impl Fn(&str) -> Value, all: &mut BTreeMap<String, Value>) {
+    match node {
+        Value::Object(fields) => {
+            if let Some(name) = fields.get("$ref").and_then(Value::as_str)
+                && let Some(name) = name.strip_prefix("#/definitions/")
+                && !all.contains_key(name)
+            {
+                let found = definition(name);
+                all.insert(name.to_owned(), found.clone());
+                collect(&found, definition, all);
+            }
+            fields
+                .values()
+                .for_each(|value| collect(value, definition, all));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, definition, all)),
+        _ => {}
+    }
+}
+
+fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed) -> Validator {
+    let mut schema = json_schema(node, closed);
+    let named = definitions.iter();
+    let named = named.map(|(name, node)| (name.clone(), json_schema(node, closed)));
+    schema["definitions"] = named.collect::<Map<_, _>>().into();
+    jsonschema::options()
+        .with_draft(Draft::Draft7)
+        .with_keyword("form", |_, form, _| Ok(Box::new(OptionFormat::named(form))))
+        .with_keyword("names", |_, names, _| Ok(Box::new(Aliases::of(names))))
+        .build(&schema)
+        .expect("the generated catalogue is valid")
+}
+
+/// Converts a node of the catalogue to JSON Schema.
+fn json_schema(node: &Value, closed: Closed) -> Value {
+    if let Some(tag) = node["tag"].as_str() {
+        return tagged(node, tag, closed);
+    }
+    let mut out = Map::new();
+    let aliases = node["aliases"].as_object();
+    for (name, value) in node.as_object().into_iter().flatten() {
+        let value = match name.as_str() {
+            "closed" | "file" | "optionalParts" => continue,
+            "aliases" => {
+                out.insert("names".to_owned(), value.clone());
+                continue;
+            }
+            "properties" => {
+                let properties = value.as_object().into_iter().flatten();
+                let aliases = aliases.into_iter().flatten();
+                let aliases = aliases.filter_map(|(alias, name)| {
+                    let node = value.get(name.as_str()?)?;
+                    Some((alias, node))
+                });
+                let properties = properties.chain(aliases);
+                let properties =
+                    properties.map(|(name, node)| (name.clone(), json_schema(node, closed)));
+                properties.collect::<Map<_, _>>().into()
+            }
+            "items" | "additionalProperties" => json_schema(value, closed),
+            "anyOf" => {
+                let choices = value.as_array().into_iter().flatten();
+                choices.map(|choice| json_schema(choice, closed)).collect()
+            }
+            _ => value.clone(),
+        };
+        out.insert(name.clone(), value);
+    }
+    let is_closed = node["closed"] == true || closed == Closed::Everywhere;
+    if is_closed && node["properties"].is_object() && node["additionalProperties"].is_null() {
+        out.insert("additionalProperties".to_owned(), false.into());
+    }
+    let parts = node["optionalParts"].as_array().into_iter().flatten();
+    let conditions: Vec<_> = parts.flat_map(|part| unread(part, closed)).collect();
+    if !conditions.is_empty() {
+        out.insert("allOf".to_owned(), conditions.into());
+    }
+    if node["type"] == "integer" {
+        out.insert("form".to_owned(), option_format::WHOLE_NUMBER.into());
+    }
+    out.into()
+}
+
+/// Returns conditions for an optional part: after a field that cannot be read, Vector accepts no further field of it.
+fn unread(part: &Value, closed: Closed) -> Vec<Value> {
+    let fields: Vec<_> = part.as_object().into_iter().flatten().collect();
+    let breaks = fields.iter().enumerate().map(|(index, (name, node))| {
+        let after = fields[index + 1..].iter();
+        let after: Map<_, _> = after
+            .map(|(name, _)| ((*name).clone(), false.into()))
+            .collect();
+        json!({
+            "if": {"properties": {*name: json_schema(node, closed)}},
+            "else": {"properties": after},
+        })
+    });
+    breaks.collect()
+}
+
+/// Returns the schema of objects that are distinguished by one field (the tag). The tag is validated first, and then
+/// only the variant that it names.
+fn tagged(node: &Value, tag: &str, closed: Closed) -> Value {
+    let variants = node["variants"].as_object().into_iter().flatten();
+    let names: Vec<_> = variants.clone().map(|(name, _)| name.as_str()).collect();
+    let mut cases = Vec::new();
+    for (name, variant) in variants {
+        let mut condition = json!({"properties": {tag: {"enum": [name]}}});
+        if node["without"] != *name {
+            condition["required"] = json!([tag]);
+        }
+        cases.push(json!({"if": condition, "then": json_schema(variant, closed)}));
+    }
+    let mut out = json!({"type": "object", "properties": {tag: {"enum": names}}, "allOf": cases});
+    if node["without"].is_null() {
+        out["required"] = json!([tag]);
+    }
+    out
+}

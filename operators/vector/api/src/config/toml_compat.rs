@@ -1,0 +1,38 @@
+//! Values that Vector cannot read. Vector converts a configuration to the TOML data model, which has no null and whose
+//! integers have 64 bits with a sign.
+
+use serde_json::Value;
+use shared_validation::{FieldError, FieldPath};
+
+use crate::config::diagnostic::{Check, DiagnosticList};
+
+/// Reports every value that Vector cannot read.
+pub(crate) fn validate(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
+    match value {
+        Value::Null => {
+            let detail = "Vector does not accept null; remove the option";
+            let error = FieldError::invalid(path.clone(), Value::Null, detail);
+            problems.add(Check::Readable, error);
+        }
+        Value::Number(number) if number.as_u64().is_some_and(|n| i64::try_from(n).is_err()) => {
+            let detail = "Vector does not accept integers above 9223372036854775807";
+            let error = FieldError::invalid(path.clone(), value.clone(), detail);
+            problems.add(Check::Readable, error);
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                validate(item, &path.index(index), problems);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                validate(
+                    value,
+                    &crate::config::option_path::below(path, name),
+                    problems,
+                );
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,192 @@
+//! Listen addresses of pipelines that one Vector process runs.
+//!
+//! Pipelines compete for an address only if the same Vector runs them. A pipeline that already listens on the address
+//! keeps it. Otherwise, the oldest pipeline gets it; a pipeline that cannot run for another reason does not count.
+
+mod arbitration;
+mod assignment;
+mod claim;
+mod conflict;
+#[cfg(test)]
+mod convergence;
+mod endpoint;
+mod intra_pipeline;
+mod labels;
+mod listener;
+mod name_collision;
+mod runner;
+mod snapshot;
+mod status_view;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::Value;
+use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+
+pub use crate::port_allocation::claim::PortClaims;
+use crate::port_allocation::claim::listeners;
+pub use crate::port_allocation::conflict::shared;
+use crate::port_allocation::conflict::{AddressConflict, SharedAddresses};
+use crate::port_allocation::name_collision::NameCollision;
+pub use crate::port_allocation::runner::Runner;
+pub use crate::port_allocation::snapshot::ClusterSnapshot;
+use crate::port_allocation::status_view::{is_being_deleted, role, together};
+use crate::types::pipeline::Pipeline;
+use crate::types::runner_kind::RunnerKind;
+
+/// Kinds of pipelines.
+pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
+
+/// Kinds of runners: Vector workloads that run pipelines.
+pub const RUNNERS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggregator"];
+
+/// Rule that reports address conflicts with other pipelines.
+pub const ADDRESS_FREE: &str = "listen-address-conflict";
+
+pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
+    let rule = |id, sentence, check| Rule {
+        id,
+        description: sentence,
+        severity: Severity::Error,
+        reference: "https://github.com/kaasops/vector-operator/tree/main/docs",
+        fields: &["spec.sources", "spec.sinks"],
+        validate: check,
+    };
+    [
+        rule(
+            "duplicate-listen-address",
+            "No two components of a pipeline listen on addresses of which one host can serve only one.",
+            intra_pipeline::addresses_apart,
+        ),
+        rule(
+            ADDRESS_FREE,
+            "No other pipeline that the same Vector runs listens on the same address; the controller, which knows the other pipelines, reports a conflict for the pipeline that came later.",
+            address_free,
+        ),
+        Rule {
+            severity: Severity::Warning,
+            fields: &["spec.sources", "spec.transforms", "spec.sinks"],
+            ..rule(
+                "component-name-conflict",
+                "No component gets the same name as a component of another pipeline if another operator joins the parts of names with dashes; `lockstep audit`, which knows the other pipelines, reports a conflict for the pipeline that came later.",
+                names_apart,
+            )
+        },
+    ]
+}
+
+/// Returns what the pipeline shares with others, if the validation request contains it.
+fn shared_by<K>(subject: &RuleContext<'_, K>) -> Option<SharedAddresses> {
+    SharedAddresses::deserialize(subject.related()?).ok()
+}
+
+fn address_free<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    for taken in shared_by(subject).into_iter().flat_map(|it| it.taken) {
+        let AddressConflict {
+            address,
+            by,
+            runner,
+            ..
+        } = taken;
+        let detail = format!(
+            "{address} is already used by {by} in the Pods of {runner}; use another port, or change the labels of the pipeline so that another Vector runs it"
+        );
+        let path = FieldPath::new(taken.at);
+        findings.push(FieldError::invalid(path, taken.place, detail));
+    }
+}
+
+fn names_apart<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    let shared = shared_by(subject).into_iter();
+    for namesake in shared.flat_map(|it| it.namesakes) {
+        let NameCollision { called, by, .. } = namesake;
+        let detail = format!(
+            "gets the name `{called}` if another operator runs the pipeline, like a component of {by}, and one would replace the other; rename this component or its pipeline"
+        );
+        let path = FieldPath::new(namesake.at);
+        findings.push(FieldError::invalid(path, namesake.id, detail));
+    }
+}
+
+/// Returns the index keys of a pipeline itself and of the pipelines with which it may share a port.
+#[must_use]
+pub fn keys(pipeline: &Value) -> Vec<String> {
+    let Some(role) = role(pipeline) else {
+        return Vec::new();
+    };
+    let together = together(pipeline, role);
+    let listeners = listeners(pipeline).into_iter();
+    let ports = listeners.map(|it| format!("{together} {}", it.place.port));
+    let keys: BTreeSet<_> = ports.chain(itself(pipeline)).collect();
+    keys.into_iter().collect()
+}
+
+/// Returns the index key of the runners that may run a pipeline, or none if the pipeline does not listen.
+#[must_use]
+pub fn runners(pipeline: &Value) -> Option<String> {
+    let role = role(pipeline)?;
+    (!listeners(pipeline).is_empty()).then(|| together(pipeline, role))
+}
+
+/// Returns the index entry of a pipeline: its index keys (group and port) and the addresses that it claims. The
+/// entry of a pipeline that is being deleted is empty.
+#[must_use]
+pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
+    if is_being_deleted(pipeline) {
+        return (Vec::new(), PortClaims::default());
+    }
+    let claims = PortClaims::from_status(pipeline);
+    let keys = claims
+        .all
+        .iter()
+        .map(|claim| format!("{} {}", together(pipeline, claim.role), claim.place.port));
+    let keys: BTreeSet<_> = keys.chain(itself(pipeline)).collect();
+    (keys.into_iter().collect(), claims)
+}
+
+/// Returns the index key of only this pipeline, if it listens: a change of its labels changes its runners, even if its
+/// claims stay the same.
+fn itself(pipeline: &Value) -> Option<String> {
+    runners(pipeline).map(|_| format!("itself {}", pipeline["metadata"]["uid"]))
+}
+
+/// Returns the index entry of a runner: its index key and the facts that pipelines need.
+#[must_use]
+pub fn told_of_runner(runner: &Value) -> (Vec<String>, Runner) {
+    let role = if runner["kind"] == "Vector" {
+        RunnerKind::Agent
+    } else {
+        RunnerKind::Aggregator
+    };
+    let keys = (!is_being_deleted(runner)).then(|| together(runner, role));
+    (keys.into_iter().collect(), Runner::new(runner))
+}
+
+/// Returns the runners of a pipeline from what it [shares](shared).
+#[must_use]
+pub fn run_by(shared: &Value) -> Vec<String> {
+    let shared = SharedAddresses::deserialize(shared);
+    shared.map(|shared| shared.run_by).unwrap_or_default()
+}
+
+/// Returns the addresses for the status of a pipeline: those that it listens on, without the addresses that others use;
+/// if `waits` is true, the addresses that others use.
+#[must_use]
+pub fn addresses(pipeline: &Value, shared: &Value, waits: bool) -> Vec<String> {
+    let Ok(shared) = SharedAddresses::deserialize(shared) else {
+        return Vec::new();
+    };
+    let taken = shared.taken.into_iter().map(|taken| taken.address);
+    let taken: BTreeSet<_> = taken.collect();
+    let addresses = if waits {
+        taken
+    } else {
+        let listeners = listeners(pipeline).into_iter();
+        let all: BTreeSet<_> = listeners.map(|it| it.address.to_string()).collect();
+        &all - &taken
+    };
+    addresses.into_iter().collect()
+}

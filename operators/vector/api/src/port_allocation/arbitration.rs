@@ -1,0 +1,200 @@
+//! Arbitration: decides which of the pipelines that claim the same ports gets each address.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::port_allocation::assignment::PortAssignments;
+use crate::port_allocation::claim::{Claim, MOST_RUNNERS, PortClaims};
+use crate::port_allocation::runner::Runner;
+use crate::types::runner_kind::RunnerKind;
+
+/// Pipeline and the other pipelines that claim its ports.
+pub(crate) struct Arbitration<'a> {
+    role: RunnerKind,
+    me: &'a PortClaims,
+    /// All pipelines, in order of precedence.
+    contenders: Vec<Claimant<'a>>,
+}
+
+/// Pipeline that claims any of the ports.
+struct Claimant<'a> {
+    claims: &'a PortClaims,
+    /// Its claims on these ports.
+    here: Vec<&'a Claim>,
+    runs: Vec<Assignment<'a>>,
+}
+
+/// Runner of a pipeline.
+#[derive(Clone, Copy)]
+struct Assignment<'a> {
+    runner: &'a Runner,
+    /// If true, the runner already runs the pipeline.
+    is_old: bool,
+}
+
+/// Precedence of a claim: first pipelines that already listen in the same runner, then those that already listen in
+/// another runner, then all others in their order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Precedence {
+    Here,
+    Elsewhere,
+    Nowhere,
+}
+
+/// Assigned endpoints, by the name of the runner and the port.
+type Ports<'a> = HashMap<(&'a str, &'a str), PortAssignments<'a, (&'a PortClaims, &'a Claim)>>;
+
+/// Claims that a pipeline lost, by their index: the first runner in which the address is not available, and a
+/// description of its holder.
+pub(crate) type Conflicts<'a> = BTreeMap<usize, (&'a Runner, String)>;
+
+impl<'a> Arbitration<'a> {
+    /// `runners` must be sorted.
+    pub(crate) fn new(
+        me: &'a PortClaims,
+        others: &'a [Arc<PortClaims>],
+        runners: &[&'a Runner],
+        role: RunnerKind,
+    ) -> Self {
+        let ports: BTreeSet<_> = me.all.iter().map(|claim| &claim.place.port).collect();
+        let is_here = |claim: &&Claim| claim.role == role && ports.contains(&claim.place.port);
+        let others = others.iter().map(|other| &**other);
+        let others = others.filter(|other| other.uid != me.uid);
+        let contenders = others.chain([me]).map(|claims| Claimant {
+            claims,
+            here: claims.all.iter().filter(is_here).collect(),
+            runs: Assignment::all(claims, runners),
+        });
+        let mut contenders: Vec<_> = contenders.collect();
+        contenders.sort_by(|one, another| one.claims.rank().cmp(&another.claims.rank()));
+        Self {
+            role,
+            me,
+            contenders,
+        }
+    }
+
+    /// Returns the runners of the pipeline.
+    pub(crate) fn run_by(&self) -> impl Iterator<Item = &'a Runner> {
+        let me = self.contenders.iter().find(|it| self.is_me(it));
+        let runs = me.into_iter().flat_map(|me| &me.runs);
+        runs.map(|run| run.runner)
+    }
+
+    pub(crate) fn conflicts(&self) -> Conflicts<'a> {
+        let mut ports = Ports::new();
+        let mut lost = Conflicts::new();
+        for precedence in [Precedence::Here, Precedence::Elsewhere, Precedence::Nowhere] {
+            for contender in &self.contenders {
+                if self.is_me(contender) {
+                    contender.lose(precedence, &ports, &mut lost);
+                }
+                // A waiting pipeline holds nothing, and comes after all that hold an address.
+                let is_next = || precedence == Precedence::Nowhere && contender.could_run(&ports);
+                if !contender.claims.waits || is_next() {
+                    contender.take(precedence, self.role, &mut ports);
+                }
+            }
+        }
+        lost
+    }
+
+    fn is_me(&self, contender: &Claimant<'_>) -> bool {
+        contender.claims.uid == self.me.uid
+    }
+}
+
+impl<'a> Claimant<'a> {
+    /// Assigns the free endpoints to this pipeline.
+    fn take(&self, precedence: Precedence, role: RunnerKind, ports: &mut Ports<'a>) {
+        for &claim in &self.here {
+            for run in self.runs(claim, precedence) {
+                // A pipeline that already listens keeps its address, even if the runner needs it.
+                let is_free = if precedence == Precedence::Nowhere {
+                    self.is_free(claim, run, ports)
+                } else {
+                    self.in_the_way(claim, run, ports).is_none()
+                };
+                if is_free {
+                    let port = (run.runner.name.as_str(), claim.place.port.as_str());
+                    let given = ports
+                        .entry(port)
+                        .or_insert_with(|| PortAssignments::none(role));
+                    given.assign(&self.claims.uid, claim.place.spot, (self.claims, claim));
+                }
+            }
+        }
+    }
+
+    /// Records the claims that this pipeline loses to others.
+    fn lose(&self, precedence: Precedence, ports: &Ports<'a>, lost: &mut Conflicts<'a>) {
+        for (at, &claim) in self.here.iter().enumerate() {
+            for run in self.runs(claim, precedence) {
+                let other = || {
+                    let (owner, of_his) = self.in_the_way(claim, run, ports)?;
+                    Some(owner.conflict_message(self.claims, of_his))
+                };
+                let own = claim.needed_by(run.runner).map(str::to_owned);
+                let Some(by) = own.or_else(other) else {
+                    continue;
+                };
+                let before = lost.get(&at);
+                if before.is_none_or(|(runner, _)| run.runner.name < runner.name) {
+                    lost.insert(at, (run.runner, by));
+                }
+            }
+        }
+    }
+
+    /// Returns true if a waiting pipeline could now get all addresses that it waits for, in all its runners.
+    /// Addresses on other ports count as still in use: the reconciliation of that pipeline checks them.
+    fn could_run(&self, ports: &Ports<'a>) -> bool {
+        let is_free = |claim: &&Claim| {
+            let mut runs = self.runs.iter();
+            runs.all(|run| self.is_free(claim, *run, ports))
+        };
+        self.here.len() == self.claims.all.len() && self.here.iter().all(is_free)
+    }
+
+    fn is_free(&self, claim: &Claim, run: Assignment<'_>, ports: &Ports<'a>) -> bool {
+        claim.needed_by(run.runner).is_none() && self.in_the_way(claim, run, ports).is_none()
+    }
+
+    fn in_the_way(
+        &self,
+        claim: &Claim,
+        run: Assignment<'_>,
+        ports: &Ports<'a>,
+    ) -> Option<(&'a PortClaims, &'a Claim)> {
+        let port = (run.runner.name.as_str(), claim.place.port.as_str());
+        ports
+            .get(&port)?
+            .conflict_with(&self.claims.uid, claim.place.spot)
+    }
+
+    /// Returns the runners for which a claim has this precedence.
+    fn runs(&self, claim: &Claim, precedence: Precedence) -> impl Iterator<Item = Assignment<'a>> {
+        let is_held = claim.is_held;
+        let runs = self.runs.iter().copied();
+        runs.filter(move |run| {
+            let of_this = match (is_held, run.is_old) {
+                (true, true) => Precedence::Here,
+                (true, false) => Precedence::Elsewhere,
+                (false, _) => Precedence::Nowhere,
+            };
+            of_this == precedence
+        })
+    }
+}
+
+impl<'a> Assignment<'a> {
+    /// Returns the runners of a pipeline, up to the maximum number.
+    fn all(claims: &PortClaims, runners: &[&'a Runner]) -> Vec<Self> {
+        let runners = runners.iter().filter(|it| it.runs(&claims.labels));
+        let runs = runners.map(|&runner| Self {
+            runner,
+            is_old: claims.is_run_by(runner),
+        });
+        runs.take(MOST_RUNNERS).collect()
+    }
+}

@@ -1,0 +1,82 @@
+//! Validation result that all rules of a pipeline share. It is computed once, and each rule reports a part of it.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use shared_validation::RuleContext;
+
+use crate::config::component::KUBERNETES_EVENTS;
+use crate::config::confinement;
+use crate::config::confinement::OptOut;
+use crate::config::diagnostic::Diagnostic;
+use crate::rules::context;
+use crate::rules::context::VectorContext;
+use crate::tenancy::policy::{Section, TenantPolicy};
+use crate::types::pipeline::Pipeline;
+
+/// Pipeline with its validation result.
+pub(crate) struct CachedValidation {
+    /// Configuration as the author wrote it.
+    pub(crate) config: Value,
+    /// Restrictions for tenants.
+    pub(crate) policy: TenantPolicy,
+    /// If true, the parts of component names must not contain dashes.
+    pub(crate) has_names_joined_by_dashes: bool,
+    /// If true, a tenant wrote the pipeline.
+    is_tenants: bool,
+    problems: OnceCell<Arc<Vec<Diagnostic>>>,
+}
+
+impl CachedValidation {
+    pub(crate) fn of<'a, K: Pipeline>(subject: &'a RuleContext<'_, K>) -> &'a Self {
+        subject.get_or_compute(|| {
+            let section = Section::of(subject.settings);
+            Self {
+                config: subject.object.spec().configuration(),
+                policy: section.tenants,
+                has_names_joined_by_dashes: section.forbid_dashes_in_names,
+                is_tenants: K::IS_TENANTS,
+                problems: OnceCell::new(),
+            }
+        })
+    }
+
+    /// Returns the user who may turn template confinement off.
+    pub(crate) fn opt_out(&self) -> OptOut {
+        if self.is_tenants && self.policy.denied_options.contains(confinement::OPT_OUT) {
+            OptOut::Administrator
+        } else {
+            OptOut::Author
+        }
+    }
+
+    /// Returns the problems that Vector would report.
+    pub(crate) fn problems(&self, context: Option<&VectorContext>) -> &[Diagnostic] {
+        let none = BTreeSet::new();
+        let denied = if self.is_tenants {
+            &self.policy.denied_functions
+        } else {
+            &none
+        };
+        self.problems
+            .get_or_init(|| context::problems(context, &stand_in(&self.config), denied))
+    }
+}
+
+/// Replaces the source type of the operator with the source that the operator generates from it.
+fn stand_in(config: &Value) -> Cow<'_, Value> {
+    let is_own = |source: &Value| source["type"] == KUBERNETES_EVENTS;
+    let mut config = Cow::Borrowed(config);
+    let sources = config.get("sources").and_then(Value::as_object);
+    if sources.is_some_and(|sources| sources.values().any(is_own)) {
+        let sources = config.to_mut()["sources"].as_object_mut();
+        let sources = sources.into_iter().flat_map(Map::values_mut);
+        for source in sources.filter(|source| is_own(source)) {
+            *source = json!({"type": "vector", "address": "0.0.0.0:42000"});
+        }
+    }
+    config
+}

@@ -1,0 +1,231 @@
+//! Rules of pipelines, for both `VectorPipeline` and `ClusterVectorPipeline`.
+
+use kube::CustomResourceExt;
+use serde_json::{Value, json};
+use shared_validation::{
+    Diagnostics, FieldError, FieldPath, Rule, RuleContext, Settings, Severity, ValidatedResource,
+    with_standard_fields,
+};
+
+use crate::config::catalogue::Catalogue;
+use crate::config::component::ComponentKind;
+use crate::config::diagnostic::{Check, Diagnostic};
+use crate::config::start_up::validate_start_up;
+use crate::rules::cached_validation::CachedValidation;
+use crate::rules::component_name;
+use crate::tenancy::policy;
+use crate::types::crd;
+use crate::types::pipeline::{ClusterVectorPipeline, Pipeline, VectorPipeline};
+use crate::types::runner_kind::RunnerKind;
+use crate::{port_allocation, tenancy};
+
+const CONFIGURATION: &str = "https://vector.dev/docs/reference/configuration/";
+const LANGUAGE: &str = "https://vector.dev/docs/reference/vrl/";
+const TEMPLATES: &str = "https://vector.dev/docs/reference/configuration/template-syntax/";
+const OPERATOR: &str = "https://github.com/kaasops/vector-operator/tree/main/docs";
+
+const PIPELINE: &[&str] = &["spec.sources", "spec.transforms", "spec.sinks"];
+
+/// Implements [`ValidatedResource`] for a pipeline; the CRD is an argument.
+macro_rules! pipeline_kind {
+    ($kind:ident, $crd:expr) => {
+        impl ValidatedResource for $kind {
+            const GROUP: &'static str = crd::GROUP;
+            const VERSION: &'static str = crd::VERSION;
+            const KIND: &'static str = stringify!($kind);
+
+            fn crd() -> Value {
+                $crd
+            }
+
+            fn example() -> Value {
+                example()
+            }
+
+            fn rules() -> Vec<Rule<Self>> {
+                all()
+            }
+
+            fn settings() -> Option<Settings> {
+                Some(policy::SETTINGS)
+            }
+        }
+    };
+}
+
+pipeline_kind!(VectorPipeline, {
+    let crd = <Self as CustomResourceExt>::crd();
+    with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
+});
+
+// The CRD of `VectorPipeline` with other names and scope.
+pipeline_kind!(ClusterVectorPipeline, {
+    let mut crd = <VectorPipeline as ValidatedResource>::crd();
+    let plural = "clustervectorpipelines";
+    crd["metadata"]["name"] = format!("{plural}.{}", crd::GROUP).into();
+    crd["spec"]["names"] = json!({
+        "kind": Self::KIND, "plural": plural, "singular": "clustervectorpipeline",
+        "shortNames": ["cvp"],
+    });
+    crd["spec"]["scope"] = "Cluster".into();
+    crd
+});
+
+fn example() -> Value {
+    json!({"spec": {
+        "sources": {"in": {"type": "kubernetes_logs"}},
+        "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+    }})
+}
+
+fn all<K: Pipeline>() -> Vec<Rule<K>> {
+    let rule = |id, sentence, severity, source, check| Rule {
+        id,
+        description: sentence,
+        severity,
+        reference: source,
+        fields: PIPELINE,
+        validate: check,
+    };
+    let (error, warning) = (Severity::Error, Severity::Warning);
+    let mut rules = vec![
+        rule(
+            "unsupported-value",
+            "Vector can read every value: no value is null, and every integer fits into 64 bits with a sign.",
+            error,
+            CONFIGURATION,
+            |subject, findings| push_all(Check::Readable, subject, findings),
+        ),
+        rule(
+            "component-options",
+            "Every component has a type that Vector supports and only options that Vector accepts.",
+            error,
+            CONFIGURATION,
+            |subject, findings| push_all(Check::Options, subject, findings),
+        ),
+        rule(
+            "ignored-options",
+            "No component has an option that Vector silently ignores.",
+            warning,
+            CONFIGURATION,
+            |subject, findings| push_all(Check::Ignored, subject, findings),
+        ),
+        rule(
+            "topology",
+            "Events can flow from sources to sinks: every input exists, every component accepts the events of its inputs, and no cycle exists.",
+            error,
+            CONFIGURATION,
+            |subject, findings| push_all(Check::Topology, subject, findings),
+        ),
+        rule(
+            "unused-output",
+            "The output of every source and transform is an input of another component.",
+            warning,
+            CONFIGURATION,
+            |subject, findings| push_all(Check::Unused, subject, findings),
+        ),
+        rule(
+            "vrl-compile",
+            "Every VRL program compiles, and every condition returns a boolean and changes no event.",
+            error,
+            LANGUAGE,
+            |subject, findings| push_all(Check::Programs, subject, findings),
+        ),
+        rule(
+            "vrl-warnings",
+            "Every VRL program compiles without warnings.",
+            warning,
+            LANGUAGE,
+            |subject, findings| push_all(Check::ProgramAdvice, subject, findings),
+        ),
+        rule(
+            "vrl-size-limit",
+            "No VRL program exceeds the length, the nesting depth or the number of assignments that can be validated in one admission request.",
+            error,
+            LANGUAGE,
+            |subject, findings| push_all(Check::Limits, subject, findings),
+        ),
+        rule(
+            "template-confinement",
+            "A template that selects a destination begins with literal text, so that event fields cannot choose any destination.",
+            error,
+            TEMPLATES,
+            template_confinement,
+        ),
+        rule(
+            "mixed-roles",
+            "One role can run all sources of a pipeline: either agents, which run on every node, or aggregators, which receive events.",
+            error,
+            OPERATOR,
+            one_role,
+        ),
+    ];
+    rules.push(component_name::rule());
+    rules.extend(port_allocation::rules());
+    rules.extend(tenancy::rules());
+    rules
+}
+
+fn push_all<K: Pipeline>(check: Check, subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    let problems = CachedValidation::of(subject).problems(subject.extension());
+    for problem in problems.iter().filter(|problem| problem.check == check) {
+        push(problem, findings);
+    }
+}
+
+/// Reports a problem of the configuration at its path in the pipeline.
+fn push(problem: &Diagnostic, findings: &mut Diagnostics) {
+    let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
+    findings.push(FieldError {
+        path,
+        ..problem.error.clone()
+    });
+}
+
+fn template_confinement<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    let validated = CachedValidation::of(subject);
+    let problems = validate_start_up(Catalogue::shipped(), &validated.config, validated.opt_out());
+    let problems = problems.iter();
+    for problem in problems.filter(|problem| problem.check == Check::Confinement) {
+        push(problem, findings);
+    }
+}
+
+fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+    let Some(sources) = &subject.object.spec().sources else {
+        return;
+    };
+    if sources.is_empty() || RunnerKind::of(sources).is_some() {
+        return;
+    }
+    let kinds = || {
+        sources
+            .iter()
+            .filter_map(|(id, source)| Some((id, source["type"].as_str()?)))
+    };
+    let mut is_told = false;
+    for (id, kind) in kinds() {
+        let is_known = Catalogue::shipped()
+            .entry(ComponentKind::Source, kind)
+            .is_some();
+        if is_known && !RunnerKind::can_be_run(kind) {
+            let path = format!("spec.sources[{id}].type");
+            findings.invalid(
+                &path,
+                kind,
+                "neither agents nor aggregators run sources of this type",
+            );
+            is_told = true;
+        }
+    }
+    let all_known =
+        kinds().count() == sources.len() && kinds().all(|(_, kind)| RunnerKind::can_be_run(kind));
+    if all_known && !is_told {
+        let detail =
+            "some sources run only on agents and others only on aggregators; split the pipeline";
+        findings.push(FieldError::invalid_hidden(
+            FieldPath::new("spec.sources"),
+            detail,
+        ));
+    }
+}

@@ -1,0 +1,278 @@
+//! Tenant policy: restrictions for the pipelines of tenants, which an installation can configure.
+
+use std::collections::BTreeSet;
+
+use glob::{MatchOptions, Pattern};
+use serde::Deserialize;
+use serde_json::Value;
+use shared_validation::{Settings, did_you_mean};
+use vector_vrl::is_known_function;
+
+use crate::config::catalogue::Catalogue;
+use crate::config::component::ComponentKind;
+use crate::config::confinement;
+
+/// Section of the policy file.
+pub(crate) const SETTINGS: Settings = Settings {
+    section: "vector",
+    validate: check,
+};
+
+/// Section `settings.vector` of a policy.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Section {
+    pub(crate) tenants: TenantPolicy,
+    /// If true, another operator runs the pipelines and joins the parts of a name with dashes only.
+    pub(crate) forbid_dashes_in_names: bool,
+}
+
+impl Section {
+    /// Returns the section of an installation, or the defaults.
+    pub(crate) fn of(settings: Option<&Value>) -> Self {
+        // The section was validated when the policy was read.
+        let section = settings.and_then(|settings| Self::deserialize(settings).ok());
+        section.unwrap_or_default()
+    }
+}
+
+/// Restrictions for VectorPipelines. Each list that is set replaces the default list.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TenantPolicy {
+    /// Types of sources that tenants must not use.
+    pub(crate) denied_sources: BTreeSet<String>,
+    /// Types of transforms that tenants must not use.
+    pub(crate) denied_transforms: BTreeSet<String>,
+    /// Types of sinks that tenants must not use.
+    pub(crate) denied_sinks: BTreeSet<String>,
+    /// Options that tenants must not use, in any component and at any depth.
+    pub(crate) denied_options: BTreeSet<String>,
+    /// VRL functions that programs of tenants must not call.
+    pub(crate) denied_functions: BTreeSet<String>,
+    /// Glob patterns of the files that options may refer to.
+    pub(crate) files: Vec<String>,
+    /// Environment variables of the agent that tenants may refer to.
+    pub(crate) environment: BTreeSet<String>,
+}
+
+impl Default for TenantPolicy {
+    fn default() -> Self {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Self {
+            // The internal sources expose data of all pipelines in the same process.
+            // `http_client` sends requests to any URL, such as the metadata service that returns the credentials of a
+            // machine, and outputs the responses.
+            denied_sources: set(&["http_client", "internal_logs", "internal_metrics"]),
+            // `lua` programs can read and write files and end the process. `aws_ec2_metadata` exposes data of the node.
+            denied_transforms: set(&["aws_ec2_metadata", "lua"]),
+            denied_sinks: set(&["file"]),
+            // With these options, librdkafka can load libraries, run commands and read files.
+            // Without confinement, the author of a log record chooses where the sink sends it, with the credentials of
+            // the sink.
+            denied_options: set(&[confinement::OPT_OUT, "librdkafka_options"]),
+            denied_functions: set(&[
+                "aggregate_vector_metrics",
+                "dns_lookup",
+                "encode_proto",
+                "find_vector_metrics",
+                "get_env_var",
+                "get_vector_metric",
+                "http_request",
+                "parse_proto",
+                "reverse_dns",
+                "validate_json_schema",
+            ]),
+            files: vec!["/etc/ssl/certs/**".to_owned()],
+            environment: set(&["VECTOR_SELF_NODE_NAME"]),
+        }
+    }
+}
+
+impl TenantPolicy {
+    pub(crate) fn denied(&self, family: ComponentKind) -> &BTreeSet<String> {
+        match family {
+            ComponentKind::Source => &self.denied_sources,
+            ComponentKind::Transform => &self.denied_transforms,
+            ComponentKind::Sink => &self.denied_sinks,
+        }
+    }
+
+    /// Returns true if an option may refer to this file.
+    pub(crate) fn allows_file(&self, name: &str) -> bool {
+        let leads_up = name.split('/').any(|part| part == "..");
+        let options = MatchOptions {
+            require_literal_separator: true,
+            ..MatchOptions::default()
+        };
+        let patterns = self
+            .files
+            .iter()
+            .filter_map(|pattern| Pattern::new(pattern).ok());
+        !leads_up
+            && patterns
+                .into_iter()
+                .any(|pattern| pattern.matches_with(name, options))
+    }
+}
+
+/// Validates a section: it can be deserialized, and the types, functions and patterns in it are valid.
+fn check(section: &Value) -> Result<(), String> {
+    let tenants = Section::deserialize(section)
+        .map_err(|error| error.to_string())?
+        .tenants;
+    for family in ComponentKind::ALL {
+        let known = Catalogue::shipped().kinds(family);
+        for kind in tenants.denied(family) {
+            if !known.contains(&kind.as_str()) {
+                let question = did_you_mean(kind, known.iter().copied());
+                return Err(format!("unknown {} type `{kind}`{question}", family.noun()));
+            }
+        }
+    }
+    let unknown = tenants
+        .denied_functions
+        .iter()
+        .find(|name| !is_known_function(name));
+    if let Some(name) = unknown {
+        return Err(format!("unknown function `{name}`"));
+    }
+    for pattern in &tenants.files {
+        Pattern::new(pattern)
+            .map_err(|error| format!("`{pattern}` is not a valid pattern: {error}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use shared_validation::{Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry};
+
+    use super::*;
+    use crate::types::pipeline::VectorPipeline;
+
+    #[test]
+    fn a_list_that_is_set_replaces_the_default_list() {
+        let own = Section::of(Some(&json!({"tenants": {"deniedSinks": []}}))).tenants;
+        let other = TenantPolicy::default();
+        assert!(own.denied_sinks.is_empty() && !other.denied_sinks.is_empty());
+        assert_eq!(own.denied_functions, other.denied_functions);
+        assert_eq!(Section::of(None).tenants, other);
+    }
+
+    #[test]
+    fn unknown_names_and_invalid_patterns_are_rejected() {
+        for (section, problem) in [
+            (
+                json!({"tenants": {"deniedSinks": ["fil"]}}),
+                "did you mean `file`?",
+            ),
+            (
+                json!({"tenants": {"deniedFunctions": ["get_env"]}}),
+                "unknown function",
+            ),
+            (json!({"tenants": {"deniedSink": []}}), "unknown field"),
+            (json!({"tenant": {}}), "unknown field"),
+            (
+                json!({"tenants": {"files": ["a**"]}}),
+                "not a valid pattern",
+            ),
+        ] {
+            let error = check(&section).expect_err("it is rejected");
+            assert!(error.contains(problem), "{error}");
+        }
+        assert_eq!(check(&json!({})), Ok(()));
+    }
+
+    #[test]
+    fn a_policy_accepts_the_section_and_names_unknown_sections() {
+        let ruleset = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+        let validators = ValidatorRegistry::default().register(Arc::new(ruleset));
+        let read = |settings: Value| {
+            let policy = Policy::read(&json!({"settings": settings}), &validators);
+            policy.map_err(|error| error.to_string())
+        };
+        let section = json!({"tenants": {"deniedSinks": []}});
+        let policy = read(json!({"vector": section})).expect("it is accepted");
+        assert_eq!(policy.settings("vector"), Some(&section));
+        assert_eq!(read(json!({"vector": null})), Ok(Policy::default()));
+        let error = read(json!({"vektor": null})).expect_err("no such section");
+        assert_eq!(
+            error,
+            "settings.vektor: unknown section; the sections are vector"
+        );
+        let error = read(json!({"vector": {"tenants": {"files": 1}}})).expect_err("no list");
+        assert!(
+            error.starts_with("settings.vector: invalid type"),
+            "{error}"
+        );
+    }
+
+    /// Returns the rules that a tenant's pipeline with this sink violates under a policy, each with its message.
+    fn broken(sink: &Value, tenants: &Value) -> Vec<(String, String)> {
+        let ruleset = Arc::new(Ruleset::<VectorPipeline>::compile().expect("it compiles"));
+        let validators = ValidatorRegistry::default().register(Arc::clone(&ruleset) as Arc<_>);
+        let file = json!({"settings": {"vector": {"tenants": tenants}}});
+        let policy = Policy::read(&file, &validators).expect("a policy");
+        let mut pipeline = json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": "VectorPipeline",
+            "metadata": {"name": "a", "namespace": "default"},
+            "spec": {"sources": {"in": {"type": "kubernetes_logs"}}, "sinks": {"out": sink}},
+        });
+        pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in"]);
+        let errors = ruleset
+            .validate(&ValidationRequest::create(&pipeline).with_policy(&policy))
+            .errors;
+        let errors = errors.into_iter();
+        errors.map(|it| (it.rule, it.error.to_string())).collect()
+    }
+
+    #[test]
+    fn tenants_may_opt_out_of_confinement_only_if_a_policy_allows_it() {
+        let allowed = json!({"deniedOptions": []});
+        let kafka = json!({
+            "type": "kafka", "bootstrap_servers": "kafka:9092", "topic": "{{ app }}", "encoding": {"codec": "json"},
+        });
+        let advice = |tenants: &Value| {
+            let [(rule, message)] = &broken(&kafka, tenants)[..] else {
+                panic!("one error");
+            };
+            assert_eq!(rule, "template-confinement");
+            message.contains("only administrators can turn confinement off")
+        };
+        assert!(advice(&json!({})));
+        assert!(!advice(&allowed));
+        let mut opted_out = kafka.clone();
+        opted_out[confinement::OPT_OUT] = true.into();
+        let nested = json!({"type": "opentelemetry", "protocol": {
+            "type": "http", "uri": "{{ app }}", "encoding": {"codec": "otlp"}, (confinement::OPT_OUT): true,
+        }});
+        for sink in [opted_out, nested] {
+            let broken_rules: Vec<_> = broken(&sink, &json!({}))
+                .into_iter()
+                .map(|it| it.0)
+                .collect();
+            assert_eq!(broken_rules, ["tenant-options"]);
+            assert_eq!(broken(&sink, &allowed), []);
+        }
+    }
+
+    #[test]
+    fn a_path_with_parent_directories_is_not_allowed() {
+        let policy = TenantPolicy::default();
+        assert!(policy.allows_file("/etc/ssl/certs/ca.crt"));
+        assert!(policy.allows_file("/etc/ssl/certs/own/ca.crt"));
+        for name in [
+            "/etc/ssl/certs/../../shadow",
+            "/etc/shadow",
+            "etc/ssl/certs/ca.crt",
+            "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        ] {
+            assert!(!policy.allows_file(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! API type `Vector`: a Vector agent that runs pipelines on every node.
+
+use kube::{CustomResource, CustomResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared_validation::{ValidatedResource, with_standard_fields};
+
+use crate::types::crd;
+use crate::types::workload::{PipelineSelector, Workload, WorkloadStatus};
+
+/// Vector agent: runs Vector on every node, with the pipelines that collect data on the node.
+#[derive(CustomResource, JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "observability.kaasops.io",
+    version = "v1alpha1",
+    kind = "Vector",
+    plural = "vectors",
+    namespaced,
+    status = "WorkloadStatus",
+    derive = "PartialEq",
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Valid","type":"boolean","jsonPath":".status.configCheckResult"}"#
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VectorSpec {
+    /// Settings of the agent Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Workload>,
+    /// If true, the API server may answer requests of the agents from its cache, which reduces its load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub use_api_server_cache: Option<bool>,
+    /// Selects the pipelines that the agents run. Default: all pipelines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<PipelineSelector>,
+}
+
+impl ValidatedResource for Vector {
+    const GROUP: &'static str = crd::GROUP;
+    const VERSION: &'static str = crd::VERSION;
+    const KIND: &'static str = "Vector";
+
+    fn crd() -> Value {
+        let crd = <Self as CustomResourceExt>::crd();
+        with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {"agent": {}}})
+    }
+
+    fn rule_references() -> &'static [(&'static str, &'static str)] {
+        &[("spec", crate::types::workload::SPECIFICATION)]
+    }
+}

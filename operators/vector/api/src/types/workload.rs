@@ -1,0 +1,232 @@
+//! Settings that agents and aggregators share.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Page that describes the fields of these types.
+pub(crate) const SPECIFICATION: &str =
+    "https://github.com/kaasops/vector-operator/blob/main/docs/specification.md";
+
+/// Object of a Kubernetes API type, not validated here.
+pub(crate) type OfKubernetes = Option<Map<String, Value>>;
+
+/// List of objects of a Kubernetes API type, not validated here.
+pub(crate) type AllOfKubernetes = Vec<Map<String, Value>>;
+
+/// Settings of the Pods that run Vector.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Workload {
+    /// Container image of Vector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Secrets used to pull the images.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
+    pub image_pull_secrets: AllOfKubernetes,
+    /// Image pull policy of the containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_pull_policy: Option<PullPolicy>,
+    /// Annotations of the Pods.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Labels of the Pods.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Resource requests and limits of the Vector container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub resources: OfKubernetes,
+    /// Affinity of the Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub affinity: OfKubernetes,
+    /// Tolerations of the Pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
+    pub tolerations: AllOfKubernetes,
+    /// Security context of the Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub pod_security_context: OfKubernetes,
+    /// Security context of the Vector container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub container_security_context: OfKubernetes,
+    /// Name of the scheduler that assigns the Pods to nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler_name: Option<String>,
+    /// Name of the RuntimeClass of the Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_class_name: Option<String>,
+    /// Entries that are added to `/etc/hosts` of the Pods.
+    #[serde(rename = "host_aliases", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
+    pub host_aliases: AllOfKubernetes,
+    /// Name of the PodSecurityPolicy, in clusters that support PodSecurityPolicies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_security_policy_name: Option<String>,
+    /// Name of the PriorityClass of the Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority_class_name: Option<String>,
+    /// If true, the Pods use the network namespace of their node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_network: Option<bool>,
+    /// Environment variables of the Vector container.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
+    pub env: AllOfKubernetes,
+    /// ConfigMaps and Secrets whose entries become environment variables of the Vector container.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
+    pub env_from: AllOfKubernetes,
+    /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_dir: Option<String>,
+    /// Seconds after which an internal metric that is no longer updated expires (Vector's `expire_metrics_secs`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expire_metrics_secs: Option<i64>,
+    /// Settings of Vector's API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<Api>,
+    /// If true, Vector serves its internal metrics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub internal_metrics: Option<bool>,
+    /// Scrape interval of the internal metrics, such as `30s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$"))]
+    pub scrape_interval: Option<String>,
+    /// Scrape timeout of the internal metrics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$"))]
+    pub scrape_timeout: Option<String>,
+    /// Volumes of the Pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
+    pub volumes: AllOfKubernetes,
+    /// Volume mounts of the Vector container.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
+    pub volume_mounts: AllOfKubernetes,
+    /// Readiness probe of the Vector container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub readiness_probe: OfKubernetes,
+    /// Liveness probe of the Vector container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub liveness_probe: OfKubernetes,
+    /// Settings of the Pods that check configurations, for operators that use such Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_check: Option<ConfigCheck>,
+    /// If true, the configuration is stored compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compress_config_file: Option<bool>,
+    /// Container image of the configuration reloader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_reloader_image: Option<String>,
+    /// Resource requests and limits of the configuration reloader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub config_reloader_resources: OfKubernetes,
+}
+
+/// Image pull policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PullPolicy {
+    /// Kubernetes' default for the tag of the image.
+    #[serde(rename = "")]
+    Unset,
+    /// Pull the image each time a container starts.
+    Always,
+    /// Pull the image if it is not present on the node.
+    IfNotPresent,
+    /// Never pull the image.
+    Never,
+}
+
+/// Settings of Vector's API.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Api {
+    /// If true, Vector serves its API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// If true, the API serves a playground page for trying queries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub playground: Option<bool>,
+    /// If true, the probes of the Pods use the API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub healthcheck: Option<bool>,
+}
+
+/// Settings of the Pods that check configurations, for operators that use such Pods.
+#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConfigCheck {
+    /// If true, no check Pods are created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<bool>,
+    /// Container image of the check Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Resource requests and limits of the check Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub resources: OfKubernetes,
+    /// Affinity of the check Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
+    pub affinity: OfKubernetes,
+    /// Tolerations of the check Pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
+    pub tolerations: AllOfKubernetes,
+    /// Annotations of the check Pods.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Labels of the check Pods.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Selector of pipelines by their labels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PipelineSelector {
+    /// Labels that a pipeline must have to be selected.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+}
+
+/// Result of the validation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkloadStatus {
+    /// If true, the object is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_check_result: Option<bool>,
+    /// Validation errors. Not set if the object is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32768))]
+    pub reason: Option<String>,
+    /// Fingerprint of the validated spec and of the rules that validated it.
+    #[serde(
+        rename = "LastAppliedConfigHash",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub last_applied_config_hash: Option<i64>,
+    /// Fingerprint of the options that all pipelines share.
+    #[serde(
+        rename = "LastAppliedGlobalConfigHash",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub last_applied_global_config_hash: Option<i64>,
+    /// Time at which a configuration was last published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub last_config_published_at: Option<String>,
+}

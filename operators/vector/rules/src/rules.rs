@@ -1,7 +1,0 @@
-//! The rules of pipelines.
-
-pub(crate) mod cached_validation;
-pub(crate) mod component_id;
-pub(crate) mod component_name;
-pub(crate) mod pipeline;
-pub(crate) mod validation_cache;

@@ -1,0 +1,18 @@
+//! Vector Remap Language: compilation, cost limits and the signatures of its functions. This crate is pure.
+//!
+//! A [`Compiler`] compiles the programs of one configuration. [`InProcessCompiler`] does so in the calling thread; a
+//! process that needs limits of time and memory brings its own. [`limits`] rejects programs that would cost too much.
+
+mod compiler;
+mod cost;
+mod diagnostic;
+pub mod limits;
+mod program;
+mod regex_cost;
+mod stdlib;
+
+pub use crate::compiler::{Compiler, InProcessCompiler, MakeCompiler};
+pub use crate::cost::VrlCost;
+pub use crate::diagnostic::VrlDiagnostic;
+pub use crate::program::{Program, Purpose};
+pub use crate::stdlib::is_known_function;

@@ -1,0 +1,185 @@
+//! VRL programs, compiled with the VRL version of the Vector version in the catalogue.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use vrl::compiler::state::ExternalEnv;
+use vrl::compiler::{CompilationResult, CompileConfig, compile_with_external};
+use vrl::datadog_search_syntax::QueryNode;
+use vrl::diagnostic::DiagnosticList;
+use vrl::owned_value_path;
+use vrl::path::{OwnedTargetPath, PathPrefix};
+
+use crate::diagnostic::VrlDiagnostic;
+use crate::stdlib::{AllowedFunctions, Meanings, Tables};
+use crate::{diagnostic, limits};
+
+/// Purpose of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Changes events.
+    Remap,
+    /// Returns a boolean and changes nothing.
+    Condition,
+    /// Query in Datadog's search syntax.
+    Search,
+}
+
+/// Program with its enrichment tables and denied functions.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Program<'a> {
+    /// Source text.
+    pub source: Cow<'a, str>,
+    /// Purpose, which decides about what the program may do.
+    pub purpose: Purpose,
+    /// Names of the enrichment tables.
+    pub tables: Cow<'a, [String]>,
+    /// Functions that the program must not call.
+    pub denied: Cow<'a, BTreeSet<String>>,
+}
+
+impl Program<'_> {
+    /// Compiles the program in the current thread, without a limit of time or memory.
+    pub(crate) fn compile(&self, functions: &mut AllowedFunctions) -> Vec<VrlDiagnostic> {
+        limits::on_a_large_stack(|| match self.purpose {
+            Purpose::Search => self.search(),
+            Purpose::Remap | Purpose::Condition => match self.in_its_language(functions) {
+                Ok((warnings, problem)) => {
+                    let advice = diagnostic::warnings(&self.source, warnings);
+                    problem
+                        .map(VrlDiagnostic::error)
+                        .into_iter()
+                        .chain(advice)
+                        .collect()
+                }
+                Err(errors) => diagnostic::errors(&self.source, errors),
+            },
+        })
+    }
+
+    fn search(&self) -> Vec<VrlDiagnostic> {
+        let read = self.source.parse::<QueryNode>();
+        let error = read.err().into_iter();
+        let told = error
+            .map(|error| VrlDiagnostic::error(format!("is not a valid search query: {error}")));
+        told.collect()
+    }
+
+    /// Compiles a VRL program. Returns the warnings of the compiler, and the error of a program that compiles but that
+    /// Vector does not accept.
+    fn in_its_language(
+        &self,
+        functions: &mut AllowedFunctions,
+    ) -> Result<(DiagnosticList, Option<String>), DiagnosticList> {
+        let mut config = CompileConfig::default();
+        config.set_custom(Tables(self.tables.to_vec()));
+        config.set_custom(Meanings::default());
+        // Vector stores the namespace of a log and metadata for its sinks at this path.
+        config.set_read_only_path(OwnedTargetPath::metadata(owned_value_path!("vector")), true);
+        if self.purpose == Purpose::Condition {
+            config.set_read_only();
+        }
+        let functions = functions.without(&self.denied);
+        let environment = ExternalEnv::default();
+        let compiled = compile_with_external(&self.source, functions, &environment, config)?;
+        let problem = match self.purpose {
+            Purpose::Condition => not_boolean(&compiled),
+            Purpose::Remap | Purpose::Search => dangling(&compiled),
+        };
+        Ok((compiled.warnings, problem))
+    }
+}
+
+fn not_boolean(compiled: &CompilationResult) -> Option<String> {
+    let result = compiled.program.final_type_info().result;
+    let detail = || {
+        format!(
+            "the result of a condition must be a boolean, but this one is of type {}",
+            result.kind()
+        )
+    };
+    (!result.is_boolean()).then(detail)
+}
+
+/// Returns an error if the program removes a field to which it assigned a meaning: Vector aborts in this case.
+fn dangling(compiled: &CompilationResult) -> Option<String> {
+    let meanings = compiled.config.get_custom::<Meanings>()?;
+    let after = compiled.program.final_type_info().state.external;
+    let gone = meanings.0.iter().find(|(_, path)| {
+        let kind = match path.prefix {
+            PathPrefix::Event => after.target_kind(),
+            PathPrefix::Metadata => after.metadata_kind(),
+        };
+        !kind.at_path(&path.path).contains_any_defined()
+    });
+    gone.map(|(meaning, path)| {
+        format!("the meaning `{meaning}` is assigned to `{path}`, which no longer exists at the end of the program")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the errors of a program.
+    fn errors(source: &str, purpose: Purpose) -> Vec<String> {
+        let denied = BTreeSet::new();
+        let program = Program {
+            source: source.into(),
+            purpose,
+            tables: Cow::Borrowed(&[]),
+            denied: Cow::Owned(denied),
+        };
+        let findings = program.compile(&mut AllowedFunctions::default());
+        let findings = findings.into_iter();
+        let errors = findings.filter(|finding| !finding.is_advice);
+        errors.map(|error| error.detail).collect()
+    }
+
+    #[test]
+    fn the_metadata_of_vector_is_read_only_in_programs() {
+        for source in [
+            "% = {}",
+            "%vector = 1",
+            "%vector.x = 1",
+            "del(%)",
+            "del(%vector.x)",
+            "%, err = parse_json(.message)",
+        ] {
+            let errors = errors(source, Purpose::Remap);
+            let is_read_only = errors.iter().any(|error| error.contains("read-only"));
+            assert!(is_read_only, "{source}: {errors:?}");
+        }
+        for source in ["%foo = 1", "%vectorx = 1", "del(%foo)", ".vector = %vector"] {
+            assert_eq!(errors(source, Purpose::Remap), [""; 0], "{source}");
+        }
+    }
+
+    #[test]
+    fn a_condition_reads_metadata_and_changes_nothing() {
+        assert_eq!(errors("%vector.x == 1", Purpose::Condition), [""; 0]);
+        assert!(!errors("%foo = 1; true", Purpose::Condition).is_empty());
+    }
+
+    #[test]
+    fn functions_have_the_signatures_of_the_vrl_of_vector() {
+        for (source, is_valid) in [
+            // `find` returns an integer or null.
+            (".b = find!(.message, \"b\") + 1", false),
+            ("if find(string!(.a), \"x\") > 0 { .b = 1 }", false),
+            ("if find(string!(.a), \"x\") != null { .b = 1 }", true),
+            // A pattern need not be a literal.
+            (".a = parse_regex!(.message, .pattern)", true),
+            (".a, err = parse_regex(.message, .pattern)", true),
+            (".a = parse_regex(.message, .pattern) ?? {}", true),
+            (".a = parse_cef!(.message, strict: false)", true),
+            (".a = parse_cef!(.message, unknown: false)", false),
+            (".a = join!([1, 2, 3])", true),
+        ] {
+            let errors = errors(source, Purpose::Remap);
+            assert_eq!(errors.is_empty(), is_valid, "{source}: {errors:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Wrapper for functions: calls of denied functions do not compile, and no function reads a file of the validating
+//! machine.
+
+use vrl::compiler::function::{Parameter, closure};
+use vrl::compiler::state::TypeState;
+use vrl::prelude::{ArgumentList, Compiled, Example, Function, FunctionCompileContext};
+
+use crate::stdlib::call_error::wrong;
+
+/// Arguments that refer to files which the compiler would read.
+const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources")];
+
+/// Function that can be denied.
+#[derive(Debug)]
+pub(crate) struct RestrictedFunction {
+    pub(crate) function: &'static dyn Function,
+    pub(crate) is_denied: bool,
+}
+
+impl Function for RestrictedFunction {
+    fn identifier(&self) -> &'static str {
+        self.function.identifier()
+    }
+
+    fn usage(&self) -> &'static str {
+        self.function.usage()
+    }
+
+    fn category(&self) -> &'static str {
+        self.function.category()
+    }
+
+    fn return_kind(&self) -> u16 {
+        self.function.return_kind()
+    }
+
+    fn pure(&self) -> bool {
+        self.function.pure()
+    }
+
+    fn examples(&self) -> &'static [Example] {
+        self.function.examples()
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        self.function.parameters()
+    }
+
+    fn closure(&self) -> Option<closure::Definition> {
+        self.function.closure()
+    }
+
+    fn compile(
+        &self,
+        state: &TypeState,
+        context: &mut FunctionCompileContext,
+        arguments: ArgumentList,
+    ) -> Compiled {
+        let name = self.identifier();
+        let span = context.span();
+        if self.is_denied {
+            let message = format!(
+                "`{name}` is denied for tenants, because it can access resources of others"
+            );
+            let label = "see `settings.vector.tenants` of the policy";
+            return Err(wrong(message, label, span));
+        }
+        let mut reading = READ_BY_THE_COMPILER.iter();
+        let read = reading
+            .find(|(function, keyword)| *function == name && arguments.optional(keyword).is_some());
+        if let Some((_, keyword)) = read {
+            let message =
+                format!("`{keyword}` refers to files, which are not read during validation");
+            return Err(wrong(
+                message,
+                "write their contents into the program",
+                span,
+            ));
+        }
+        self.function.compile(state, context, arguments)
+    }
+}
