@@ -115,5 +115,3 @@ pub use crate::metrics::{ClientMetrics, Metrics};
 pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;
 pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};
-pub use children::{OwnedType, UpdateStrategy};
-pub use metrics::{ClientMetrics, Metrics};

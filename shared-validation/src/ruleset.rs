@@ -1,7 +1,6 @@
 //! Compiled ruleset of one kind.
 
 use std::any::Any;
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -169,7 +168,7 @@ impl<K: ValidatedResource> Ruleset<K> {
     /// Sets a value that the Rust rules read with [`RuleContext::extension`](crate::RuleContext::extension): what
     /// they need besides the object, such as a cache. It must not change the result of a validation.
     #[must_use]
-    pub fn with_extension<T: Any + Send + Sync>(mut self, extension: Arc<T>) -> Self {
+    pub fn with_extension(mut self, extension: Arc<dyn Any + Send + Sync>) -> Self {
         self.typed.extension = Some(extension);
         self
     }

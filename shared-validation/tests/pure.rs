@@ -28,10 +28,12 @@ const IMPURE: &[&str] = &[
 
 #[test]
 fn no_dependency_is_an_async_runtime_network_or_client_crate() {
-    for package in ["shared-validation", "lockstep-cloud-database-api"] {
+    for package in [
         "crd-validation",
         "shared-validation",
-        "cloud-database-rules",
+        "lockstep-cloud-database-api",
+        "lockstep-vector-api",
+        "lockstep-vector-vrl",
     ] {
         let tree = tree(package, "{lib}");
         assert!(

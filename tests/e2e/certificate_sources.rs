@@ -38,7 +38,7 @@ impl Site {
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
-            aws_endpoint: moto.endpoint(),
+            controller_env: moto.environment(),
             controller_args: controller_args.iter().map(ToString::to_string).collect(),
             controller_server: None,
         };

@@ -7,7 +7,7 @@ use aws_config::{BehaviorVersion, Region};
 use aws_sdk_rds::config::Credentials;
 use aws_sdk_rds::types::DbInstance;
 use aws_smithy_http_client::Builder;
-use control_plane::{Cluster, Installation, Moto, Options, eventually};
+use control_plane::{Cluster, Installation, Moto, Options, aws_environment, eventually};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
@@ -84,7 +84,10 @@ impl TestEnv {
         ];
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
-            aws_endpoint: detours.aws_endpoint.unwrap_or_else(|| moto.endpoint()),
+            controller_env: match detours.aws_endpoint {
+                Some(endpoint) => aws_environment(&endpoint),
+                None => moto.environment(),
+            },
             controller_args: quick
                 .map(String::from)
                 .into_iter()

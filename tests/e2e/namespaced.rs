@@ -125,7 +125,7 @@ async fn the_controller_needs_only_roles_in_the_namespaces_that_it_watches() {
     tenant_applies(&cluster, &folder).await;
     let options = Options {
         program: env!("CARGO_BIN_EXE_lockstep").into(),
-        aws_endpoint: moto.endpoint(),
+        controller_env: moto.environment(),
         controller_args: [
             "--rds-poll-interval=100ms",
             "--rds-not-found-grace-period=200ms",

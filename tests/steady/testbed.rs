@@ -22,7 +22,7 @@ impl Testbed {
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
-            aws_endpoint: moto.endpoint(),
+            controller_env: moto.environment(),
             controller_args: [
                 "--rds-poll-interval=500ms",
                 "--rds-not-found-grace-period=200ms",

@@ -17,7 +17,6 @@ use tokio::time::timeout;
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::installation::{Options, apply};
-use crate::moto;
 use crate::network::Network;
 use crate::pod::Container;
 use crate::probe::Probe;
@@ -152,7 +151,7 @@ impl Fleet {
             .args(&self.options.controller_args)
             .env_clear()
             .envs(container.env)
-            .envs(moto::environment(&self.options.aws_endpoint))
+            .envs(self.options.controller_env.iter().cloned())
             .env("KUBECONFIG", &self.kubeconfig);
         let name = format!("controller-{}", pod.name);
         let process = Process::start(&name, &mut command, &self.logs)?;

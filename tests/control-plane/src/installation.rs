@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::moto;
 use crate::pod::Container;
 use crate::probe::Probe;
 use crate::process::{Process, free_port};
@@ -24,8 +23,8 @@ use crate::wait::eventually;
 pub struct Options {
     /// Path of the `lockstep` program.
     pub program: PathBuf,
-    /// Endpoint of AWS.
-    pub aws_endpoint: String,
+    /// Additional environment variables of the controller, such as those for moto.
+    pub controller_env: Vec<(String, String)>,
     /// Additional arguments of the controller.
     pub controller_args: Vec<String>,
     /// URL that the controller uses instead of that of the API server.
@@ -166,7 +165,7 @@ impl Installation {
             .args(&self.options.controller_args)
             .env_clear()
             .envs(container.env)
-            .envs(moto::environment(&self.options.aws_endpoint))
+            .envs(self.options.controller_env.iter().cloned())
             .envs(self.aws_environment.iter().cloned())
             .env("KUBECONFIG", &self.kubeconfig);
         let name = if pod == "pod-0" {

@@ -24,7 +24,7 @@ pub use cluster::Cluster;
 pub use error::Error;
 pub use fleet::{APISERVER_ARGS, Fleet};
 pub use installation::{Installation, Options, wait_until_fail_closed};
-pub use moto::Moto;
+pub use moto::{Moto, aws_environment};
 pub use network::Network;
 pub use oracle::oracle;
 pub use process::{Process, free_port};

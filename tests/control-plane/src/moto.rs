@@ -52,14 +52,22 @@ impl Moto {
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
+
+    /// Returns the environment variables that make AWS clients use this server.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        aws_environment(&self.endpoint())
+    }
 }
 
 /// Returns the environment variables that make AWS clients use an endpoint of moto.
-pub(crate) fn environment(endpoint: &str) -> [(&'static str, String); 4] {
-    [
-        ("AWS_ENDPOINT_URL", endpoint.to_owned()),
-        ("AWS_REGION", "eu-central-1".to_owned()),
-        ("AWS_ACCESS_KEY_ID", "testing".to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", "testing".to_owned()),
-    ]
+pub fn aws_environment(endpoint: &str) -> Vec<(String, String)> {
+    let variables = [
+        ("AWS_ENDPOINT_URL", endpoint),
+        ("AWS_REGION", "eu-central-1"),
+        ("AWS_ACCESS_KEY_ID", "testing"),
+        ("AWS_SECRET_ACCESS_KEY", "testing"),
+    ];
+    variables
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
 }

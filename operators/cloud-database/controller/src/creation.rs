@@ -22,6 +22,7 @@ use crate::preconditions;
 use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
+use crate::step_error::{StepError, with_status};
 use crate::tags;
 
 impl CloudDatabaseReconciler {

@@ -17,6 +17,7 @@ mod reconciler;
 mod recorded_instance;
 mod rejected_modifications;
 mod replacement;
+mod step_error;
 mod tags;
 
 pub use crate::rds_client::RdsClient;

@@ -21,6 +21,7 @@ use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
 use crate::rejected_modifications::RejectedModifications;
 use crate::replacement::replaced;
+use crate::step_error::{StepError, with_status};
 use crate::tags::{self, OWNER_TAG};
 
 /// Intervals of the calls to RDS.
@@ -104,7 +105,7 @@ impl CloudDatabaseReconciler {
         let object = request.parent();
         let uid = object.uid();
         let id = identifier(uid.as_deref())?;
-        let replaced(object).contains(request.raw_parent(), &id);
+        let record = RecordedInstance::from_status(request.raw_parent(), &id);
         let Some(instance) = self.rds.describe(&id).await? else {
             return self.create(&id, object, &record).await;
         };
@@ -146,7 +147,7 @@ impl CloudDatabaseReconciler {
         let phase = instance.db_instance_status().unwrap_or_default();
         let mut remarks = drift::unrepairable(&object.spec, instance, enforced);
         if let Some(id) = instance.dbi_resource_id()
-            && creation::replaced(object).contains(id)
+            && replaced(object).contains(id)
         {
             remarks.push(format!(
                 "the annotation {REPLACES_INSTANCE} lists this instance, so that an empty one would replace it if it were missing; remove the annotation"
@@ -183,7 +184,7 @@ impl CloudDatabaseReconciler {
         Ok(progress)
     }
 
-    async fn is_past_grace_period(
+    async fn add_tags(
         &self,
         object: &CloudDatabase,
         instance: &DbInstance,
@@ -229,7 +230,7 @@ impl CloudDatabaseReconciler {
     /// Returns true if RDS has not listed an instance for long enough to count as missing. A creation with a lost
     /// response may still be executed, and RDS lists a new instance only some time after it has accepted the
     /// creation.
-    pub(crate) fn is_within_grace_period(&self, id: &str) -> bool {
+    pub(crate) fn is_past_grace_period(&self, id: &str) -> bool {
         let mut unseen = self
             .unseen_since
             .lock()

@@ -1,8 +1,0 @@
-//! Arguments that several subcommands share.
-
-pub(crate) mod cert;
-pub(crate) mod crd_status;
-pub(crate) mod input_format;
-pub(crate) mod limits;
-pub(crate) mod policy;
-pub(crate) mod scope;

@@ -1,0 +1,88 @@
+//! CloudDatabase: AWS RDS instances.
+
+use std::num::NonZeroU32;
+#[cfg(feature = "dev")]
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cloud_database_reconciler::{CloudDatabaseReconciler, RdsClient, RdsConfig};
+#[cfg(feature = "dev")]
+use control_plane::Moto;
+use controller::RateLimiter;
+#[cfg(feature = "dev")]
+use lockstep_sdk::{DevService, RunningService};
+use lockstep_sdk::{Operator, OperatorContext, duration};
+
+/// Options of the operator.
+#[derive(clap::Args)]
+struct CloudDatabaseArgs {
+    /// Interval at which RDS is polled while an instance is changing.
+    #[arg(long = "rds-poll-interval", default_value = "30s", value_parser = duration)]
+    poll: Duration,
+    /// Interval at which RDS is polled while an instance is in its desired state.
+    #[arg(long = "rds-resync-period", default_value = "10m", value_parser = duration)]
+    resync: Duration,
+    /// Time that RDS must report an instance as not found before it counts as missing, or as deleted if its object
+    /// is being deleted.
+    #[arg(long = "rds-not-found-grace-period", default_value = "2m", value_parser = duration)]
+    settle: Duration,
+    /// Maximum average number of calls to RDS per second. AWS throttles an account that sends too many.
+    #[arg(long = "rds-qps", default_value = "10")]
+    rds_rate: NonZeroU32,
+    /// Maximum number of calls to RDS in a burst.
+    #[arg(long = "rds-burst", default_value = "20")]
+    rds_burst: NonZeroU32,
+    /// Name of this cluster, with which RDS instances are tagged. Set it if several clusters share an AWS account
+    /// and region. Without it, an instance of another cluster counts as an instance of this cluster if its object
+    /// has the same namespace and name.
+    #[arg(long, value_name = "NAME")]
+    cluster_name: Option<String>,
+}
+
+/// Access to RDS, shared by all leadership terms.
+pub(crate) struct Rds {
+    client: RdsClient,
+    config: RdsConfig,
+}
+
+/// Returns the operator.
+pub(crate) fn operator() -> Operator<Rds> {
+    let operator = Operator::with_args(connect)
+        .kind(reconciler)
+        .rbac_rules(cloud_database_reconciler::rbac_rules());
+    #[cfg(feature = "dev")]
+    let operator = operator.dev_service(moto());
+    operator
+}
+
+async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::Result<Rds> {
+    let calls = RateLimiter::new(args.rds_rate, args.rds_burst);
+    Ok(Rds {
+        client: RdsClient::from_environment(context.leadership, calls, args.cluster_name).await,
+        config: RdsConfig {
+            poll_interval: args.poll,
+            resync_period: args.resync,
+            not_found_grace_period: args.settle,
+        },
+    })
+}
+
+fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
+    CloudDatabaseReconciler::new(context.client.clone(), rds.client.clone(), rds.config)
+}
+
+/// Returns moto, which simulates AWS in `dev`.
+#[cfg(feature = "dev")]
+fn moto() -> DevService {
+    // moto creates an instance immediately.
+    DevService::new("moto (AWS mock)", start_moto).controller_arg("--rds-poll-interval=500ms")
+}
+
+#[cfg(feature = "dev")]
+async fn start_moto(logs: PathBuf) -> anyhow::Result<RunningService> {
+    let moto = Moto::start(&logs).await?;
+    Ok(RunningService {
+        environment: moto.environment(),
+        guard: Box::new(moto),
+    })
+}

@@ -1,0 +1,8 @@
+//! Echo, the smallest operator.
+
+use lockstep_sdk::Operator;
+
+/// Returns the operator. It is an example, so it is installed only by name.
+pub(crate) fn operator() -> Operator {
+    Operator::of(echo::operator).only_when_named()
+}

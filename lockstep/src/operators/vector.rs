@@ -1,0 +1,73 @@
+//! Vector: log pipelines, validated completely and not yet run.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use controller::Reconciler;
+use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext};
+use serde_json::Value;
+use shared_validation::ValidatedResource;
+use vector_reconciler::ValidateOnlyReconciler;
+use vector_rules::port_allocation::ClusterSnapshot;
+use vector_rules::{
+    ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
+    VectorContext, VectorPipeline,
+};
+
+use crate::vector;
+
+/// Returns the operator.
+pub(crate) fn operator() -> Operator {
+    Operator::new()
+        .kind(pipelines::<VectorPipeline>)
+        .kind(pipelines::<ClusterVectorPipeline>)
+        .kind(workloads::<Vector>)
+        .kind(workloads::<VectorAggregator>)
+        .kind(workloads::<ClusterVectorAggregator>)
+        // The CRDs may belong to another installation. They must not be replaced unless the user names the kinds.
+        .only_when_named()
+        .audit_snapshot::<PipelineSnapshot>()
+        .subcommand(vector::run)
+        .ruleset_extension(context)
+}
+
+fn pipelines<K: Pipeline>(
+    (): &(),
+    context: &OperatorContext,
+) -> impl Reconciler<Kind = K> + use<K> {
+    ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds)
+}
+
+fn workloads<K: ValidatedResource>(
+    (): &(),
+    _: &OperatorContext,
+) -> impl Reconciler<Kind = K> + use<K> {
+    ValidateOnlyReconciler::<K>::workloads()
+}
+
+/// Creates the compiler of VRL programs and the validation cache for a subcommand.
+fn context(command: &str) -> Arc<dyn Any + Send + Sync> {
+    Arc::new(VectorContext::new(match command {
+        // The API server waits for the response to each review.
+        "webhook" => vector::pool::compiler_with_deadline,
+        _ => vector::pool::compiler,
+    }))
+}
+
+/// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller.
+#[derive(Default)]
+struct PipelineSnapshot(ClusterSnapshot);
+
+impl AuditSnapshot for PipelineSnapshot {
+    fn includes(&self, kind: &str) -> bool {
+        ClusterSnapshot::has(kind)
+    }
+
+    fn add(&mut self, object: &Value) {
+        self.0.add(object);
+    }
+
+    fn related(&self, object: &Value) -> Value {
+        self.0.shared(object)
+    }
+}

@@ -1,0 +1,39 @@
+//! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
+
+pub(crate) mod configuration;
+pub(crate) mod lines;
+pub(crate) mod pool;
+pub(crate) mod validate;
+pub(crate) mod worker;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
+const REFUSED: u8 = 78;
+
+/// Validate Vector configurations.
+#[derive(Parser)]
+#[command(name = "vector")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Validate configurations as `vector validate --no-environment` does. Exit codes: 0: Vector would start with
+    /// them; 78: it would not.
+    Validate(validate::Args),
+    /// Run a VRL worker, which compiles VRL programs for another process.
+    #[command(hide = true)]
+    VrlWorker,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match &args.command {
+        Command::Validate(args) => validate::run(args),
+        Command::VrlWorker => worker::run(),
+    }
+}

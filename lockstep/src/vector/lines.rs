@@ -1,0 +1,67 @@
+//! Batch mode: reads one configuration per line and writes one result per line.
+
+use std::io::{self, BufRead, Write};
+
+use serde_json::{Value, json};
+use shared_validation::{FieldError, ParsedJson};
+use vector_rules::Catalogue;
+
+use crate::vector::configuration;
+use crate::vector::validate::problems;
+
+/// Validates every line and writes its result, in the order of the lines. Returns true if all configurations are
+/// valid.
+pub(crate) fn run(input: impl BufRead, out: &mut impl Write, with_start: bool) -> io::Result<bool> {
+    let mut is_valid = true;
+    for line in input.split(b'\n') {
+        let line = line?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let verdict = result(&line, with_start);
+        is_valid &= verdict["valid"] == true;
+        writeln!(out, "{verdict}")?;
+    }
+    Ok(is_valid)
+}
+
+fn result(line: &[u8], with_start: bool) -> Value {
+    let text = String::from_utf8_lossy(line);
+    let mut read = match ParsedJson::parse(&text) {
+        Ok(read) => read,
+        Err(error) => return unreadable(&Value::Null, &format!("the line is not JSON: {error}")),
+    };
+    let id = read.value.get_mut("id").map_or(Value::Null, Value::take);
+    if let Err(problem) = configuration::once(&read.duplicate_keys) {
+        return unreadable(&id, &problem);
+    }
+    let problems = problems(Catalogue::shipped(), &read.value["config"], with_start);
+    let (warnings, errors): (Vec<_>, Vec<_>) = problems
+        .iter()
+        .partition(|problem| problem.check.is_warning());
+    let told = |problems: &[&vector_rules::Diagnostic]| -> Vec<Value> {
+        problems
+            .iter()
+            .map(|problem| diagnostic(&problem.error))
+            .collect()
+    };
+    json!({
+        "id": id,
+        "valid": errors.is_empty(),
+        "errors": told(&errors),
+        "warnings": told(&warnings),
+    })
+}
+
+fn diagnostic(error: &FieldError) -> Value {
+    json!({
+        "type": error.error_type.as_str(),
+        "field": error.path.to_string(),
+        "message": error.body(),
+    })
+}
+
+fn unreadable(id: &Value, problem: &str) -> Value {
+    let error = json!({"type": "InternalError", "field": "<nil>", "message": problem});
+    json!({"id": id, "valid": false, "errors": [error], "warnings": []})
+}

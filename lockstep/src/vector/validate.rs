@@ -1,0 +1,145 @@
+//! `lockstep vector validate`: validation of Vector configurations.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufReader, ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lockstep_sdk::{InputFormat, on_one_line};
+use serde_json::Value;
+use vector_rules::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
+
+use crate::vector::configuration;
+use crate::vector::configuration::{File, Format};
+use crate::vector::{REFUSED, lines, pool};
+
+#[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Args {
+    /// Files that form one configuration together. The extension selects YAML, JSON or TOML; `-` reads YAML from
+    /// standard input.
+    files: Vec<PathBuf>,
+    /// YAML file, whatever its name. Can be repeated.
+    #[arg(long, value_name = "FILE")]
+    config_yaml: Vec<PathBuf>,
+    /// JSON file, whatever its name. Can be repeated.
+    #[arg(long, value_name = "FILE")]
+    config_json: Vec<PathBuf>,
+    /// TOML file, whatever its name. Can be repeated.
+    #[arg(long, value_name = "FILE")]
+    config_toml: Vec<PathBuf>,
+    /// Treat warnings as errors.
+    #[arg(short, long)]
+    deny_warnings: bool,
+    /// Accepted and ignored: nothing outside the configuration is ever checked.
+    #[arg(long)]
+    no_environment: bool,
+    /// Read one configuration `{"id":…,"config":…}` per line and write one result per line. Without files, reads
+    /// standard input.
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["config_yaml", "config_json", "config_toml", "deny_warnings"])]
+    input_format: Option<InputFormat>,
+    /// Also report errors that prevent Vector from starting although `vector validate --no-environment` accepts
+    /// the configuration: template confinement.
+    #[arg(long)]
+    start: bool,
+}
+
+/// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
+/// starting.
+pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
+    let mut problems = validate_config(catalogue, config, &BTreeSet::new(), pool::compiler);
+    if with_start {
+        problems.extend(validate_start_up(catalogue, config, OptOut::Author));
+    }
+    problems
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let done = if args.input_format == Some(InputFormat::Jsonl) {
+        validate_lines(&args.files, args.start)
+    } else {
+        validate(args)
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(REFUSED),
+        // The reader has closed the pipe.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(REFUSED),
+        Err(error) => {
+            eprintln!("lockstep: {error}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+/// Returns true if Vector would start with the configuration.
+fn validate(args: &Args) -> io::Result<bool> {
+    let mut files: Vec<_> = args.files.iter().map(|path| File::new(path)).collect();
+    for (paths, format) in [
+        (&args.config_yaml, Format::Yaml),
+        (&args.config_json, Format::Json),
+        (&args.config_toml, Format::Toml),
+    ] {
+        let path = |path: &PathBuf| File {
+            path: path.clone(),
+            format,
+        };
+        files.extend(paths.iter().map(path));
+    }
+    if files.is_empty() {
+        return Err(io::Error::other(
+            "no files given; name the files of a configuration",
+        ));
+    }
+    let out = &mut io::stdout().lock();
+    let config = match configuration::read(&files) {
+        Ok(config) => config,
+        Err(problems) => {
+            for problem in problems {
+                writeln!(out, "error: {problem}")?;
+            }
+            return Ok(false);
+        }
+    };
+    let catalogue = Catalogue::shipped();
+    let (mut errors, mut warnings) = (0, 0);
+    for problem in problems(catalogue, &config, args.start) {
+        let level = if problem.check.is_warning() {
+            warnings += 1;
+            "warning"
+        } else {
+            errors += 1;
+            "error"
+        };
+        // Excerpts of VRL programs keep their line breaks.
+        let text = problem.error.to_string();
+        let lines: Vec<_> = text.split('\n').map(on_one_line).collect();
+        writeln!(out, "{level}: {}", lines.join("\n"))?;
+    }
+    let is_refused = errors > 0 || args.deny_warnings && warnings > 0;
+    let result = if is_refused { "invalid" } else { "valid" };
+    writeln!(
+        out,
+        "{result} for Vector {}: {errors} errors, {warnings} warnings",
+        catalogue.version
+    )?;
+    Ok(!is_refused)
+}
+
+fn validate_lines(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
+    let out = &mut io::BufWriter::new(io::stdout().lock());
+    let is_valid = match files {
+        [file] if file.as_os_str() != "-" => {
+            let file = std::fs::File::open(file)?;
+            lines::run(BufReader::new(file), out, with_start)?
+        }
+        [] | [_] => lines::run(io::stdin().lock(), out, with_start)?,
+        _ => {
+            return Err(io::Error::other(
+                "--input-format=jsonl takes one file or standard input",
+            ));
+        }
+    };
+    out.flush()?;
+    Ok(is_valid)
+}

@@ -1,0 +1,98 @@
+//! Options of the reconciliations of all kinds.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::time::Duration;
+
+use anyhow::bail;
+use controller::{Config, DeletionTimeouts, RateLimiter};
+
+use crate::server::runtime::duration;
+
+/// Options of all controllers.
+#[derive(clap::Args)]
+pub(crate) struct ReconciliationArgs {
+    /// Maximum average number of calls to the API server per second for reconciliations. Default: unlimited; only
+    /// the API server's own flow control applies.
+    #[arg(long)]
+    kube_api_qps: Option<NonZeroU32>,
+    /// Maximum number of calls to the API server in a burst for reconciliations. It applies only with
+    /// `--kube-api-qps`.
+    #[arg(long, default_value = "100")]
+    kube_api_burst: NonZeroU32,
+    /// Maximum number of objects of each kind that are reconciled concurrently.
+    #[arg(long, default_value = "8")]
+    max_concurrent_reconciles: NonZeroUsize,
+    /// Time that a change of an object waits for further changes of it, to reconcile all of them together.
+    #[arg(long, default_value = "0s", value_parser = duration)]
+    debounce: Duration,
+    /// Report an object as stalled (condition and Event) if its deletion takes longer than this.
+    #[arg(long, default_value = "1h", value_parser = duration)]
+    deletion_stalled_threshold: Duration,
+    /// Remove the finalizer this long after deletion started even if cleanup has not completed. External resources
+    /// are leaked and reported by an `Orphaned` Event. Default: never.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    force_finalize_after: Option<Duration>,
+}
+
+impl ReconciliationArgs {
+    /// Returns the rate limiter for calls to the API server.
+    pub(crate) fn api_calls(&self) -> RateLimiter {
+        self.kube_api_qps
+            .map_or_else(RateLimiter::unlimited, |rate| {
+                RateLimiter::new(rate, self.kube_api_burst)
+            })
+    }
+
+    /// Returns the configuration of each controller.
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            max_concurrent_reconciles: self.max_concurrent_reconciles,
+            debounce: self.debounce,
+        }
+    }
+
+    pub(crate) fn deletion_timeouts(&self) -> anyhow::Result<DeletionTimeouts> {
+        let told_after = self.deletion_stalled_threshold;
+        if let Some(let_go_after) = self.force_finalize_after
+            && let_go_after <= told_after
+        {
+            bail!(
+                "`--force-finalize-after` is {let_go_after:?}: it must be greater than `--deletion-stalled-threshold` ({told_after:?})"
+            );
+        }
+        Ok(DeletionTimeouts {
+            stalled_after: told_after,
+            force_after: self.force_finalize_after,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        reconciliations: ReconciliationArgs,
+    }
+
+    #[test]
+    fn a_finalizer_is_not_removed_before_the_stall_is_reported() {
+        let stalls = |arguments: &[&str]| {
+            let options = Options::parse_from([&["lockstep"], arguments].concat());
+            options
+                .reconciliations
+                .deletion_timeouts()
+                .map_err(|error| error.to_string())
+        };
+        assert!(stalls(&["--force-finalize-after=24h"]).is_ok());
+        let error = stalls(&["--force-finalize-after=0s"]).expect_err("zero is too short");
+        assert!(
+            error.contains("must be greater than `--deletion-stalled-threshold`"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,317 @@
+//! Text → documents → validation results: the check of one source.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use shared_validation::{
+    FieldError, Layer, Policy, ValidationRequest, ValidationResult, Violation,
+};
+
+use crate::check::apply;
+use crate::check::crd_lookup::CrdLookup;
+use crate::check::diff;
+use crate::check::inputs::Source;
+use crate::check::yaml::document;
+use crate::check::yaml::document::Document;
+
+/// Settings for the validation of every document.
+pub(crate) struct Checker {
+    pub(crate) kinds: CrdLookup,
+    pub(crate) policy: Policy,
+    pub(crate) old: OldObject,
+    /// If true, an object of an unknown kind is an error.
+    pub(crate) fails_on_unknown_kind: bool,
+    /// If true, a diff shows how the cluster would store each valid object.
+    pub(crate) shows_defaulted: bool,
+}
+
+/// Previous state of the objects.
+pub(crate) enum OldObject {
+    /// Absent: the objects are created.
+    None,
+    /// The previous state of the only object.
+    File(Value),
+    /// The objects stored in a cluster, by apiVersion, kind, namespace and name.
+    Cluster(ObjectSource),
+}
+
+/// Function that gets the stored object that another object would replace.
+pub(crate) type ObjectSource = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
+
+/// The results for one source.
+pub(crate) struct FileReport {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) documents: Vec<CheckedDocument>,
+    /// Documents and objects that cannot be read or validated, with the reason.
+    pub(crate) problems: Vec<ParseError>,
+    /// Number of objects of unknown kinds.
+    pub(crate) skipped: usize,
+}
+
+/// An input that cannot be validated at all.
+pub(crate) struct ParseError {
+    pub(crate) location: Option<SourceLocation>,
+    pub(crate) message: String,
+}
+
+/// One validated object.
+pub(crate) struct CheckedDocument {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Diff between the object as written and as the cluster would store it.
+    pub(crate) diff: Option<String>,
+}
+
+impl CheckedDocument {
+    pub(crate) fn is_valid(&self) -> bool {
+        self.diagnostics
+            .iter()
+            .all(|finding| finding.level != Level::Error)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Error,
+    Warning,
+    /// A violation that a policy only audits.
+    Audit,
+}
+
+/// One violation, with its location in the text.
+pub(crate) struct Diagnostic {
+    pub(crate) level: Level,
+    pub(crate) rule: String,
+    pub(crate) layer: Layer,
+    pub(crate) error: FieldError,
+    pub(crate) location: SourceLocation,
+}
+
+impl Diagnostic {
+    /// Returns the message on one line, without the rule id at its end, if any. An excerpt of a VRL program below
+    /// it is left out, because the source text itself is shown.
+    pub(crate) fn message(&self) -> String {
+        let mut error = self.error.clone();
+        if error.span.is_some()
+            && let Some((first, _)) = error.detail.split_once('\n')
+        {
+            error.detail = first.to_owned();
+        }
+        let message = error.to_string();
+        let id = format!(" [{}]", self.rule);
+        let message = message.strip_suffix(&id).unwrap_or(&message);
+        on_one_line(message)
+    }
+}
+
+/// Location in a text. Line and column are counted from one; the span is in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceLocation {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+    pub(crate) span: Range<usize>,
+}
+
+impl Checker {
+    /// Reads a source and validates every object in it.
+    pub(crate) fn check(&self, source: &Source) -> FileReport {
+        let mut report = FileReport {
+            name: source.name.clone(),
+            text: String::new(),
+            documents: Vec::new(),
+            problems: Vec::new(),
+            skipped: 0,
+        };
+        match source.read() {
+            Ok(text) => report.text = text,
+            Err(message) => {
+                report.problems.push(ParseError {
+                    location: None,
+                    message,
+                });
+                return report;
+            }
+        }
+        let read = document::read(&report.text);
+        let mut is_empty = true;
+        for document in read {
+            match document {
+                Ok(document) => is_empty &= !self.check_document(&document, &mut report),
+                Err(problem) => {
+                    is_empty = false;
+                    report.problems.push(problem);
+                }
+            }
+        }
+        if is_empty {
+            report.problems.push(ParseError {
+                location: None,
+                message: "contains no object".to_owned(),
+            });
+        }
+        report
+    }
+
+    /// Validates a document, or each item of a list of objects. Returns true if the document was not empty.
+    fn check_document(&self, document: &Document, report: &mut FileReport) -> bool {
+        let object = document.to_value();
+        // A file may begin or end with a separator, and one of several templates may render to nothing.
+        if object.is_null() {
+            return false;
+        }
+        if !object.is_object() {
+            let message =
+                "an object was expected here: a mapping with apiVersion and kind".to_owned();
+            let place = Some(document.locate("", &report.text));
+            report.problems.push(ParseError {
+                location: place,
+                message,
+            });
+            return true;
+        }
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if kind.ends_with("List") && object["items"].is_array() {
+            for item in document.items() {
+                self.check_document(&item, report);
+            }
+        } else {
+            self.check_object(document, &object, report);
+        }
+        true
+    }
+
+    fn check_object(&self, document: &Document, object: &Value, report: &mut FileReport) {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let mut problem = |field: &str, message: String| {
+            let place = Some(document.locate(field, &report.text));
+            let message = on_one_line(&message);
+            report.problems.push(ParseError {
+                location: place,
+                message,
+            });
+        };
+        let Some(ruleset) = self.kinds.find(api_version, kind) else {
+            let served = self.kinds.versions(api_version, kind);
+            if !served.is_empty() {
+                let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+                let served = served.join(" or ");
+                return problem(
+                    "apiVersion",
+                    format!("apiVersion: `{version}` is not served; use {group}/{served}"),
+                );
+            }
+            if let Some((field, message)) = self.kinds.suggestion(api_version, kind) {
+                return problem(field, message);
+            }
+            if self.fails_on_unknown_kind {
+                return problem(
+                    "kind",
+                    format!("unknown kind `{kind}` in `{api_version}`; provide its CRD with --crd"),
+                );
+            }
+            report.skipped += 1;
+            return;
+        };
+        let old = match &self.old {
+            OldObject::None => Ok(None),
+            OldObject::File(old) => match identity_difference(old, object) {
+                Some(difference) => Err(format!(
+                    "--old-object is a different object: its {difference}"
+                )),
+                None => Ok(Some(old.clone())),
+            },
+            OldObject::Cluster(fetch) => fetch(object),
+        };
+        let old = match old {
+            Ok(old) => old,
+            Err(message) => return problem("metadata.name", message),
+        };
+        let applied = match (&self.old, &old) {
+            (OldObject::Cluster(_), Some(stored)) => Some(apply::applied(stored, object)),
+            _ => None,
+        };
+        let written = object;
+        let object = applied.as_ref().unwrap_or(object);
+        let last_validated = old
+            .as_ref()
+            .and_then(shared_validation::LastValidated::from_status_of);
+        let request = ValidationRequest::for_update(object, old.as_ref(), last_validated.as_ref());
+        let result = ruleset.validate(&request.deny_unknown_fields().with_policy(&self.policy));
+        let stored = (self.shows_defaulted && result.is_valid())
+            .then(|| diff::difference(written, &result.object, ruleset.crd()));
+        report.documents.push(CheckedDocument {
+            kind: kind.to_owned(),
+            name: object["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            diagnostics: diagnostics(document, &report.text, &result),
+            diff: stored,
+        });
+    }
+}
+
+fn diagnostics(document: &Document, text: &str, result: &ValidationResult) -> Vec<Diagnostic> {
+    let lists = [
+        (Level::Error, &result.errors),
+        (Level::Warning, &result.warnings),
+        (Level::Audit, &result.audit_violations),
+    ];
+    let finding = |level: Level, violation: &Violation| Diagnostic {
+        level,
+        rule: violation.rule.clone(),
+        layer: violation.layer,
+        error: violation.error.clone(),
+        location: match &violation.error.span {
+            _ if violation.rule.ends_with("/unknown") => {
+                document.locate_name(violation.at.as_str(), text)
+            }
+            Some(bytes) => document.locate_span(violation.at.as_str(), bytes, text),
+            None => document.locate(violation.at.as_str(), text),
+        },
+    };
+    lists
+        .into_iter()
+        .flat_map(|(level, violations)| violations.iter().map(move |violation| (level, violation)))
+        .map(|(level, violation)| finding(level, violation))
+        .collect()
+}
+
+/// Escapes all control characters, which could move the cursor of a terminal: field names are arbitrary input.
+pub fn on_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Returns the first difference in the fields that identify two objects.
+fn identity_difference(old: &Value, new: &Value) -> Option<String> {
+    [
+        "/apiVersion",
+        "/kind",
+        "/metadata/namespace",
+        "/metadata/name",
+    ]
+    .into_iter()
+    .find_map(|field| {
+        let (old, new) = (old.pointer(field), new.pointer(field));
+        // An object from a cluster has a namespace; a manifest may leave it to the command.
+        if field == "/metadata/namespace" && (old.is_none() || new.is_none()) {
+            return None;
+        }
+        let shown = |value: Option<&Value>| value.map_or("not set".to_owned(), Value::to_string);
+        (old != new).then(|| {
+            let field = field[1..].replace('/', ".");
+            format!("`{field}` is {}, expected {}", shown(old), shown(new))
+        })
+    })
+}

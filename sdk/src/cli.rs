@@ -1,0 +1,41 @@
+//! Command line of a program: the subcommands that every program has.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands;
+
+/// Validate Kubernetes custom resources by one set of rules: offline, in the admission webhook and in the
+/// controller.
+#[derive(Parser)]
+#[command(version, args_override_self = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Validate files without a cluster. Exit codes: 0: all objects are valid; 1: at least one object is invalid;
+    /// 2: an input could not be read.
+    Check(commands::check::Args),
+    /// Run the admission webhook over HTTPS.
+    #[command(args_override_self = true)]
+    Webhook(Box<commands::webhook::Args>),
+    /// Run the controllers, and manage the certificates of the webhook.
+    #[command(args_override_self = true)]
+    Controller(Box<commands::controller::Args>),
+    /// Write the YAML files that install Lockstep.
+    Manifests(commands::manifests::Args),
+    /// List all rules, or explain one.
+    Rules(commands::rules::Args),
+    /// Validate all stored objects of a cluster, using the current kubeconfig. Exit codes: 0: no object would be
+    /// denied; 1: at least one would be denied; 2: the cluster could not be read.
+    Audit(commands::audit::Args),
+    /// Print a shell completion script.
+    Completions(commands::shell::CompletionsArgs),
+    /// Write manual pages.
+    Man(commands::shell::ManArgs),
+    /// Start a real Kubernetes control plane on this machine, install Lockstep and apply the examples.
+    #[cfg(feature = "dev")]
+    Dev(commands::dev::Args),
+}

@@ -1,0 +1,111 @@
+//! `lockstep webhook`: the process of the admission webhook. It has no cluster credentials.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use http_server::{CertWatcher, Server, ServerTls};
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use webhook::{Metrics, Webhook};
+
+use crate::args::crd_status::CrdStatusArgs;
+use crate::args::limits::LimitArgs;
+use crate::args::policy;
+use crate::logging;
+use crate::program::Program;
+use crate::server::{health, runtime};
+use crate::tracing_export::{TraceArgs, Traces};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Bind address of the admission webhook (HTTPS).
+    #[arg(long, default_value = "0.0.0.0:9443")]
+    webhook_bind_address: SocketAddr,
+    /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    health_probe_bind_address: SocketAddr,
+    /// Directory with tls.crt and tls.key. The files may be created later and are reloaded when they change.
+    #[arg(long, default_value = "/run/lockstep/tls")]
+    cert_dir: PathBuf,
+    /// PEM file with CA certificates. If set, clients must present a certificate signed by one of them. The file
+    /// is reloaded when it changes. Default: no client certificate is required.
+    #[arg(long, value_name = "FILE")]
+    client_ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Time to keep serving after SIGTERM, so that the endpoint can be removed from the Service first.
+    #[arg(long, default_value = "10s", value_parser = runtime::duration)]
+    shutdown_delay: Duration,
+    #[command(flatten)]
+    policy: policy::PolicyArgs,
+    #[command(flatten)]
+    crd_status: CrdStatusArgs,
+    #[command(flatten)]
+    traces: TraceArgs,
+}
+
+pub(crate) fn run(args: Args, program: &Program) -> anyhow::Result<()> {
+    runtime::block_on(serve(args, program))
+}
+
+async fn serve(args: Args, program: &Program) -> anyhow::Result<()> {
+    let traces = args.traces.traces()?;
+    logging::start(traces.as_ref());
+    let stop = runtime::shutdown_signal()?;
+    let mut registry = Registry::default();
+    let validators = program.registry().validators()?;
+    let policy = args.policy.watch(&validators, &mut registry, || {});
+    let server_metrics = http_server::Metrics::register(&mut registry);
+    let metrics = Metrics::register(&mut registry, server_metrics.clone());
+    let server_limits = args.limits.server();
+    let crds = args.crd_status.watch(&validators);
+    let webhook = Webhook::new(validators, metrics, args.limits.webhook())
+        .with_policy(policy)
+        .with_crd_status(move |validator| crds.get(validator));
+    let keys = CertWatcher::new(&args.cert_dir);
+    tokio::spawn(Arc::clone(&keys).run(server_metrics.clone()));
+    let tls = match args.client_ca_file {
+        Some(client_ca) => ServerTls::with_client_ca(keys, client_ca),
+        None => ServerTls::new(keys).context("cannot set up TLS")?,
+    };
+    let tls = Arc::new(tls);
+    tokio::spawn(Arc::clone(&tls).watch_client_ca(server_metrics.clone()));
+    let (ready_tls, draining) = (Arc::clone(&tls), stop.clone());
+    let ready = move || {
+        if *draining.borrow() {
+            Err("draining".to_owned())
+        } else if !ready_tls.is_loaded() {
+            Err("no serving certificate yet".to_owned())
+        } else {
+            Ok(())
+        }
+    };
+    health::serve(
+        args.health_probe_bind_address,
+        registry,
+        ready,
+        Router::new(),
+    )
+    .await?;
+    let listener = TcpListener::bind(args.webhook_bind_address)
+        .await
+        .with_context(|| format!("cannot listen on {}", args.webhook_bind_address))?;
+    tracing::info!(address = %args.webhook_bind_address, "serving admission reviews");
+    // Readiness fails first. API servers still send reviews until they have received the changed endpoints.
+    let mut routes = webhook.into_router();
+    if traces.is_some() {
+        routes = Traces::continued(routes);
+    }
+    Server::new(routes, tls, server_limits, server_metrics)
+        .serve(listener, stop, args.shutdown_delay)
+        .await;
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    tracing::info!("stopped");
+    Ok(())
+}

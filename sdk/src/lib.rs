@@ -1,0 +1,74 @@
+//! SDK for operators of validated custom resources: a program with webhook, controller, certificates, offline
+//! check and manifests for the kinds of its operators.
+//!
+//! The concepts, in reading order:
+//!
+//! # Program
+//!
+//! A [`Program`] is the `main` of an operator: it has a name, registers operators and runs the subcommand that the
+//! command line names. Every program has these subcommands:
+//!
+//! | subcommand | purpose |
+//! |---|---|
+//! | `check` | validates files without a cluster |
+//! | `webhook` | serves the admission webhook |
+//! | `controller` | runs the controllers and manages the certificates of the webhook |
+//! | `manifests` | writes the YAML files of an installation |
+//! | `rules` | lists and explains the rules |
+//! | `audit` | validates the objects that a cluster stores |
+//! | `completions`, `man` | print shell completions, write manual pages |
+//! | `dev` | starts a control plane with an installation on this machine (feature `dev`) |
+//!
+//! # Operator
+//!
+//! An [`Operator`] registers one or several kinds. A kind is a type that implements
+//! [`ValidatedResource`](shared_validation::ValidatedResource), with its CRD, defaults and rules. The ruleset that is
+//! compiled from it validates the objects in all subcommands. A kind also has a
+//! [`Reconciler`](controller::Reconciler), which the command `controller` runs.
+//!
+//! [`Operator::of`] registers a reconciler that needs only the cluster. [`Operator::with_args`] is for an operator that
+//! uses other systems: its arguments, a type that implements [`clap::Args`], become arguments of the command
+//! `controller`, and a function creates the state of the operator from them and from the [`OperatorContext`].
+//!
+//! # Hooks
+//!
+//! An operator can add subcommands to the program ([`Operator::subcommand`]), give its rules a value such as a cache
+//! ([`Operator::ruleset_extension`]) and supply related objects to `audit` ([`AuditSnapshot`]).
+//!
+//! # Command line
+//!
+//! [`duration`] parses durations as all options of the program do. [`InputFormat`] is the option of subcommands that
+//! read many requests, and [`on_one_line`] escapes text for one line of output.
+//!
+//! # Other crates
+//!
+//! The crates that an operator author needs are re-exported: [`controller`] with the reconcilers,
+//! [`shared_validation`] with the rules, and [`clap`] and [`anyhow`], whose types occur in this interface.
+
+mod args;
+mod check;
+mod cli;
+mod commands;
+mod logging;
+mod operator;
+mod printer;
+mod program;
+mod registry;
+mod server;
+mod tracing_export;
+
+pub use anyhow;
+pub use clap;
+pub use controller;
+pub use shared_validation;
+
+pub use crate::args::input_format::InputFormat;
+pub use crate::check::checker::on_one_line;
+pub use crate::check::yaml::document::describe_yaml_error;
+pub use crate::operator::Operator;
+pub use crate::operator::audit_snapshot::AuditSnapshot;
+pub use crate::operator::context::OperatorContext;
+#[cfg(feature = "dev")]
+pub use crate::operator::dev_service::{DevService, RunningService};
+pub use crate::program::Program;
+pub use crate::server::runtime::{MOST_WAITING_THREADS, duration};

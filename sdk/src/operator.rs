@@ -1,0 +1,189 @@
+//! Operators: kinds with their reconcilers, and everything that they add to a program.
+
+pub(crate) mod audit_snapshot;
+pub(crate) mod context;
+#[cfg(feature = "dev")]
+pub(crate) mod dev_service;
+pub(crate) mod registration;
+pub(crate) mod subcommand;
+#[cfg(test)]
+pub(crate) mod test_kinds;
+pub(crate) mod wiring;
+
+use std::any::Any;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Parser};
+use controller::{OwnedType, Reconciler};
+use futures::FutureExt;
+use serde_json::Value;
+
+use crate::operator::audit_snapshot::AuditSnapshot;
+use crate::operator::context::OperatorContext;
+#[cfg(feature = "dev")]
+use crate::operator::dev_service::DevService;
+use crate::operator::registration::{Definition, KindDefinition, Registration, SetUpFn, StartFn};
+use crate::operator::subcommand::Subcommand;
+
+/// An operator: one or several kinds, each with its ruleset and its reconciler.
+///
+/// `S` is the state that the reconcilers share, for example the client of another system. It is created once and
+/// outlives the leadership terms of the replica.
+///
+/// # Expected flow
+///
+/// [`Operator::of`] suffices for an operator that needs only the cluster. An operator with arguments of its own or a
+/// state starts with [`Operator::with_args`] and adds each [`kind`](Operator::kind). Everything else is optional.
+pub struct Operator<S = ()> {
+    definition: Definition,
+    set_up: SetUpFn<S>,
+    starts: Vec<StartFn<S>>,
+}
+
+impl Operator {
+    /// Creates an operator without kinds, arguments and state.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::from_set_up(
+            |command| command,
+            Box::new(|_, _| Ok(async { Ok(()) }.boxed())),
+        )
+    }
+
+    /// Creates an operator of one kind that needs only the cluster. Its RBAC rules are those of the reconciler.
+    pub fn of<R: Reconciler>(reconciler: fn() -> R) -> Self {
+        let example = reconciler();
+        let operator = Self::new()
+            .kind(move |(), _| reconciler())
+            .rbac_rules(example.rbac_rules());
+        if example.owns().iter().all(OwnedType::is_namespaced) {
+            operator
+        } else {
+            operator.creates_cluster_scoped_objects()
+        }
+    }
+}
+
+impl Default for Operator {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Send + Sync + 'static> Operator<S> {
+    /// Creates an operator with arguments of its own, which are added to the command `controller`. `set_up` creates the
+    /// state of the operator from them. It is called once, and only if a kind of the operator is installed.
+    ///
+    /// # Assumptions
+    ///
+    /// No other operator of the program and no argument of the command `controller` has the same name.
+    pub fn with_args<A, F>(set_up: impl Fn(A, OperatorContext) -> F + Send + Sync + 'static) -> Self
+    where
+        A: Args,
+        F: Future<Output = anyhow::Result<S>> + Send + 'static,
+    {
+        Self::from_set_up(
+            A::augment_args,
+            Box::new(move |matches, context| {
+                let args = A::from_arg_matches(matches)?;
+                Ok(set_up(args, context).boxed())
+            }),
+        )
+    }
+
+    fn from_set_up(add_arguments: fn(clap::Command) -> clap::Command, set_up: SetUpFn<S>) -> Self {
+        Self {
+            definition: Definition {
+                kinds: Vec::new(),
+                rbac_rules: Vec::new(),
+                by_default: true,
+                creates_cluster_scoped: false,
+                add_arguments,
+                subcommands: Vec::new(),
+                extension: None,
+                audit_snapshot: None,
+                #[cfg(feature = "dev")]
+                dev_services: Vec::new(),
+            },
+            set_up,
+            starts: Vec::new(),
+        }
+    }
+
+    /// Adds a kind with the function that creates its reconciler. The function is called for each leadership term, and
+    /// for each watched namespace if only some are watched.
+    #[must_use]
+    pub fn kind<R: Reconciler>(
+        mut self,
+        reconciler: impl Fn(&S, &OperatorContext) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.definition.kinds.push(KindDefinition::of::<R::Kind>());
+        self.starts
+            .push(Arc::new(move |state, context, ruleset, wiring| {
+                wiring.controller(reconciler(state, context), ruleset)
+            }));
+        self
+    }
+
+    /// Adds RBAC rules that the operator needs besides those for its own kinds, as `PolicyRule`s.
+    #[must_use]
+    pub fn rbac_rules(mut self, rules: impl IntoIterator<Item = Value>) -> Self {
+        self.definition.rbac_rules.extend(rules);
+        self
+    }
+
+    /// Excludes the kinds from those that are installed by default: `--kinds` must name them.
+    #[must_use]
+    pub fn only_when_named(mut self) -> Self {
+        self.definition.by_default = false;
+        self
+    }
+
+    /// Declares that the operator creates cluster-scoped objects. It cannot be limited to namespaces then.
+    #[must_use]
+    pub fn creates_cluster_scoped_objects(mut self) -> Self {
+        self.definition.creates_cluster_scoped = true;
+        self
+    }
+
+    /// Adds a subcommand to the program. The parser sets its name, help and arguments.
+    #[must_use]
+    pub fn subcommand<A: Parser + 'static>(mut self, run: fn(&A) -> ExitCode) -> Self {
+        self.definition.subcommands.push(Subcommand::new(run));
+        self
+    }
+
+    /// Sets a function that creates the value that the Rust rules of all kinds of this operator read, see
+    /// [`Ruleset::with_extension`](shared_validation::Ruleset::with_extension). It is called once, with the name of the
+    /// subcommand that runs.
+    #[must_use]
+    pub fn ruleset_extension(
+        mut self,
+        create: fn(command: &str) -> Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        self.definition.extension = Some(create);
+        self
+    }
+
+    /// Sets the snapshot from which `audit` takes the related objects of the kinds.
+    #[must_use]
+    pub fn audit_snapshot<T: AuditSnapshot + Default + 'static>(mut self) -> Self {
+        self.definition.audit_snapshot = Some(|| Box::new(T::default()));
+        self
+    }
+
+    /// Adds a service that the command `dev` starts for the operator.
+    #[cfg(feature = "dev")]
+    #[must_use]
+    pub fn dev_service(mut self, service: DevService) -> Self {
+        self.definition.dev_services.push(service);
+        self
+    }
+}
+
+impl<S: Send + Sync + 'static> From<Operator<S>> for Registration {
+    fn from(operator: Operator<S>) -> Self {
+        Self::new(operator.definition, operator.set_up, operator.starts)
+    }
+}

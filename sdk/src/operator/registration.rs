@@ -1,0 +1,126 @@
+//! Registered operators: operators whose state has any type.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{ArgMatches, Command};
+use controller::Runnable;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use shared_validation::{Ruleset, ValidatedResource, Validator};
+
+use crate::operator::audit_snapshot::AuditSnapshot;
+use crate::operator::context::OperatorContext;
+#[cfg(feature = "dev")]
+use crate::operator::dev_service::DevService;
+use crate::operator::subcommand::Subcommand;
+use crate::operator::wiring::Wiring;
+
+/// The part of an operator that does not depend on the type of its state.
+pub(crate) struct Definition {
+    pub(crate) kinds: Vec<KindDefinition>,
+    /// RBAC rules of the operator, in addition to those for its own kinds.
+    pub(crate) rbac_rules: Vec<Value>,
+    /// If true, the kinds are installed by default; otherwise, only if they are named.
+    pub(crate) by_default: bool,
+    /// If true, the operator creates cluster-scoped objects.
+    pub(crate) creates_cluster_scoped: bool,
+    /// Adds the arguments of the operator to the command `controller`.
+    pub(crate) add_arguments: fn(Command) -> Command,
+    pub(crate) subcommands: Vec<Subcommand>,
+    /// Creates the extension of the rulesets for a subcommand.
+    pub(crate) extension: Option<fn(&str) -> Extension>,
+    pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
+    #[cfg(feature = "dev")]
+    pub(crate) dev_services: Vec<DevService>,
+}
+
+/// Value that the Rust rules of an operator read, see [`Ruleset::with_extension`].
+pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
+
+/// Kind, with the function that compiles its ruleset.
+#[derive(Clone, Copy)]
+pub(crate) struct KindDefinition {
+    pub(crate) kind: &'static str,
+    pub(crate) compile: fn(Option<&Extension>) -> anyhow::Result<Arc<dyn Validator>>,
+}
+
+impl KindDefinition {
+    pub(crate) fn of<K: ValidatedResource>() -> Self {
+        Self {
+            kind: K::KIND,
+            compile: compile::<K>,
+        }
+    }
+}
+
+fn compile<K: ValidatedResource>(
+    extension: Option<&Extension>,
+) -> anyhow::Result<Arc<dyn Validator>> {
+    let ruleset = Ruleset::<K>::compile()
+        .with_context(|| format!("cannot compile the rules of {}", K::KIND))?;
+    Ok(Arc::new(match extension {
+        Some(extension) => ruleset.with_extension(Arc::clone(extension)),
+        None => ruleset,
+    }))
+}
+
+/// Sets up an operator with its arguments and returns its state.
+pub(crate) type SetUpFn<S> = Box<
+    dyn Fn(&ArgMatches, OperatorContext) -> anyhow::Result<BoxFuture<'static, anyhow::Result<S>>>
+        + Send
+        + Sync,
+>;
+
+/// Creates the controller of a kind from the state of its operator.
+pub(crate) type StartFn<S> = Arc<
+    dyn Fn(&S, &OperatorContext, Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable>
+        + Send
+        + Sync,
+>;
+
+/// Creates the controller of a kind, once its operator is set up.
+pub(crate) type ControllerFactory =
+    Box<dyn Fn(Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync>;
+
+/// An operator as the program stores it.
+pub(crate) struct Registration {
+    pub(crate) definition: Definition,
+    /// Extension of the rulesets, once the subcommand is known.
+    pub(crate) extension: Option<Extension>,
+    /// Sets up the operator and returns the factories of its controllers, in the order of its kinds.
+    pub(crate) set_up: SetUpFn<Vec<ControllerFactory>>,
+}
+
+impl Registration {
+    pub(crate) fn new<S: Send + Sync + 'static>(
+        definition: Definition,
+        set_up: SetUpFn<S>,
+        starts: Vec<StartFn<S>>,
+    ) -> Self {
+        Self {
+            definition,
+            extension: None,
+            set_up: Box::new(move |matches, context| {
+                let state = set_up(matches, context.clone())?;
+                let starts = starts.clone();
+                Ok(async move { Ok(factories(state.await?, &context, starts)) }.boxed())
+            }),
+        }
+    }
+}
+
+fn factories<S: Send + Sync + 'static>(
+    state: S,
+    context: &OperatorContext,
+    starts: Vec<StartFn<S>>,
+) -> Vec<ControllerFactory> {
+    let state = Arc::new(state);
+    let factories = starts.into_iter().map(|start| -> ControllerFactory {
+        let (state, context) = (Arc::clone(&state), context.clone());
+        Box::new(move |ruleset, wiring| start(&state, &context, ruleset, wiring))
+    });
+    factories.collect()
+}

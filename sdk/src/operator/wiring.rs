@@ -1,0 +1,46 @@
+//! Wiring of controllers for one leadership term.
+
+use std::sync::Arc;
+
+use controller::{
+    Config, Controller, ControllerRegistry, DeletionTimeouts, Metrics, Reconciler, Runnable,
+};
+use kube::Client;
+use shared_validation::{PolicyHandle, Validator};
+
+/// Everything that controllers get from the program, except for their reconciler and validator.
+pub(crate) struct Wiring<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) policy: &'a PolicyHandle,
+    pub(crate) deletion_timeouts: DeletionTimeouts,
+    pub(crate) config: Config,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) registry: &'a ControllerRegistry,
+    /// The only namespace that the controllers watch; `None` for all.
+    pub(crate) namespace: Option<&'a str>,
+}
+
+impl Wiring<'_> {
+    /// Creates the controller of a reconciler.
+    pub(crate) fn controller(
+        &self,
+        operator: impl Reconciler,
+        ruleset: Arc<dyn Validator>,
+    ) -> Box<dyn Runnable> {
+        let run = Controller::new(
+            self.client.clone(),
+            ruleset,
+            operator,
+            self.metrics.clone(),
+            self.policy.clone(),
+        );
+        let run = run
+            .with_deletion_timeouts(self.deletion_timeouts)
+            .with_config(self.config);
+        let run = run.register_in(self.registry);
+        Box::new(match self.namespace {
+            Some(namespace) => run.namespaced(namespace),
+            None => run,
+        })
+    }
+}

@@ -1,0 +1,275 @@
+//! Program: the subcommands and the registered operators.
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+
+use crate::cli::{Cli, Command};
+use crate::commands;
+use crate::operator::Operator;
+use crate::registry::Registry;
+
+/// Name of the subcommand that has the arguments of the operators.
+const CONTROLLER: &str = "controller";
+
+/// A program with its operators. It has all subcommands, for all kinds of the operators.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// use lockstep_sdk::Program;
+/// # mod greeting {
+/// #     use lockstep_sdk::controller::{ReconcileError, Reconciler};
+/// #     use lockstep_sdk::controller::{SyncReconciler, SyncRequest, SyncResponse};
+/// #     use lockstep_sdk::shared_validation::ValidatedResource;
+/// #
+/// #     #[derive(serde::Deserialize)]
+/// #     pub struct Greeting {}
+/// #
+/// #     impl ValidatedResource for Greeting {
+/// #         const GROUP: &'static str = "demo.example.com";
+/// #         const VERSION: &'static str = "v1";
+/// #         const KIND: &'static str = "Greeting";
+/// #         fn crd() -> serde_json::Value {
+/// #             serde_json::json!({})
+/// #         }
+/// #         fn example() -> serde_json::Value {
+/// #             serde_json::json!({})
+/// #         }
+/// #     }
+/// #
+/// #     pub fn operator() -> impl Reconciler<Kind = Greeting> {
+/// #         SyncReconciler::new(sync)
+/// #     }
+/// #
+/// #     fn sync(_: &SyncRequest<'_, Greeting>) -> Result<SyncResponse, ReconcileError> {
+/// #         Ok(SyncResponse::new())
+/// #     }
+/// # }
+/// use lockstep_sdk::Operator;
+///
+/// fn main() -> ExitCode {
+///     Program::new("greeter")
+///         .version(env!("CARGO_PKG_VERSION"))
+///         .operator(Operator::of(greeting::operator))
+///         .run()
+/// }
+/// ```
+pub struct Program {
+    name: &'static str,
+    version: &'static str,
+    about: Option<&'static str>,
+    registry: Registry,
+    #[cfg(feature = "dev")]
+    examples: Option<&'static str>,
+}
+
+impl Program {
+    /// Creates a program without operators. The name is that of the executable file.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            version: env!("CARGO_PKG_VERSION"),
+            about: None,
+            registry: Registry::default(),
+            #[cfg(feature = "dev")]
+            examples: None,
+        }
+    }
+
+    /// Sets the version that `--version` prints. Default: the version of this crate.
+    #[must_use]
+    pub fn version(mut self, version: &'static str) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Sets the description that `--help` prints. Default: a description of the subcommands.
+    #[must_use]
+    pub fn about(mut self, about: &'static str) -> Self {
+        self.about = Some(about);
+        self
+    }
+
+    /// Registers an operator. `--kinds` lists the kinds in the order of their registration.
+    #[must_use]
+    pub fn operator<S: Send + Sync + 'static>(mut self, operator: Operator<S>) -> Self {
+        self.registry.operators.push(operator.into());
+        self
+    }
+
+    /// Sets the default folder of the examples that the command `dev` applies.
+    #[cfg(feature = "dev")]
+    #[must_use]
+    pub fn examples(mut self, folder: &'static str) -> Self {
+        self.examples = Some(folder);
+        self
+    }
+
+    /// Returns the definition of the command line. A test can check its consistency with
+    /// [`debug_assert`](clap::Command::debug_assert).
+    #[must_use]
+    pub fn command(&self) -> clap::Command {
+        let mut command = Cli::command().name(self.name).version(self.version);
+        if let Some(about) = self.about {
+            command = command.about(about);
+        }
+        #[cfg(feature = "dev")]
+        if let Some(folder) = self.examples {
+            let with_default = |arg: clap::Arg| arg.required(false).default_value(folder);
+            command = changed(command, "dev", |dev| dev.mut_arg("examples", with_default));
+        }
+        for operator in &self.registry.operators {
+            let definition = &operator.definition;
+            let subcommands = definition.subcommands.iter();
+            command = changed(command, CONTROLLER, definition.add_arguments)
+                .subcommands(subcommands.map(|subcommand| subcommand.command.clone()));
+        }
+        command
+    }
+
+    /// Reads the command line and runs the subcommand. Returns the exit code of the process.
+    ///
+    /// If the command line is invalid, prints the error and exits the process.
+    #[must_use = "the value is the exit code of the process"]
+    pub fn run(mut self) -> ExitCode {
+        let matches = self.command().get_matches();
+        if let Some((name, arguments)) = matches.subcommand() {
+            self.registry.create_extensions(name);
+            if let Some(subcommand) = self.registry.subcommand(name) {
+                return subcommand
+                    .run(arguments)
+                    .unwrap_or_else(|error| error.exit());
+            }
+        }
+        match Cli::from_arg_matches(&matches) {
+            Ok(cli) => self.dispatch(cli.command, &matches),
+            Err(error) => error.format(&mut self.command()).exit(),
+        }
+    }
+
+    fn dispatch(self, command: Command, matches: &ArgMatches) -> ExitCode {
+        let name = self.name;
+        let result = match command {
+            Command::Check(args) => return commands::check::run(&args, &self),
+            Command::Audit(args) => return commands::audit::run(&args, &self),
+            Command::Manifests(args) => commands::manifests::run(&args, &self),
+            Command::Completions(args) => commands::shell::completions(&args, &self),
+            Command::Man(args) => commands::shell::man(&args, &self),
+            Command::Rules(args) => commands::rules::run(&args, &self),
+            Command::Webhook(args) => commands::webhook::run(*args, &self),
+            Command::Controller(args) => {
+                let arguments = matches.subcommand_matches(CONTROLLER);
+                let arguments = arguments.cloned().unwrap_or_default();
+                commands::controller::run(*args, arguments, self)
+            }
+            #[cfg(feature = "dev")]
+            Command::Dev(args) => commands::dev::run(&args, &self),
+        };
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{name}: {error:#}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+}
+
+/// Changes a subcommand, which keeps its position. [`clap::Command::mut_subcommand`] would move it to the end.
+fn changed(
+    mut command: clap::Command,
+    name: &str,
+    change: impl FnOnce(clap::Command) -> clap::Command,
+) -> clap::Command {
+    let mut subcommands = command.get_subcommands_mut();
+    if let Some(subcommand) = subcommands.find(|subcommand| subcommand.get_name() == name) {
+        *subcommand = change(std::mem::take(subcommand));
+    }
+    drop(subcommands);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Parser};
+
+    use super::*;
+    use crate::operator::test_kinds::lamps;
+
+    #[derive(Args)]
+    struct LampArgs {
+        /// Power of each lamp, in watts.
+        #[arg(long, default_value = "5")]
+        lamp_power: u8,
+    }
+
+    /// Tests a lamp.
+    #[derive(Parser)]
+    #[command(name = "lamp")]
+    struct LampCommand {
+        code: u8,
+    }
+
+    fn program() -> Program {
+        let lamps = Operator::with_args(async |args: LampArgs, _| Ok(args.lamp_power))
+            .kind(|_: &u8, _| lamps())
+            .subcommand(|args: &LampCommand| ExitCode::from(args.code));
+        Program::new("lighting").operator(lamps)
+    }
+
+    fn names(command: &clap::Command) -> Vec<&str> {
+        command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect()
+    }
+
+    #[test]
+    fn arguments_of_an_operator_belong_to_the_command_controller() {
+        program().command().debug_assert();
+        let power = |arguments: &[&str]| {
+            let arguments = [&["lighting"], arguments].concat();
+            let matches = program().command().try_get_matches_from(arguments).ok()?;
+            let matches = matches.subcommand_matches(CONTROLLER)?;
+            LampArgs::from_arg_matches(matches)
+                .ok()
+                .map(|args| args.lamp_power)
+        };
+        assert_eq!(power(&["controller"]), Some(5));
+        assert_eq!(power(&["controller", "--lamp-power=7"]), Some(7));
+        // As every option of the controller, it can be repeated.
+        let repeated = ["controller", "--lamp-power=7", "--lamp-power=9"];
+        assert_eq!(power(&repeated), Some(9));
+        assert_eq!(power(&["webhook", "--lamp-power=7"]), None);
+    }
+
+    #[test]
+    fn the_subcommands_of_operators_follow_those_of_every_program() {
+        let (own, program) = (Program::new("lighting").command(), program().command());
+        assert_eq!(names(&program), [names(&own), vec!["lamp"]].concat());
+    }
+
+    #[test]
+    fn a_subcommand_of_an_operator_runs_with_its_arguments() {
+        let program = program();
+        let matches = program
+            .command()
+            .try_get_matches_from(["lighting", "lamp", "3"])
+            .expect("valid arguments");
+        let arguments = matches.subcommand_matches("lamp").expect("the subcommand");
+        let subcommand = program.registry.subcommand("lamp").expect("the subcommand");
+        let code = subcommand.run(arguments).expect("valid arguments");
+        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(3)));
+        assert!(program.registry.subcommand("check").is_none());
+    }
+}

@@ -1,0 +1,222 @@
+//! Registry of operators: the kinds of the program, the installed ones, and their controllers.
+
+use std::sync::Arc;
+
+use clap::ArgMatches;
+use controller::{
+    Config, ControllerRegistry, DeletionTimeouts, Leadership, Metrics, Runnable, api_resource,
+};
+use kube::Client;
+use serde_json::Value;
+use shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
+
+use crate::args::reconciliation::ReconciliationArgs;
+use crate::operator::context::OperatorContext;
+#[cfg(feature = "dev")]
+use crate::operator::dev_service::DevService;
+use crate::operator::registration::{ControllerFactory, KindDefinition, Registration};
+use crate::operator::subcommand::Subcommand;
+use crate::operator::wiring::Wiring;
+
+/// All operators of the program, in the order of their registration.
+#[derive(Default)]
+pub(crate) struct Registry {
+    pub(crate) operators: Vec<Registration>,
+}
+
+impl Registry {
+    /// Compiles the rulesets of all kinds, installed or not, for processes that validate objects of any kind.
+    pub(crate) fn validators(&self) -> anyhow::Result<ValidatorRegistry> {
+        let mut all = ValidatorRegistry::default();
+        for (operator, registered) in self.kinds() {
+            all = all.register((registered.compile)(operator.extension.as_ref())?);
+        }
+        Ok(all)
+    }
+
+    /// Returns all kinds, each with its operator.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (&Registration, KindDefinition)> {
+        self.operators.iter().flat_map(|operator| {
+            let kinds = operator.definition.kinds.iter();
+            kinds.map(move |kind| (operator, *kind))
+        })
+    }
+
+    /// Creates the extensions of all rulesets for the subcommand that runs.
+    pub(crate) fn create_extensions(&mut self, command: &str) {
+        for operator in &mut self.operators {
+            operator.extension = operator.definition.extension.map(|create| create(command));
+        }
+    }
+
+    /// Returns the subcommand of an operator.
+    pub(crate) fn subcommand(&self, name: &str) -> Option<&Subcommand> {
+        let mut subcommands = self
+            .operators
+            .iter()
+            .flat_map(|operator| &operator.definition.subcommands);
+        subcommands.find(|subcommand| subcommand.name() == name)
+    }
+
+    /// Returns the services that the command `dev` starts.
+    #[cfg(feature = "dev")]
+    pub(crate) fn dev_services(&self) -> impl Iterator<Item = &DevService> {
+        self.operators
+            .iter()
+            .flat_map(|operator| &operator.definition.dev_services)
+    }
+
+    /// Returns the kinds that `is_chosen` accepts, with their rulesets.
+    pub(crate) fn select(
+        &self,
+        is_chosen: impl Fn(&Registration, KindDefinition) -> bool,
+    ) -> anyhow::Result<SelectedKinds<'_>> {
+        let all = self.validators()?;
+        let kinds = self
+            .kinds()
+            .filter(|(operator, kind)| is_chosen(operator, *kind));
+        let chosen = kinds
+            .filter_map(|(operator, registered)| {
+                let mut validators = all.iter();
+                let ruleset = validators.find(|ruleset| ruleset.kind() == registered.kind)?;
+                Some((operator, registered, Arc::clone(ruleset)))
+            })
+            .collect();
+        Ok(SelectedKinds { all, chosen })
+    }
+}
+
+/// The installed kinds with their compiled rulesets.
+pub(crate) struct SelectedKinds<'a> {
+    /// Rulesets of all kinds, installed or not.
+    pub(crate) all: ValidatorRegistry,
+    chosen: Vec<(&'a Registration, KindDefinition, Arc<dyn Validator>)>,
+}
+
+impl SelectedKinds<'_> {
+    pub(crate) fn validators(&self) -> ValidatorRegistry {
+        let validators = self
+            .chosen
+            .iter()
+            .map(|(_, _, ruleset)| Arc::clone(ruleset));
+        validators.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
+    }
+
+    /// Returns a kind that is cluster-scoped or whose operator creates cluster-scoped objects, if any.
+    pub(crate) fn cluster_scoped_kind(&self) -> Option<&'static str> {
+        let mut chosen = self.chosen.iter();
+        let beyond = chosen.find(|(operator, _, ruleset)| {
+            operator.definition.creates_cluster_scoped
+                || ruleset.crd()["spec"]["scope"] == "Cluster"
+        });
+        beyond.map(|(_, registered, _)| registered.kind)
+    }
+
+    /// Returns the RBAC rules of the operators, in addition to those for their own kinds.
+    pub(crate) fn rbac_rules(&self) -> Vec<Value> {
+        let access = self
+            .operators()
+            .into_iter()
+            .map(|operator| &operator.definition.rbac_rules);
+        access.flatten().cloned().collect()
+    }
+
+    /// Returns the operators of the installed kinds.
+    fn operators(&self) -> Vec<&Registration> {
+        let mut operators: Vec<&Registration> = Vec::new();
+        for (operator, _, _) in &self.chosen {
+            if !operators
+                .iter()
+                .any(|known| std::ptr::eq(*known, *operator))
+            {
+                operators.push(operator);
+            }
+        }
+        operators
+    }
+
+    /// Returns the ruleset of a kind of this operator if it is installed.
+    fn ruleset(&self, operator: &Registration, kind: &str) -> Option<&Arc<dyn Validator>> {
+        let mut chosen = self.chosen.iter();
+        let found = chosen.find(|(registration, registered, _)| {
+            std::ptr::eq(*registration, operator) && registered.kind == kind
+        });
+        found.map(|(_, _, ruleset)| ruleset)
+    }
+}
+
+/// The configured operators. They outlive a leadership term of this replica.
+pub(crate) struct Operators {
+    client: Client,
+    deletion_timeouts: DeletionTimeouts,
+    config: Config,
+    controllers: Vec<(Arc<dyn Validator>, ControllerFactory)>,
+    policy: PolicyHandle,
+    /// The watched namespaces; empty for all.
+    namespaces: Vec<String>,
+}
+
+impl Operators {
+    /// Sets up the parts that outlive a leadership term. `matches` are the arguments of the command `controller`.
+    pub(crate) async fn new(
+        client: &Client,
+        args: &ReconciliationArgs,
+        matches: &ArgMatches,
+        kinds: &SelectedKinds<'_>,
+        policy: PolicyHandle,
+        leadership: Leadership,
+        namespaces: &[String],
+    ) -> anyhow::Result<Self> {
+        let installed = kinds.chosen.iter();
+        let context = OperatorContext {
+            client: client.clone(),
+            leadership,
+            namespaces: namespaces.to_vec(),
+            installed_kinds: installed
+                .map(|(_, _, ruleset)| api_resource(&**ruleset))
+                .collect(),
+        };
+        let mut controllers = Vec::new();
+        for operator in kinds.operators() {
+            let factories = (operator.set_up)(matches, context.clone())?.await?;
+            for (registered, factory) in operator.definition.kinds.iter().zip(factories) {
+                if let Some(ruleset) = kinds.ruleset(operator, registered.kind) {
+                    controllers.push((Arc::clone(ruleset), factory));
+                }
+            }
+        }
+        Ok(Self {
+            namespaces: namespaces.to_vec(),
+            client: client.clone(),
+            controllers,
+            policy,
+            deletion_timeouts: args.deletion_timeouts()?,
+            config: args.config(),
+        })
+    }
+
+    /// Creates the controllers for one leadership term: one for each kind, and for each watched namespace if only
+    /// some are watched.
+    pub(crate) fn controllers(
+        &self,
+        metrics: &Metrics,
+        directory: &ControllerRegistry,
+    ) -> Vec<Box<dyn Runnable>> {
+        let named = self.namespaces.iter().map(|name| Some(name.as_str()));
+        let everywhere = self.namespaces.is_empty().then_some(None);
+        let places = named.chain(everywhere).map(|within| Wiring {
+            client: &self.client,
+            policy: &self.policy,
+            deletion_timeouts: self.deletion_timeouts,
+            config: self.config,
+            metrics,
+            registry: directory,
+            namespace: within,
+        });
+        let loops = places.flat_map(|place| {
+            let controllers = self.controllers.iter();
+            controllers.map(move |(ruleset, start)| start(Arc::clone(ruleset), &place))
+        });
+        loops.collect()
+    }
+}

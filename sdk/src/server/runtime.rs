@@ -1,0 +1,86 @@
+//! The async runtime and the shutdown signals of all commands that serve.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Maximum number of threads that wait for another process. Each of them is replaced by another thread, which
+/// serves in the meantime.
+pub const MOST_WAITING_THREADS: usize = 128;
+
+/// Time that the runtime waits for blocking threads after the server has ended.
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
+
+/// Runs a server until it ends.
+pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(MOST_WAITING_THREADS + cores.max(4))
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let ended = runtime.block_on(server);
+    // No result is needed from threads that still wait for another process.
+    runtime.shutdown_timeout(SHUTDOWN_GRACE_PERIOD);
+    ended
+}
+
+/// Returns a channel that turns true on SIGTERM or Ctrl-C. A second signal exits the process immediately.
+pub(crate) fn shutdown_signal() -> anyhow::Result<watch::Receiver<bool>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let (tell, told) = watch::channel(false);
+    tokio::spawn(async move {
+        let mut next = async || {
+            tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            }
+        };
+        let name = next().await;
+        tracing::info!(signal = name, "stopping");
+        tell.send_replace(true);
+        let name = next().await;
+        tracing::warn!(
+            signal = name,
+            "received a second signal; exiting immediately"
+        );
+        std::process::exit(1);
+    });
+    Ok(told)
+}
+
+/// Resolves when a shutdown signal has been received.
+pub(crate) async fn stopped(mut told: watch::Receiver<bool>) {
+    // An error means that the sender is gone: no signal can arrive any more.
+    let _ = told.wait_for(|stop| *stop).await;
+}
+
+/// Parses a duration such as `30s`, `10m` or `1h 30m`.
+pub fn duration(text: &str) -> anyhow::Result<Duration> {
+    let signed: jiff::SignedDuration = text
+        .parse()
+        .map_err(|_| anyhow!("`{text}` is not a duration; examples: 30s, 10m, 1h 30m"))?;
+    Duration::try_from(signed).map_err(|_| anyhow!("a duration must not be negative"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_waits_for_another_process_does_not_delay_shutdown() {
+        let (release, released) = channel();
+        let ended = block_on(async {
+            tokio::task::spawn_blocking(move || released.recv_timeout(Duration::from_mins(1)));
+            Ok(())
+        });
+        assert!(ended.is_ok());
+        release.send(()).expect("the thread still waits");
+    }
+}
