@@ -233,7 +233,7 @@ impl World {
         }
     }
 
-    /// Simulates a user who applies an older manifest, with the signing CA but without the incoming CA.
+    /// Simulates a user who applies an older manifest, with the signing CA but without the next CA.
     fn overwrite(&mut self) {
         let Some(keys) = self
             .keys()

@@ -43,8 +43,7 @@ use crate::field::path::Cursor;
 use crate::layer::{LayerContext, ValidationLayer};
 use crate::report::Report;
 use crate::schema::Schema;
-use crate::violation::fingerprint;
-use crate::violation::{Layer, Violation};
+use crate::violation::{Layer, Violation, fingerprint};
 
 pub(crate) use crate::cel::escaping::identifier;
 pub(crate) use crate::cel::program::CelRule;
@@ -180,10 +179,13 @@ impl<'a> Walk<'a, '_, '_> {
             place.rules.sees_old_self,
         );
         let inputs = OnceCell::new();
+        // Every update changes the metadata, `managedFields` at least, so the API server never ratchets a rule on the
+        // whole object.
+        let can_be_ratcheted = !is_resource;
         for rule in &place.rules.rules {
             let (error, may_be_ratcheted) = match rule.ask(&question, at, &mut self.budget) {
                 Answer::Holds => continue,
-                Answer::Broken(error) => (error, !rule.uses_old_self),
+                Answer::Broken(error) => (error, can_be_ratcheted && !rule.uses_old_self),
                 Answer::Failed(error) => (error, false),
                 Answer::Exhausted(error) => {
                     self.exhausted = true;

@@ -213,10 +213,22 @@ impl CrdValidator {
     /// filled.
     #[must_use]
     pub fn with_defaults(&self, object: &Value) -> Value {
-        let mut filled = object.clone();
+        // The API server writes `1.0` to storage as `1`, so it reads an integer. An object from a file may differ.
+        let mut filled = if defaults::has_floats(object) {
+            defaults::reread(object)
+        } else {
+            object.clone()
+        };
         unknown_fields::prune(&mut filled, &self.schema);
         self.fill_defaults(&mut filled);
         filled
+    }
+
+    /// Removes the namespace of a cluster-scoped object, as the API server does on every write.
+    pub fn clear_namespace(&self, object: &mut Value) {
+        if !self.is_namespaced {
+            metadata::clear_namespace(object);
+        }
     }
 
     /// Fills the defaults that the CRD declares, and returns the changes.
@@ -278,6 +290,7 @@ impl CrdValidator {
     #[must_use]
     pub fn validate(&self, request: &Request<'_>) -> ValidationResult {
         let mut object = request.object.clone();
+        self.clear_namespace(&mut object);
         let old = request.old.map(|old| self.with_defaults(old));
         let operations = self.fill_defaults(&mut object);
         let mut report = Report::default();

@@ -9,8 +9,9 @@ use crate::field::path::Cursor;
 use crate::format::name;
 use crate::json::types::{as_integer, type_name};
 use crate::report::Report;
-use crate::schema::Schema;
+use crate::schema::{JsonType, Schema};
 use crate::unknown_fields;
+use crate::violation::Violation;
 
 /// Maximum total size of all annotations: 256 KiB.
 const ANNOTATIONS_MAX_BYTES: usize = 256 << 10;
@@ -155,11 +156,17 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
     let empty = json!({});
     let metadata = object.get("metadata").unwrap_or(&empty);
     judge_shape(metadata, at, report);
-    judge_content(metadata, at, Names::Subdomains, report);
-    if !is_namespaced && !metadata["namespace"].as_str().is_none_or(str::is_empty) {
+    let namespace = metadata["namespace"].as_str();
+    if !is_namespaced && let Some(namespace) = namespace.filter(|name| !name.is_empty()) {
         let below = at.child("namespace");
-        let error = FieldError::forbidden(below.to_path(), "not allowed on this type");
-        report.deny("namespace", below, error);
+        let detail = "is ignored: the kind is cluster-scoped; remove it";
+        let error = FieldError::invalid(below.to_path(), namespace, detail);
+        report.warn(Violation::of_schema("namespace", below, error));
+        let mut cleared = object.clone();
+        clear_namespace(&mut cleared);
+        judge_content(&cleared["metadata"], at, Names::Subdomains, report);
+    } else {
+        judge_content(metadata, at, Names::Subdomains, report);
     }
     let named = |field: &str| {
         metadata[field]
@@ -215,6 +222,13 @@ pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>)
     }
 }
 
+/// Removes the namespace of a cluster-scoped object, as the API server does on every write.
+pub(crate) fn clear_namespace(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
+    }
+}
+
 fn report_hidden(report: &mut Report<'_>, at: Cursor<'_>, detail: &str) {
     report.deny(
         "format",
@@ -245,9 +259,7 @@ fn misnamed(value: &str, prefix: bool, names: Names) -> Option<String> {
 
 /// Reports values of the wrong type. The decoder accepts null for all types.
 fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
-    let expected = schema
-        .json_type
-        .map_or("object", crate::schema::JsonType::as_str);
+    let expected = schema.json_type.map_or("object", JsonType::as_str);
     let actual = type_name(value);
     if value.is_null() {
         return;

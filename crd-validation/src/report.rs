@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::Cursor;
 use crate::result::ValidationResult;
-use crate::violation::{Layer, RatchetedViolation, Violation};
+use crate::violation::{RatchetedViolation, Violation};
 
 /// Collected violations of all layers.
 #[derive(Debug, Default)]
@@ -49,13 +49,7 @@ impl<'a> Report<'a> {
 
     /// Adds an error of the schema layer that is never ratcheted.
     pub(crate) fn deny(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
-        let violation = Violation {
-            rule: format!("{}/{keyword}", at.to_pattern()),
-            layer: Layer::Schema,
-            at: at.to_path(),
-            error,
-            inputs: None,
-        };
+        let violation = Violation::of_schema(keyword, at, error);
         self.deny_or_ratchet(violation, false);
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn rule_info() -> RuleInfo {
         description: format!(
             "The annotation `{ANNOTATION}` must not be set: it marks admission probes, which are always denied."
         ),
-        reference: "Lockstep: the admission probe that verifies the webhook before failurePolicy is set to Fail".to_owned(),
+        reference: "Lockstep's own: the admission probe verifies the webhook before failurePolicy is set to Fail".to_owned(),
         fields: vec!["metadata.annotations".to_owned()],
         expression: None,
     }

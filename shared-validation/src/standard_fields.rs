@@ -180,11 +180,11 @@ mod tests {
         };
         assert_eq!(
             names(0),
-            ["lastValidated", "conditions", "observedGeneration", "phase"]
+            ["conditions", "lastValidated", "observedGeneration", "phase"]
         );
         assert_eq!(
             names(1),
-            ["lastValidated", "conditions", "observedGeneration"]
+            ["conditions", "lastValidated", "observedGeneration"]
         );
         assert_eq!(names(2), ["phase"]);
         assert_eq!(status(0)["properties"]["phase"], json!({"type": "string"}));

@@ -29,7 +29,7 @@ async fn without_its_crd_the_controller_waits_and_the_webhook_validates() {
     eventually("an admission probe that fails", async || {
         let metrics = world.metrics(&url).await;
         metrics
-            .contains("lockstep_webhook_probes_total{outcome=\"failed\"}")
+            .contains("lockstep_webhook_probes_total{result=\"failed\"}")
             .then_some(())
     })
     .await

@@ -175,7 +175,7 @@ impl Alone {
 
     /// Waits until a limit was exceeded at least that often, and asserts that other requests are served meanwhile.
     pub async fn has_limited(&self, limit: &str, least: u64) {
-        let metric = format!("lockstep_webhook_rejected_requests_total{{limit=\"{limit}\"}}");
+        let metric = format!("lockstep_webhook_rejected_requests_total{{reason=\"{limit}\"}}");
         eventually("the count of the exceeded limit", async || {
             assert_eq!(self.ask().await.status(), 200, "other requests are served");
             self.count(&metric).await.filter(|count| *count >= least)

@@ -91,7 +91,7 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
     );
     assert_eq!(
         direct["auditAnnotations"]["rules"],
-        "backup-window-length,username-reserved,overlapping-windows"
+        "backup-window-length,overlapping-windows,username-reserved"
     );
 
     // Errors of the API server itself, all in one response.

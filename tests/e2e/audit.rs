@@ -64,10 +64,10 @@ async fn every_stored_object_is_validated_and_reported_by_rule() {
         json!([{
             "kind": "CloudDatabase",
             "rule": "username-reserved",
-            "refused": ["default/bad-1", "default/bad-2"],
+            "denied": ["default/bad-1", "default/bad-2"],
             "warned": [],
-            "counted": [],
-            "together": [],
+            "audited": [],
+            "conflicts": [],
         }])
     );
     assert_eq!(output.status.code(), Some(1));

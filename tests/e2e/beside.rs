@@ -83,7 +83,7 @@ async fn with_gate_only_the_webhook_validates_and_modifies_nothing() {
     let rules = report["rules"].as_array().into_iter().flatten();
     let mut together = rules.filter_map(|rule| {
         let is_it = rule["rule"] == "component-name-conflict";
-        is_it.then(|| rule["together"].clone())
+        is_it.then(|| rule["conflicts"].clone())
     });
     let together = together.next().unwrap_or_default();
     let one = |name: &str| together == json!([name]);

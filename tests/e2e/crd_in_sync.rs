@@ -298,7 +298,7 @@ fn objects_that_need_full_validation_do_not_take_the_fast_path() {
     assert!(!passes(&object, Some(&never_accepted)));
 
     let probe = ruleset
-        .probe_object("canary", "default")
+        .probe_object("probe", "default")
         .expect("an admission probe");
     assert!(!passes(&complete(probe), None));
     let mut lower = stored.clone();

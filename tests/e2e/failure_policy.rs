@@ -118,7 +118,7 @@ async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_
     eventually("an admission probe that is admitted", async || {
         let metrics = world.metrics(&url).await;
         metrics
-            .contains("lockstep_webhook_probes_total{outcome=\"admitted\"}")
+            .contains("lockstep_webhook_probes_total{result=\"allowed\"}")
             .then_some(())
     })
     .await

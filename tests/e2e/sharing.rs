@@ -194,8 +194,8 @@ async fn the_controller_reports_a_listen_address_conflict_in_the_same_aggregator
     assert_eq!(
         audit(&world.cluster)["rules"],
         json!([{
-            "kind": "VectorPipeline", "rule": "listen-address-conflict", "refused": [], "warned": [], "counted": [],
-            "together": [format!("{NAMESPACE}/{named}")],
+            "kind": "VectorPipeline", "rule": "listen-address-conflict", "denied": [], "warned": [], "audited": [],
+            "conflicts": [format!("{NAMESPACE}/{named}")],
         }])
     );
     // A new pipeline with the same address waits; one with a port of its own does not.

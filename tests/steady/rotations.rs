@@ -24,9 +24,9 @@ async fn look(bed: &Bed) -> (&'static str, Vec<u8>) {
     let data = secret.expect("the Secret").data.unwrap_or_default();
     let text = |name: &str| data.get(name).map(|bytes| bytes.0.clone());
     let trusted = String::from_utf8(text("ca.crt").unwrap_or_default()).expect("PEM");
-    let phase = match (text("incoming-ca.key"), trusted.matches("BEGIN").count()) {
+    let phase = match (text("next-ca.key"), trusted.matches("BEGIN").count()) {
         (Some(_), _) => "introducing",
-        (None, 1) => "steady",
+        (None, 1) => "stable",
         (None, _) => "retiring",
     };
     (phase, text("ca.key").unwrap_or_default())
@@ -50,7 +50,7 @@ async fn rotate(bed: &Bed) {
     ask_for_a_new_ca(bed).await;
     eventually("the rotation of the CA", async || {
         let (phase, signing) = look(bed).await;
-        (phase == "steady" && signing != before).then_some(())
+        (phase == "stable" && signing != before).then_some(())
     })
     .await
     .unwrap_or_else(|error| panic!("{error}"));
@@ -85,7 +85,7 @@ pub fn keepers_are_killed() {
         let load = Load::start(&bed.cluster).await;
         let mut seen = Vec::new();
         for reconciliation in 0..6 {
-            let phase = ["introducing", "retiring", "steady"][reconciliation % 3];
+            let phase = ["introducing", "retiring", "stable"][reconciliation % 3];
             let (_, before) = look(&bed).await;
             ask_for_a_new_ca(&bed).await;
             eventually_within(Duration::from_mins(1), phase, async || {
@@ -104,7 +104,7 @@ pub fn keepers_are_killed() {
                 .expect("the process restarts");
             eventually("the rotation of the CA", async || {
                 let (phase, signing) = look(&bed).await;
-                (phase == "steady" && signing != before).then_some(())
+                (phase == "stable" && signing != before).then_some(())
             })
             .await
             .unwrap_or_else(|error| panic!("{error}"));

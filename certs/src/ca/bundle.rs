@@ -46,7 +46,7 @@ impl RotationPhase {
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Self::Stable => "steady",
+            Self::Stable => "stable",
             Self::Introducing => "introducing",
             Self::Retiring => "retiring",
         }
@@ -62,14 +62,14 @@ impl CertificateBundle {
         }
     }
 
-    /// Restarts the propagation delay of the incoming CA. Returns `None` if the delay has not started.
+    /// Restarts the propagation delay of the next CA. Returns `None` if the delay has not started.
     pub(crate) fn with_restarted_delay(&self) -> Option<Self> {
-        let incoming = self.next_ca.as_ref()?;
-        incoming.injected_at?;
+        let next_ca = self.next_ca.as_ref()?;
+        next_ca.injected_at?;
         Some(Self {
             next_ca: Some(NextCa {
                 injected_at: None,
-                ..incoming.clone()
+                ..next_ca.clone()
             }),
             ..self.clone()
         })
@@ -78,15 +78,15 @@ impl CertificateBundle {
     /// Checks that the CAs, their keys and the serving certificate belong together. If they do not, another client
     /// has written them, and signing with them would break the webhook.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        let incoming = self.next_ca.iter().map(|incoming| &incoming.ca);
+        let next_ca = self.next_ca.iter().map(|next_ca| &next_ca.ca);
         if !std::iter::once(&self.current_ca)
-            .chain(incoming)
+            .chain(next_ca)
             .all(CertificateAuthority::has_matching_key)
         {
             return Err("`ca.key` does not match the first certificate in `ca.crt`");
         }
-        let outgoing = self.previous_cas.iter().map(String::as_str);
-        let mut cas = std::iter::once(self.current_ca.certificate.as_str()).chain(outgoing);
+        let previous_cas = self.previous_cas.iter().map(String::as_str);
+        let mut cas = std::iter::once(self.current_ca.certificate.as_str()).chain(previous_cas);
         if !cas.any(|ca| self.serving.is_issued_by(ca)) {
             return Err("`tls.crt` was not signed by any CA in `ca.crt`");
         }
@@ -95,9 +95,9 @@ impl CertificateBundle {
 
     /// Returns the CA bundle that API servers must trust: the current CA, the next one, and previous ones.
     pub(crate) fn ca_bundle(&self) -> String {
-        let incoming = self.next_ca.iter().map(|incoming| &incoming.ca);
+        let next_ca = self.next_ca.iter().map(|next_ca| &next_ca.ca);
         let certificates = std::iter::once(&self.current_ca)
-            .chain(incoming)
+            .chain(next_ca)
             .map(|ca| &ca.certificate)
             .chain(&self.previous_cas);
         certificates.map(String::as_str).collect()

@@ -58,20 +58,20 @@ impl RotationPolicy {
             Validity::of(certificate).map_or(true, |period: Validity| period.needs_renewal(now))
         };
         let mut next = keys.clone();
-        if let Some(incoming) = &keys.next_ca {
-            if is_over(&incoming.ca.certificate) {
+        if let Some(next_ca) = &keys.next_ca {
+            if is_over(&next_ca.ca.certificate) {
                 next.next_ca = None;
-                return Ok(Some((next, "removing an incoming CA that has expired")));
+                return Ok(Some((next, "removing the next CA that has expired")));
             }
             // Clients reject every certificate of an expired CA, so waiting would not help.
             let must_wait = !is_over(&keys.current_ca.certificate);
-            let since = incoming.injected_at.filter(|since| *since <= now);
+            let since = next_ca.injected_at.filter(|since| *since <= now);
             if must_wait && since.is_none() {
                 next.next_ca = Some(NextCa {
                     injected_at: Some(now),
-                    ..incoming.clone()
+                    ..next_ca.clone()
                 });
-                return Ok(Some((next, "every configuration contains the incoming CA")));
+                return Ok(Some((next, "every configuration contains the next CA")));
             }
             if !must_wait || since.is_some_and(|since| now >= since + self.propagation_delay) {
                 return Ok(Some((self.promote(next, now)?, "signing with the new CA")));
@@ -133,11 +133,11 @@ impl RotationPolicy {
         mut keys: CertificateBundle,
         now: OffsetDateTime,
     ) -> Result<CertificateBundle, AuthorityError> {
-        let Some(incoming) = keys.next_ca.take() else {
+        let Some(next_ca) = keys.next_ca.take() else {
             return Ok(keys);
         };
-        keys.serving = incoming.ca.sign(&self.dns_names, self.cert_duration, now)?;
-        let signed_before = std::mem::replace(&mut keys.current_ca, incoming.ca);
+        keys.serving = next_ca.ca.sign(&self.dns_names, self.cert_duration, now)?;
+        let signed_before = std::mem::replace(&mut keys.current_ca, next_ca.ca);
         keys.previous_cas.push(signed_before.certificate);
         Ok(keys)
     }
@@ -205,7 +205,7 @@ mod tests {
         let keys = introducing();
         let ahead = step(&keys, false, 50 * HOUR).expect("the delay starts");
         let corrected = step(&ahead, false, HOUR).expect("the delay starts again");
-        let since = corrected.next_ca.and_then(|incoming| incoming.injected_at);
+        let since = corrected.next_ca.and_then(|next_ca| next_ca.injected_at);
         assert_eq!(since, Some(start() + HOUR));
     }
 

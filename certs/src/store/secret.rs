@@ -1,6 +1,6 @@
 //! Secret with the CAs and the TLS key pair of an installation.
 //!
-//! `ca.crt` contains all trusted CAs: first the CA that signs, then the incoming CA if `incoming-ca.key` exists, then
+//! `ca.crt` contains all trusted CAs: first the CA that signs, then the next CA if `next-ca.key` exists, then
 //! previous CAs. Every state is one object, so that each write is atomic.
 
 use std::collections::BTreeMap;
@@ -13,41 +13,41 @@ use time::format_description::well_known::Rfc3339;
 use crate::ca::authority::{CertKeyPair, CertificateAuthority};
 use crate::ca::bundle::{CertificateBundle, NextCa};
 
-/// Annotation with the time since which every configuration has contained the incoming CA.
-const CARRIED_SINCE: &str = "certs.lockstep.dev/injected-at";
+/// Annotation with the time since which every configuration has contained the next CA.
+const INJECTED_AT: &str = "certs.lockstep.dev/injected-at";
 
 /// Annotation with which a user requests a new CA. It is removed when the rotation starts.
 const ROTATE: &str = "certs.lockstep.dev/rotate-ca";
 
-const TRUSTED: &str = "ca.crt";
-const SIGNING_KEY: &str = "ca.key";
-const INCOMING_KEY: &str = "incoming-ca.key";
+const CA_BUNDLE: &str = "ca.crt";
+const CURRENT_CA_KEY: &str = "ca.key";
+const NEXT_CA_KEY: &str = "next-ca.key";
 pub(crate) const CERTIFICATE: &str = "tls.crt";
 pub(crate) const KEY: &str = "tls.key";
 
 /// Reads the keys in a Secret. Returns `None` if it is incomplete.
 pub(crate) fn read(secret: &Secret) -> Option<CertificateBundle> {
-    let trusted = text(secret, TRUSTED)?;
+    let trusted = text(secret, CA_BUNDLE)?;
     let mut trusted = certificates(&trusted)?.into_iter();
     let signing = CertificateAuthority {
         certificate: trusted.next()?,
-        key: text(secret, SIGNING_KEY)?,
+        key: text(secret, CURRENT_CA_KEY)?,
     };
     let annotation = |name: &str| secret.metadata.annotations.as_ref()?.get(name);
-    let incoming = match text(secret, INCOMING_KEY) {
+    let next_ca = match text(secret, NEXT_CA_KEY) {
         None => None,
         Some(key) => Some(NextCa {
             ca: CertificateAuthority {
                 certificate: trusted.next()?,
                 key,
             },
-            injected_at: annotation(CARRIED_SINCE)
+            injected_at: annotation(INJECTED_AT)
                 .and_then(|since| OffsetDateTime::parse(since, &Rfc3339).ok()),
         }),
     };
     Some(CertificateBundle {
         current_ca: signing,
-        next_ca: incoming,
+        next_ca: next_ca,
         previous_cas: trusted.collect(),
         serving: pair(secret)?,
         rotation_requested: annotation(ROTATE).is_some(),
@@ -64,7 +64,7 @@ pub(crate) fn pair(secret: &Secret) -> Option<CertKeyPair> {
 
 /// Returns the CA certificates in a Secret.
 pub(crate) fn ca_bundle(secret: &Secret) -> Option<String> {
-    text(secret, TRUSTED)
+    text(secret, CA_BUNDLE)
 }
 
 /// Writes keys into a Secret, and keeps its other content.
@@ -73,13 +73,13 @@ pub(crate) fn write(secret: &mut Secret, keys: &CertificateBundle) {
     let mut put = |name: &str, text: &str| {
         data.insert(name.to_owned(), ByteString(text.as_bytes().to_vec()));
     };
-    put(TRUSTED, &keys.ca_bundle());
-    put(SIGNING_KEY, &keys.current_ca.key);
+    put(CA_BUNDLE, &keys.ca_bundle());
+    put(CURRENT_CA_KEY, &keys.current_ca.key);
     put(CERTIFICATE, &keys.serving.certificate);
     put(KEY, &keys.serving.key);
     match &keys.next_ca {
-        Some(incoming) => put(INCOMING_KEY, &incoming.ca.key),
-        None => drop(data.remove(INCOMING_KEY)),
+        Some(next_ca) => put(NEXT_CA_KEY, &next_ca.ca.key),
+        None => drop(data.remove(NEXT_CA_KEY)),
     }
     let annotations = secret.metadata.annotations.get_or_insert_default();
     if keys.rotation_requested {
@@ -89,8 +89,8 @@ pub(crate) fn write(secret: &mut Secret, keys: &CertificateBundle) {
     }
     let since = keys.next_ca.as_ref().and_then(|i| i.injected_at);
     match since.and_then(|since| since.format(&Rfc3339).ok()) {
-        Some(since) => drop(annotations.insert(CARRIED_SINCE.to_owned(), since)),
-        None => drop(annotations.remove(CARRIED_SINCE)),
+        Some(since) => drop(annotations.insert(INJECTED_AT.to_owned(), since)),
+        None => drop(annotations.remove(INJECTED_AT)),
     }
 }
 
@@ -136,23 +136,23 @@ mod tests {
             previous_cas: Vec::new(),
             rotation_requested: false,
         };
-        let incoming = |carried_since| {
+        let next_ca = |injected_at| {
             Some(NextCa {
                 ca: next.clone(),
-                injected_at: carried_since,
+                injected_at: injected_at,
             })
         };
         let since = OffsetDateTime::UNIX_EPOCH + Duration::from_millis(1_234_567);
         let mut secret = Secret::default();
-        for (incoming, outgoing) in [
+        for (next_ca, previous_cas) in [
             (None, vec![]),
-            (incoming(None), vec![]),
-            (incoming(Some(since)), vec![old.certificate.clone()]),
+            (next_ca(None), vec![]),
+            (next_ca(Some(since)), vec![old.certificate.clone()]),
             (None, vec![old.certificate.clone()]),
         ] {
             let keys = CertificateBundle {
-                next_ca: incoming,
-                previous_cas: outgoing,
+                next_ca: next_ca,
+                previous_cas: previous_cas,
                 ..steady.clone()
             };
             write(&mut secret, &keys);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_incomplete_secret_contains_no_keys() {
-        for broken in [TRUSTED, SIGNING_KEY, CERTIFICATE, KEY] {
+        for broken in [CA_BUNDLE, CURRENT_CA_KEY, CERTIFICATE, KEY] {
             let mut secret = Secret::default();
             let signing = ca();
             let serving = CertKeyPair {

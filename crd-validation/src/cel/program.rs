@@ -16,7 +16,7 @@ use crate::cel::{
     apiserver_panic, check, cost_instrumentation, field_path, identifier, library, partial_eval,
 };
 use crate::compile_error::CompileError;
-use crate::field::error::FieldError;
+use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::{Cursor, FieldPath};
 use crate::schema::{JsonType, Schema};
 
@@ -244,7 +244,7 @@ impl CelRule {
             Reason::Required => FieldError::required(path, detail),
             // The API server prints no message in this case.
             Reason::Duplicate => FieldError {
-                error_type: crate::field::error::ErrorType::Duplicate,
+                error_type: ErrorType::Duplicate,
                 ..self.invalid(question, path, String::new())
             },
         }

@@ -327,6 +327,6 @@ mod tests {
             );
         }
         let any = json!({"type": "object", "additionalProperties": {"type": "string"}});
-        assert!(problem(json!(["name"]), any).contains("no property"));
+        assert!(problem(json!(["name"]), any).contains("is not a property"));
     }
 }

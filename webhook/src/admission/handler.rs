@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use shared_validation::{
     CrdMatch, LastValidated, PolicyHandle, RawObject, ValidationRequest, ValidationResult,
-    ValidatorRegistry,
+    ValidatorRegistry, Violation, probe,
 };
 
 use crate::admission::crd_status::CrdStatusCache;
@@ -149,7 +149,16 @@ impl Handler {
             };
             self.metrics.violations.get_or_create(&labels).inc();
         }
-        if !review.is_allowed() {
+        // Every replica of the controller sends probes all the time.
+        let is_probe = |violation: &Violation| violation.rule == probe::RULE;
+        if !result.is_valid() && result.errors.iter().all(is_probe) {
+            tracing::debug!(
+                uid = request.uid,
+                user = request.user_info.username,
+                kind = request.kind.kind,
+                "denied an admission probe"
+            );
+        } else if !review.is_allowed() {
             tracing::info!(
                 uid = request.uid,
                 user = request.user_info.username,

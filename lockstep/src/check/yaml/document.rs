@@ -174,7 +174,8 @@ fn limit(error: &serde_saphyr::Error) -> Option<String> {
         .then(|| "JSON has no such number; write a finite one".to_owned())
 }
 
-fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
+/// Converts an error of the YAML parser. Advice about the settings of the parser is left out.
+pub(crate) fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
     let place = error.location().map(|location| of_location(text, location));
     let message = error.without_snippet().to_string();
     // The location is printed before the message. Advice about parser settings does not help the author of the
@@ -381,6 +382,26 @@ spec:
 {\"kind\": \"B\",
  \"spec\": {\"n\": 1.5, \"t\": true, \"z\": null}}
 ";
+
+    #[test]
+    fn an_error_of_the_scanner_is_located_in_its_own_line() {
+        let text = "sinks:\n  ä: 1\nsources:\n\tsources: {}\n";
+        let Some(Err(error)) = read(text).into_iter().next() else {
+            panic!("the tab is accepted");
+        };
+        let location = error.location.expect("the error has a location");
+        assert_eq!(location.line, 4);
+        let lines_before = text[..location.span.start].matches('\n').count();
+        assert_eq!(lines_before, 3, "{location:?}");
+        // The same after another document.
+        let text = format!("a: 1\n---\n{text}");
+        let error = read(&text).into_iter().find_map(Result::err);
+        let location = error.and_then(|error| error.location);
+        let location = location.expect("the error has a location");
+        assert_eq!(location.line, 6);
+        let lines_before = text[..location.span.start].matches('\n').count();
+        assert_eq!(lines_before, 5, "{location:?}");
+    }
 
     #[test]
     fn documents_are_read_as_json_with_source_locations() {

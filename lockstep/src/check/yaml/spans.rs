@@ -20,7 +20,9 @@ pub(crate) fn of_location(text: &str, location: Location) -> SourceLocation {
     let start = span
         .byte_offset()
         .and_then(|at| usize::try_from(at).ok())
-        .unwrap_or_default()
+        // The scanner's own errors have a line and a column, and the offset 0.
+        .filter(|at| *at > 0 || location.line() <= 1)
+        .unwrap_or_else(|| offset_of(text, location))
         .min(text.len());
     let length = span
         .byte_len()
@@ -37,6 +39,18 @@ pub(crate) fn of_location(text: &str, location: Location) -> SourceLocation {
         column: location.column().max(1),
         span: start..start + first,
     }
+}
+
+/// Computes the byte offset of a location from its line and column.
+fn offset_of(text: &str, location: Location) -> usize {
+    let lines = usize::try_from(location.line()).unwrap_or(usize::MAX);
+    let columns = usize::try_from(location.column()).unwrap_or(usize::MAX);
+    let mut rest = text.split_inclusive('\n');
+    let before = rest.by_ref().take(lines.saturating_sub(1));
+    let start: usize = before.map(str::len).sum();
+    let line = rest.next().unwrap_or_default();
+    let within = line.chars().take(columns.saturating_sub(1));
+    start + within.map(char::len_utf8).sum::<usize>()
 }
 
 /// Returns the location of the name of the field at the end of a path.

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldPath, ParsedJson};
 use vector_rules::ComponentKind;
 
+use crate::check::checker::ParseError;
+use crate::check::yaml::document::parse_error;
+
 /// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -58,7 +61,8 @@ fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
         Format::Toml => toml::from_str(text).map_err(|error| error.to_string())?,
         Format::Yaml => {
             let options = serde_saphyr::options! { strict_booleans: true };
-            serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?
+            serde_saphyr::from_str_with_options(text, options)
+                .map_err(|error| yaml_error(text, &error))?
         }
         Format::Json => {
             let read = ParsedJson::parse(text).map_err(|error| error.to_string())?;
@@ -75,6 +79,12 @@ fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
                 .to_owned(),
         ),
     }
+}
+
+fn yaml_error(text: &str, error: &serde_saphyr::Error) -> String {
+    let ParseError { location, message } = parse_error(text, error);
+    let location = location.map(|at| format!("line {}, column {}: ", at.line, at.column));
+    location.unwrap_or_default() + &message
 }
 
 /// Rejects duplicate keys.

@@ -414,7 +414,7 @@ fn a_policy_with_unknown_names_is_an_error() {
         ),
         (
             json!({"rules": {"CloudDatabase": {"spec.port/maximum": "warn"}}}),
-            "a structural rule",
+            "a schema rule",
         ),
         (
             json!({"rules": {"Database": {}}}),

@@ -36,7 +36,7 @@ impl CachedValidation {
             Self {
                 config: subject.object.spec().configuration(),
                 policy: section.tenants,
-                has_names_joined_by_dashes: section.names_joined_by_dashes,
+                has_names_joined_by_dashes: section.forbid_dashes_in_names,
                 is_tenants: K::IS_TENANTS,
                 problems: OnceCell::new(),
             }

@@ -24,7 +24,7 @@ pub(crate) const SETTINGS: Settings = Settings {
 pub(crate) struct Section {
     pub(crate) tenants: TenantPolicy,
     /// If true, another operator runs the pipelines and joins the parts of a name with dashes only.
-    pub(crate) names_joined_by_dashes: bool,
+    pub(crate) forbid_dashes_in_names: bool,
 }
 
 impl Section {
