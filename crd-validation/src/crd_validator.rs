@@ -10,6 +10,7 @@ use crate::compile_error::CompileError;
 use crate::defaults;
 use crate::field::error::{BadValue, FieldError};
 use crate::field::path::{Cursor, FieldPath};
+use crate::json::numbers::{has_floats, reread};
 use crate::json::raw::Tree;
 use crate::layer::{LayerContext, ValidationLayer};
 use crate::metadata;
@@ -214,8 +215,8 @@ impl CrdValidator {
     #[must_use]
     pub fn with_defaults(&self, object: &Value) -> Value {
         // The API server writes `1.0` to storage as `1`, so it reads an integer. An object from a file may differ.
-        let mut filled = if defaults::has_floats(object) {
-            defaults::reread(object)
+        let mut filled = if has_floats(object) {
+            reread(object)
         } else {
             object.clone()
         };
