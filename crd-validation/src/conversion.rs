@@ -1,7 +1,7 @@
 //! Conversion between the versions of a kind: the same fields under other names.
 //!
 //! One version is validated; clients can also use the others. Fields that the target version does not have are
-//! stored in an annotation, so that a round trip returns the original object.
+//! stored in an annotation, so that converting back returns the original object.
 
 mod schema;
 

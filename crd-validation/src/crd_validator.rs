@@ -74,9 +74,9 @@ pub struct CrdValidator {
     has_status_subresource: bool,
     scale: Option<Scale>,
     /// Projection of an object to the parts that the CRD validates.
-    brief: Projection,
+    projection: Projection,
     /// Projection of the object that is replaced.
-    brief_before: Projection,
+    old_projection: Projection,
     schema: Schema,
     /// CEL rules of the schema; `None` if it has none.
     cel: Option<CelValidator>,
@@ -113,8 +113,8 @@ impl CrdValidator {
             is_namespaced: text("/spec/scope") != "Cluster",
             has_status_subresource,
             scale,
-            brief: Projection::of_object(&schema, has_own_status),
-            brief_before: Projection::of_replaced(&schema, has_own_status),
+            projection: Projection::of_object(&schema, has_own_status),
+            old_projection: Projection::of_replaced(&schema, has_own_status),
             schema,
             cel,
         })
@@ -238,8 +238,8 @@ impl CrdValidator {
     }
 
     /// Returns the parts of an object that the CRD validates, or `None` if a static default is missing.
-    fn unchanged_by_defaults(&self, object: &Tree<'_>, brief: &Projection) -> Option<Value> {
-        let mut object = brief.copy(object)?;
+    fn unchanged_by_defaults(&self, object: &Tree<'_>, projection: &Projection) -> Option<Value> {
+        let mut object = projection.copy(object)?;
         let operations = self.fill_defaults(&mut object);
         operations.is_empty().then_some(object)
     }
@@ -247,19 +247,20 @@ impl CrdValidator {
     /// Returns true if an object has all defaults that the CRD declares.
     #[must_use]
     pub fn has_all_defaults(&self, object: &Tree<'_>) -> bool {
-        self.unchanged_by_defaults(object, &self.brief).is_some()
+        self.unchanged_by_defaults(object, &self.projection)
+            .is_some()
     }
 
     /// Returns true if the CRD reports no error for an object and the one it replaces, and neither lacks a
     /// default. `false` does not mean that the object is invalid; only [`validate`](Self::validate) can decide that.
     #[must_use]
     pub fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
-        let Some(object) = self.unchanged_by_defaults(object, &self.brief) else {
+        let Some(object) = self.unchanged_by_defaults(object, &self.projection) else {
             return false;
         };
         let mut stored = None;
         if let Some(old) = old {
-            let Some(mut old) = self.unchanged_by_defaults(old, &self.brief_before) else {
+            let Some(mut old) = self.unchanged_by_defaults(old, &self.old_projection) else {
                 return false;
             };
             if unknown_fields::prune(&mut old, &self.schema) {
@@ -361,7 +362,7 @@ impl CrdValidator {
     pub fn validate_metadata(&self, request: &Request<'_>, report: &mut Report<'_>) {
         metadata::validate(request.object, self.is_namespaced, report);
         if let Some(old) = request.old {
-            metadata::judge_change(request.object, old, report);
+            metadata::validate_change(request.object, old, report);
         }
     }
 }

@@ -26,13 +26,13 @@ pub(crate) enum Names {
 }
 
 /// Reports errors that the API server's decoder would report: fields of the wrong type and unknown fields.
-pub(crate) fn judge_shape(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
+pub(crate) fn validate_shape(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     types(&SHAPE, metadata, at, report);
     unknown_fields::below(&SHAPE, metadata, at, report);
 }
 
 /// Reports errors in the values of the fields.
-pub(crate) fn judge_content(
+pub(crate) fn validate_content(
     metadata: &Value,
     at: Cursor<'_>,
     names: Names,
@@ -155,7 +155,7 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
     let at = Cursor::Root.child("metadata");
     let empty = json!({});
     let metadata = object.get("metadata").unwrap_or(&empty);
-    judge_shape(metadata, at, report);
+    validate_shape(metadata, at, report);
     let namespace = metadata["namespace"].as_str();
     if !is_namespaced && let Some(namespace) = namespace.filter(|name| !name.is_empty()) {
         let below = at.child("namespace");
@@ -164,9 +164,9 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
         report.warn(Violation::of_schema("namespace", below, error));
         let mut cleared = object.clone();
         clear_namespace(&mut cleared);
-        judge_content(&cleared["metadata"], at, Names::Subdomains, report);
+        validate_content(&cleared["metadata"], at, Names::Subdomains, report);
     } else {
-        judge_content(metadata, at, Names::Subdomains, report);
+        validate_content(metadata, at, Names::Subdomains, report);
     }
     let named = |field: &str| {
         metadata[field]
@@ -181,7 +181,7 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
 }
 
 /// Validates changes of the metadata of a custom resource: the API server sets some fields itself.
-pub(crate) fn judge_change(object: &Value, old: &Value, report: &mut Report<'_>) {
+pub(crate) fn validate_change(object: &Value, old: &Value, report: &mut Report<'_>) {
     let at = Cursor::Root.child("metadata");
     let (metadata, old) = (&object["metadata"], &old["metadata"]);
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {

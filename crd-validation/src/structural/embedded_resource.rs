@@ -67,7 +67,7 @@ fn resource(object: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
     }
     if let Some(metadata) = object.get("metadata") {
         let below = at.child("metadata");
-        metadata::judge_shape(metadata, below, report);
-        metadata::judge_content(metadata, below, metadata::Names::Segments, report);
+        metadata::validate_shape(metadata, below, report);
+        metadata::validate_content(metadata, below, metadata::Names::Segments, report);
     }
 }
