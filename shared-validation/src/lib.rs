@@ -3,8 +3,8 @@
 //!
 //! All three call the same code, so an object gets the same result everywhere. The rules of a CRD are evaluated by
 //! [`crd_validation`]; this crate adds the rules in Rust, policies, defaults that depend on other fields, and the last
-//! validated values. The crate is pure by construction: no I/O, no async, no clock and no Kubernetes client in the dependency tree (`tests/pure.rs`
-//! checks this).
+//! validated values. The crate is pure by construction: no I/O, no async, no clock and no Kubernetes client in the
+//! dependency tree (`tests/pure.rs` checks this).
 //!
 //! The concepts, in reading order:
 //!
