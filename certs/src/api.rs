@@ -8,8 +8,8 @@ use kube::api::{Api, DynamicObject, PostParams};
 use time::OffsetDateTime;
 
 use crate::ca::authority::CertKeyPair;
+use crate::error::CertError;
 use crate::inject::target::{InjectOutcome, InjectTarget};
-use crate::manager::CertError;
 use crate::replica_probe::ReplicaProbe;
 use crate::store::files;
 

@@ -6,6 +6,7 @@
 
 mod api;
 mod ca;
+mod error;
 mod events;
 mod inject;
 mod manager;
@@ -20,5 +21,6 @@ pub use crate::ca::authority::{AuthorityError, CertKeyPair, CertificateAuthority
 pub use crate::ca::rotation::RotationPolicy;
 pub use crate::inject::target::{InjectTarget, InjectTargetKind};
 pub use crate::replica_probe::ReplicaProbe;
-pub use manager::{CertError, CertificateManager, CertificateSource};
+pub use error::CertError;
+pub use manager::{CertificateManager, CertificateSource};
 pub use metrics::Metrics;

@@ -12,8 +12,8 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 
 use crate::api::{ClusterApi, KubeApi};
-use crate::ca::authority::AuthorityError;
 use crate::ca::rotation::RotationPolicy;
+use crate::error::CertError;
 use crate::events::EventRecorder;
 use crate::inject::target::{InjectOutcome, InjectTarget};
 use crate::metrics::Metrics;
@@ -25,51 +25,6 @@ const SETTLE: Duration = Duration::from_millis(100);
 
 /// Longest delay before a failure is retried.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
-
-/// Error in synchronizing the Secret, the serving certificate and the CA bundles.
-#[derive(Debug, thiserror::Error)]
-pub enum CertError {
-    /// The API server rejected a request or cannot be reached.
-    #[error("request to the API server failed: {0}")]
-    Api(#[from] kube::Error),
-    /// A certificate or a key cannot be created or parsed.
-    #[error(transparent)]
-    Authority(#[from] AuthorityError),
-    /// The TLS key pair cannot be written.
-    #[error("cannot write the TLS key pair to {directory}: {source}")]
-    Write {
-        /// Directory shared with the webhook.
-        directory: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
-    /// The CA file cannot be read.
-    #[error("cannot read the CA in {path}: {source}")]
-    ReadCa {
-        /// The file.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
-    /// Other clients write too often for an update without conflict.
-    #[error("too many write conflicts: other clients keep changing the Secret or a configuration")]
-    Conflict,
-    /// The Secret that the certificate issuer creates does not exist.
-    #[error("the Secret does not exist yet; the certificate issuer must create it")]
-    SecretNotFound,
-    /// The Secret that the certificate issuer fills is incomplete.
-    #[error("the Secret has no {0}; the certificate issuer must complete it")]
-    MissingKey(&'static str),
-    /// The CA, its key and the serving certificate in the Secret do not belong together.
-    #[error(
-        "the Secret contains certificates that Lockstep did not create ({0}) and was not modified. \
-         Delete it to let Lockstep generate new ones, or use `--cert-source=secret`"
-    )]
-    UnmanagedSecret(&'static str),
-    /// The Secret that the certificate issuer fills contains a pair that cannot be served.
-    #[error("the TLS key pair in the Secret is invalid: {0}; the previous pair remains in use")]
-    InvalidKeyPair(String),
-}
 
 /// Source of the TLS key pair.
 #[derive(Clone, Debug)]

@@ -19,8 +19,8 @@ use crate::api::ClusterApi;
 use crate::ca::authority::CertKeyPair;
 use crate::ca::bundle::{CertificateBundle, RotationPhase};
 use crate::ca::rotation::RotationPolicy;
+use crate::error::CertError;
 use crate::inject::target::{InjectOutcome, InjectTarget, InjectTargetKind};
-use crate::manager::CertError;
 use crate::source::self_signed;
 use crate::store::secret;
 

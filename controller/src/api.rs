@@ -1,6 +1,6 @@
 //! The interface of operator authors: what they implement, what they are given and what they return.
 
-pub(crate) mod failable;
+pub(crate) mod error;
 pub(crate) mod reconciler;
 pub(crate) mod request;
 pub(crate) mod sync;

@@ -2,6 +2,7 @@
 
 pub(crate) mod bidirectional_map;
 pub(crate) mod index_entry;
+pub(crate) mod object_key;
 pub(crate) mod pending_writes;
 pub(crate) mod reference_index;
 pub(crate) mod related;

@@ -1,7 +1,7 @@
 //! Owned objects (children) that an operator creates for an object of its kind.
 //!
-//! The desired children (`desired`) are compared with the cached ones (`observed`), and only differences are
-//! written (`settle`, `write`). The managed fields of a child show which of its fields are ours (`owned_fields`).
+//! The desired children are compared with the cached ones, and only differences are written. The managed fields of a
+//! child show which of its fields are ours.
 
 mod apply;
 mod cache;
@@ -9,12 +9,14 @@ mod changes;
 mod client;
 mod desired;
 mod health;
+mod key;
 mod managed_fields;
 pub(crate) mod orphans;
 mod owned_type;
 mod owner;
 
-pub(crate) use crate::children::cache::{ChildCache, ChildMap, Place};
+pub use crate::api::request::Children;
+pub(crate) use crate::children::cache::{ChildCache, ChildMap};
 pub(crate) use crate::children::changes::AppliedChanges;
 pub(crate) use crate::children::client::ChildWriter;
 pub(crate) use crate::children::health::pending_reason;

@@ -3,7 +3,6 @@
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod deletion_timeouts;
-pub(crate) mod join;
 pub(crate) mod reconcile_once;
 pub(crate) mod registry;
 #[cfg(test)]
@@ -13,7 +12,8 @@ pub(crate) mod worker;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::FutureExt;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
@@ -26,16 +26,34 @@ use crate::children::{ChildCache, OwnedType};
 use crate::controller::config::Config;
 use crate::controller::context::Context;
 use crate::controller::deletion_timeouts::DeletionTimeouts;
-use crate::controller::join::together;
 use crate::controller::registry::ControllerRegistry;
 use crate::controller::worker::Worker;
 use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
-use crate::watch::sources::{Sources, Stores};
+use crate::watch::sources::Sources;
+use crate::watch::stores::Stores;
 
 /// Controller of one kind.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use controller::{Controller, Metrics, Reconciler, Runnable};
+/// use kube::Client;
+/// use prometheus_client::registry::Registry;
+/// use shared_validation::{PolicyHandle, Ruleset};
+/// use tokio::sync::watch;
+///
+/// async fn run<R: Reconciler>(client: Client, operator: R, stop: watch::Receiver<bool>) {
+///     let ruleset = Ruleset::<R::Kind>::compile().expect("the rules compile");
+///     let metrics = Metrics::register(&mut Registry::default());
+///     let policy = PolicyHandle::default();
+///     let controller = Controller::new(client, Arc::new(ruleset), operator, metrics, policy);
+///     Box::new(controller).run(stop).await;
+/// }
+/// ```
 pub struct Controller<R> {
     pub(crate) context: Context<R>,
     directory: ControllerRegistry,
@@ -220,7 +238,9 @@ impl<R: Reconciler> Runnable for Controller<R> {
         let workers =
             (0..max_concurrent_reconciles.get()).map(|_| worker.run(complete.clone()).boxed());
         let beside = [until_stopped.boxed(), sources.protect().boxed()];
-        together(workers.chain(beside)).await;
+        // Only a future that was woken is polled.
+        let all: FuturesUnordered<_> = workers.chain(beside).collect();
+        all.collect::<()>().await;
     }
 }
 

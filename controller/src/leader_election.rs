@@ -2,3 +2,6 @@
 
 pub(crate) mod elector;
 pub(crate) mod leadership;
+
+pub use crate::leader_election::elector::{LeaderElectionMetrics, LeaderElector};
+pub use crate::leader_election::leadership::Leadership;

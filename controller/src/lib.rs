@@ -96,39 +96,37 @@
 
 mod api;
 mod cache;
-mod children;
+pub mod children;
 mod controller;
 mod dynamic_object;
 mod events;
-mod leader_election;
-mod metrics;
+pub mod leader_election;
+pub mod metrics;
 pub mod predicate;
 mod protection;
-mod queue;
+pub mod queue;
 mod reconcile;
 mod status;
-mod watch;
+pub mod watch;
 mod webhook_lifecycle;
 
-pub use crate::api::failable::{Failable, FailableHandler};
+pub use crate::api::error::ReconcileError;
 pub use crate::api::reconciler::{
-    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
 };
-pub use crate::api::request::{Children, SyncRequest};
+pub use crate::api::request::SyncRequest;
 pub use crate::api::sync::{SyncHandler, SyncReconciler, SyncResponse};
-pub use crate::cache::related::{Lookup, RelatedObjects};
+pub use crate::children::{Children, OwnedType, UpdateStrategy};
 pub use crate::controller::config::Config;
-pub use crate::controller::context::Action;
 pub use crate::controller::deletion_timeouts::DeletionTimeouts;
 pub use crate::controller::registry::{ControllerNotFound, ControllerRegistry, ReconcileTrigger};
 pub use crate::controller::{Controller, Runnable, api_resource};
-pub use crate::leader_election::elector::{LeaderElectionMetrics, LeaderElector};
-pub use crate::leader_election::leadership::Leadership;
-pub use crate::queue::rate_limiter::{RateLimited, RateLimiter};
-pub use crate::watch::dependency::{Reference, Watch};
+pub use crate::leader_election::{LeaderElectionMetrics, LeaderElector, Leadership};
+pub use crate::metrics::{ClientMetrics, Metrics};
+pub use crate::queue::{RateLimited, RateLimiter};
+pub use crate::reconcile::action::Action;
+pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};
 pub use crate::webhook_lifecycle::crd_status::{CrdStatusMetrics, CrdStatusReporter};
 pub use crate::webhook_lifecycle::failure_policy::{
     BackendProbe, FailurePolicyController, FailurePolicyMetrics,
 };
-pub use children::{OwnedType, UpdateStrategy};
-pub use metrics::{ClientMetrics, Metrics};

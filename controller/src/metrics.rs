@@ -4,24 +4,27 @@ mod child_writes;
 mod client;
 mod in_progress;
 mod queue;
+mod registration;
 mod threshold_gauge;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 use shared_validation::ValidationResult;
 
 pub use crate::metrics::client::ClientMetrics;
 pub(crate) use crate::metrics::queue::QueueMetrics;
 use crate::metrics::queue::Queues;
+use crate::metrics::registration::registered;
 pub(crate) use crate::metrics::threshold_gauge::ThresholdGauge;
 pub(crate) use crate::metrics::watch::WatchState;
 use crate::metrics::watch::Watches;
@@ -86,16 +89,12 @@ impl ViolatingObjects {
 
     /// Removes all objects.
     pub(crate) fn clear(&self) {
-        let by_object = self.by_object.lock();
-        by_object.unwrap_or_else(PoisonError::into_inner).clear();
+        self.by_object.lock().clear();
         self.broken.clear();
     }
 
     fn replace(&self, uid: &str, now: BTreeSet<ViolatingObjectLabels>) {
-        let mut by_object = self
-            .by_object
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut by_object = self.by_object.lock();
         let before = by_object.remove(uid).unwrap_or_default();
         for labels in before.difference(&now) {
             self.broken.get_or_create(labels).dec();
@@ -257,17 +256,6 @@ impl Drop for ActiveWorker {
     fn drop(&mut self) {
         self.0.dec();
     }
-}
-
-/// Registers a metric and returns it.
-fn registered<M: Metric + Clone>(
-    registry: &mut Registry,
-    name: &'static str,
-    help: &'static str,
-    metric: M,
-) -> M {
-    registry.register(name, help, metric.clone());
-    metric
 }
 
 fn labels_of(controller: &str) -> ControllerLabels {

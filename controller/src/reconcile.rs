@@ -1,12 +1,14 @@
-//! Reconciliation of one object: its input, and how its result is reported.
+//! The steps of a reconciliation, the same for every kind.
+//!
+//! fetch → being deleted? finalize → default → validate → initialize → reconcile → children → status → requeue
 
+pub(crate) mod action;
 mod finalize;
 pub(crate) mod finalizer;
 mod update;
 mod validate;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,14 +19,16 @@ use kube::{Resource, ResourceExt};
 use serde_json::Value;
 use shared_validation::{LastValidated, ValidationResult, Violation, aggregate};
 
-use crate::api::reconciler::{Readiness, ReconcileError, ReconcileOutput, Reconciler};
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{Readiness, ReconcileOutput, Reconciler};
 use crate::api::request::Children;
 use crate::cache::related::{RelatedCache, RelatedObjects};
 use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
-use crate::controller::context::{Action, Context};
+use crate::controller::context::Context;
 use crate::events::recorder;
 use crate::metrics::ViolationLabels;
 use crate::queue::backoff::LONGEST_WHILE_DELETING;
+use crate::reconcile::action::Action;
 use crate::reconcile::validate::Stored;
 use crate::status::patch::{Health, READY, Status};
 use crate::status::paused;
@@ -34,6 +38,41 @@ const PAUSED: &str = "Paused";
 
 /// Reason of every Event that reports a failure; the note starts with the specific reason.
 const PROCESSING_ERROR: &str = "ProcessingError";
+
+/// Phase of an object, which decides the steps of its reconciliation.
+enum Phase {
+    /// A user has paused the object.
+    Paused,
+    /// The object is being deleted.
+    Deleting,
+    Active,
+}
+
+impl Phase {
+    fn of(object: &DynamicObject) -> Self {
+        if paused::is_paused(object) {
+            Self::Paused
+        } else if object.metadata.deletion_timestamp.is_some() {
+            Self::Deleting
+        } else {
+            Self::Active
+        }
+    }
+}
+
+/// Reconciles an object once. Returns only errors of the API server; all other errors are reported in the status.
+pub(crate) async fn reconcile<R: Reconciler>(
+    context: &Context<R>,
+    stored: &DynamicObject,
+    related: &[RelatedCache],
+) -> Result<Action, kube::Error> {
+    let reconciliation = Reconciliation::new(context, stored, related)?;
+    match Phase::of(stored) {
+        Phase::Paused => reconciliation.pause().await,
+        Phase::Deleting => reconciliation.finalize().await,
+        Phase::Active => reconciliation.reconcile().await,
+    }
+}
 
 /// One reconciliation of one object.
 pub(crate) struct Reconciliation<'a, R> {
@@ -50,10 +89,6 @@ pub(crate) struct Reconciliation<'a, R> {
     stored: Arc<Stored>,
     /// Children of the object when the reconciliation began.
     children: ChildMap,
-    /// Changes to the children since then.
-    journal: AppliedChanges,
-    /// If true, the operator has read the children.
-    is_looked_at: AtomicBool,
 }
 
 impl<'a, R: Reconciler> Reconciliation<'a, R> {
@@ -75,8 +110,6 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
             namespace,
             finalizers: stored.finalizers().to_vec(),
             children: ChildMap::new(),
-            journal: AppliedChanges::default(),
-            is_looked_at: AtomicBool::default(),
             name: stored.name_any(),
             reference: stored.object_ref(&context.resource),
             uid,
@@ -89,7 +122,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
         };
         // Labels can be copied, so ownership is checked.
         let owner = reconciliation.owner();
-        children.retain(|place, child| owner.owns(&context.owned_types[place.0], child));
+        children.retain(|key, child| owner.owns(&context.owned_types[key.type_index], child));
         reconciliation.children = children;
         Ok(reconciliation)
     }
@@ -121,15 +154,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     fn observed_children(&self) -> Children<'_> {
         Children {
             children: &self.children,
-            is_looked_at: &self.is_looked_at,
         }
-    }
-
-    /// Returns true if the result was computed from children that have changed since. No watch event reports that,
-    /// since the writes of a reconciliation trigger no other one.
-    pub(crate) fn is_outdated(&self) -> bool {
-        let is_looked_at = self.is_looked_at.load(Ordering::Relaxed);
-        is_looked_at && self.journal.has_written() || self.journal.has_missed()
     }
 
     fn owner(&self) -> Owner<'_> {
@@ -138,7 +163,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     fn writer(&self) -> ChildWriter<'_> {
-        self.context.writer(self.owner(), &self.journal)
+        self.context.writer(self.owner())
     }
 
     async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {
@@ -197,18 +222,22 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Ok(next)
     }
 
+    /// Reports the result of a step whose children have been written.
     async fn reconciled(
         &self,
         mut status: Status,
         progress: ReconcileOutput,
+        changes: &AppliedChanges,
     ) -> Result<Action, kube::Error> {
         let ReconcileOutput {
             status: fields,
             readiness,
             requeue_after,
             children,
+            reads_children,
+            error: _,
         } = progress;
-        let readiness = readiness.unwrap_or_else(|| self.readiness(&children));
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&children, changes));
         // An object that was ready from the start gets no Event.
         let turned_ready = readiness.ready && status.had_condition(READY, false);
         status.set_fields(fields);
@@ -244,6 +273,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                 .normal(&self.reference, readiness.reason, &readiness.message)
                 .await;
         }
+        if changes.outdate_result(reads_children) {
+            return Ok(Action::RequeueAfter(Duration::ZERO));
+        }
         Ok(Action::RequeueAfter(requeue_after))
     }
 
@@ -271,21 +303,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         mut status: Status,
         error: ReconcileError,
     ) -> Result<Action, kube::Error> {
-        let mut error = error;
-        let mut recheck_after = None;
-        let error = loop {
-            error = match error {
-                ReconcileError::Told { status: own, error } => {
-                    status.set_fields(own);
-                    *error
-                }
-                ReconcileError::RequeueAfter { after, error } => {
-                    recheck_after = Some(after);
-                    *error
-                }
-                error => break error,
-            };
-        };
+        let (error, recheck_after) = error.split_requeue();
         let message = error.to_string();
         let (reason, standing, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
@@ -293,9 +311,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                 let message = aggregate(&errors);
                 return self.invalid(status, &message, &[], self.backoff()).await;
             }
-            ReconcileError::Invalid(_)
-            | ReconcileError::Told { .. }
-            | ReconcileError::RequeueAfter { .. } => {
+            ReconcileError::Invalid(_) | ReconcileError::RequeueAfter { .. } => {
                 ("Invalid", Health::Reconciling, self.backoff())
             }
             // Reconciled again nevertheless: the cause may change outside, where no watch reports it.
@@ -324,11 +340,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Returns the readiness of an object whose operator does not set it: it is ready once all children, in their
     /// current state, are up to date.
-    fn readiness(&self, desired: &[Value]) -> Readiness {
-        let children = self.journal.children_after(&self.children);
+    fn readiness(&self, desired: &[Value], changes: &AppliedChanges) -> Readiness {
+        let children = changes.children_after(&self.children);
         let observation = Children {
             children: &children,
-            is_looked_at: &AtomicBool::default(),
         };
         let mut desired = desired.iter();
         let waits_for = desired.find_map(|child| observation.pending_reason(child));
@@ -356,9 +371,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     fn backoff(&self) -> Action {
+        Action::Backoff(self.retry_delay())
+    }
+
+    /// Returns the delay before the next attempt, which grows with each one.
+    fn retry_delay(&self) -> Duration {
         let backoffs = &self.context.backoffs;
         let is_deleted = self.deleting_since.is_some();
-        Action::Backoff(backoffs.record_failure(&self.uid, self.stored.generation, is_deleted))
+        backoffs.record_failure(&self.uid, self.stored.generation, is_deleted)
     }
 
     fn forget(&self) {

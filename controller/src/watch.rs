@@ -2,4 +2,9 @@
 
 pub(crate) mod dependency;
 pub(crate) mod event_stream;
+pub(crate) mod handler;
 pub(crate) mod sources;
+pub(crate) mod stores;
+
+pub use crate::cache::related::{Lookup, RelatedObjects};
+pub use crate::watch::dependency::{Reference, Watch};

@@ -225,8 +225,8 @@ impl CrdValidator {
         filled
     }
 
-    /// Removes the namespace of a cluster-scoped object, as the API server does on every write.
-    pub fn clear_namespace(&self, object: &mut Value) {
+    /// Removes what the API server ignores: the namespace of a cluster-scoped object.
+    pub fn remove_ignored_fields(&self, object: &mut Value) {
         if !self.is_namespaced {
             metadata::clear_namespace(object);
         }
@@ -292,7 +292,7 @@ impl CrdValidator {
     #[must_use]
     pub fn validate(&self, request: &Request<'_>) -> ValidationResult {
         let mut object = request.object.clone();
-        self.clear_namespace(&mut object);
+        self.remove_ignored_fields(&mut object);
         let old = request.old.map(|old| self.with_defaults(old));
         let operations = self.fill_defaults(&mut object);
         let mut report = Report::default();

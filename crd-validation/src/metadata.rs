@@ -11,7 +11,6 @@ use crate::json::types::{as_integer, type_name};
 use crate::report::Report;
 use crate::schema::{JsonType, Schema};
 use crate::unknown_fields;
-use crate::violation::Violation;
 
 /// Maximum total size of all annotations: 256 KiB.
 const ANNOTATIONS_MAX_BYTES: usize = 256 << 10;
@@ -161,7 +160,7 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
         let below = at.child("namespace");
         let detail = "is ignored: the kind is cluster-scoped; remove it";
         let error = FieldError::invalid(below.to_path(), namespace, detail);
-        report.warn(Violation::of_schema("namespace", below, error));
+        report.advise("namespace", below, error);
         let mut cleared = object.clone();
         clear_namespace(&mut cleared);
         validate_content(&cleared["metadata"], at, Names::Subdomains, report);
@@ -177,6 +176,13 @@ pub(crate) fn validate(object: &Value, is_namespaced: bool, report: &mut Report<
         let below = at.child("name");
         let error = FieldError::required(below.to_path(), "name or generateName is required");
         report.deny("required", below, error);
+    }
+}
+
+/// Removes the namespace of a cluster-scoped object, as the API server does on every write.
+pub(crate) fn clear_namespace(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
     }
 }
 
@@ -219,13 +225,6 @@ pub(crate) fn validate_change(object: &Value, old: &Value, report: &mut Report<'
                 FieldError::forbidden(below.to_path(), detail),
             );
         }
-    }
-}
-
-/// Removes the namespace of a cluster-scoped object, as the API server does on every write.
-pub(crate) fn clear_namespace(object: &mut Value) {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("namespace");
     }
 }
 

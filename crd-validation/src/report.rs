@@ -49,8 +49,12 @@ impl<'a> Report<'a> {
 
     /// Adds an error of the schema layer that is never ratcheted.
     pub(crate) fn deny(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
-        let violation = Violation::of_schema(keyword, at, error);
-        self.deny_or_ratchet(violation, false);
+        self.deny_or_ratchet(Violation::of_schema(keyword, at, error), false);
+    }
+
+    /// Adds a warning of the schema layer: the API server accepts the object, but ignores something in it.
+    pub(crate) fn advise(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
+        self.warn(Violation::of_schema(keyword, at, error));
     }
 
     /// Adds a warning.

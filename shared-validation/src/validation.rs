@@ -65,7 +65,7 @@ impl Validation<'_> {
             }
             return Report::new(found, &[]).into_result(object, vec![]);
         }
-        self.crd.clear_namespace(&mut object);
+        self.crd.remove_ignored_fields(&mut object);
         let old = request.old.map(|old| self.with_defaults(old));
         let mut operations = self.crd.fill_defaults(&mut object);
         let before = self.old_object(request, &object, old.as_ref());

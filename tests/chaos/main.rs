@@ -4,26 +4,26 @@
 //!
 //! Two seeds run by default, twenty with `-- --include-ignored`, and any other seed with `CHAOS_SEED=N`.
 
-mod author;
+mod convergence;
+#[path = "../e2e/env.rs"]
+#[allow(dead_code, reason = "this test uses only a part")]
+mod env;
+mod fault_proxy;
+mod process_faults;
 #[path = "../e2e/proxy.rs"]
 #[allow(dead_code, reason = "other tests use the traps")]
 mod proxy;
-mod settled;
-mod storm;
-mod weather;
-#[path = "../e2e/world.rs"]
-#[allow(dead_code, reason = "this test uses only a part")]
-mod world;
+mod workload;
 
 use std::time::Instant;
 
 use control_plane::{Cluster, Moto};
 use libtest_mimic::{Arguments, Trial};
 
-use crate::author::Author;
-use crate::storm::Storm;
-use crate::weather::Weather;
-use crate::world::{Detours, World};
+use crate::env::{EnvOptions, TestEnv};
+use crate::fault_proxy::FaultSchedule;
+use crate::process_faults::ProcessFaults;
+use crate::workload::Author;
 
 /// Number of seeds that run by default, and with `--include-ignored`.
 const FEW: u64 = 2;
@@ -68,7 +68,7 @@ async fn survives(seed: u64) {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
-    let before_apiserver = Weather::before(
+    let before_apiserver = FaultSchedule::before(
         proxy::towards_apiserver(&cluster).await,
         seed,
         API_FAULTS,
@@ -76,8 +76,9 @@ async fn survives(seed: u64) {
     )
     .await;
     let towards_aws = proxy::towards_aws(&moto);
-    let before_aws = Weather::before(towards_aws, seed + 1_000, AWS_FAULTS, AWS_REPEATS).await;
-    let detours = Detours {
+    let before_aws =
+        FaultSchedule::before(towards_aws, seed + 1_000, AWS_FAULTS, AWS_REPEATS).await;
+    let detours = EnvOptions {
         aws_endpoint: Some(before_aws.url()),
         controller_server: Some(before_apiserver.url()),
         controller_args: [
@@ -90,17 +91,17 @@ async fn survives(seed: u64) {
         kinds: Some("*,Echo"),
         manifest_args: &[],
     };
-    let mut world = World::install(cluster, moto, detours).await;
+    let mut env = TestEnv::install(cluster, moto, detours).await;
     before_apiserver.turns_foul();
     before_aws.turns_foul();
 
-    let mut author = Author::new(&world, seed);
+    let mut author = Author::new(&env, seed);
     author.makes_all().await;
-    let mut storm = Storm::new(seed, before_apiserver.clone());
+    let mut storm = ProcessFaults::new(seed, before_apiserver.clone());
     let told = {
         let (raging, mut over) = tokio::sync::oneshot::channel::<()>();
         let storming = async {
-            let told = storm.rages(&mut world).await;
+            let told = storm.rages(&mut env).await;
             drop(raging);
             told
         };
@@ -124,13 +125,13 @@ async fn survives(seed: u64) {
         before_aws.tally(),
     );
     let calm = Instant::now();
-    settled::as_wished(&world, &author).await;
+    convergence::as_wished(&env, &author).await;
     println!(
         "cluster and AWS match the objects {} s after the faults",
         calm.elapsed().as_secs()
     );
     author.deletes_all().await;
-    settled::all_gone(&world).await;
+    convergence::all_gone(&env).await;
     println!(
         "everything is deleted after {} s",
         began.elapsed().as_secs()

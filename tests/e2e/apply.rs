@@ -4,30 +4,28 @@ use aws_sdk_rds::types::DbInstance;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
-use crate::gate::Gate;
-use crate::world::{World, database};
+use crate::env::{TestEnv, database};
+use crate::webhook::WebhookClient;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
-    let world = World::start().await;
-    world
-        .kubectl_apply(&database("orders"))
+    let env = TestEnv::start().await;
+    env.kubectl_apply(&database("orders"))
         .expect("the valid object is stored");
-    world
-        .kubectl(&[
-            "wait",
-            "--for=condition=Ready",
-            "cdb/orders",
-            "--timeout=60s",
-        ])
-        .unwrap_or_else(|e| world.fail(&e));
-    let stored = world.databases().get("orders").await.expect("stored");
+    env.kubectl(&[
+        "wait",
+        "--for=condition=Ready",
+        "cdb/orders",
+        "--timeout=60s",
+    ])
+    .unwrap_or_else(|e| env.fail(&e));
+    let stored = env.databases().get("orders").await.expect("stored");
     assert_eq!(stored.data["spec"]["port"], 5432);
     assert_eq!(
         stored.data["spec"]["credentials"]["selectors"],
         json!({"username": "username", "password": "password"})
     );
-    let instances = world.instances().await;
+    let instances = env.instances().await;
     assert_eq!(instances.len(), 1);
     let endpoint = instances[0]
         .endpoint()
@@ -43,11 +41,10 @@ async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
         json!(stored.metadata.generation)
     );
 
-    world
-        .kubectl(&["delete", "cdb/orders", "--timeout=60s"])
-        .unwrap_or_else(|e| world.fail(&e));
+    env.kubectl(&["delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|e| env.fail(&e));
     assert_eq!(
-        world.instances().await.len(),
+        env.instances().await.len(),
         0,
         "the object was removed before its instance"
     );
@@ -55,15 +52,15 @@ async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_object_is_denied_with_every_invalid_field() {
-    let world = World::start().await;
-    let gate = Gate::of(&world).await;
+    let env = TestEnv::start().await;
+    let webhook = WebhookClient::of(&env).await;
 
     // Errors that only the webhook reports.
     let mut object = database("orders");
     object["spec"]["credentials"]["username"] = json!("user");
     object["spec"]["backup"] = json!({"window": "03:00-03:10"});
     object["spec"]["maintenanceWindow"] = json!("mon:03:05-mon:04:00");
-    let complaint = world
+    let complaint = env
         .kubectl_apply(&object)
         .expect_err("the webhook denies the object");
     for part in [
@@ -73,11 +70,11 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
     ] {
         assert!(complaint.contains(part), "`{part}` is not in: {complaint}");
     }
-    let direct = gate.review("/validate", &object, None).await;
+    let direct = webhook.review("/validate", &object, None).await;
     assert_eq!(direct["allowed"], false);
     assert_eq!(direct["status"]["code"], 422);
     assert_eq!(direct["status"]["reason"], "Invalid");
-    let refusal = refusal(&world, &object).await;
+    let refusal = refusal(&env, &object).await;
     let denied = r#"admission webhook "validate.lockstep.dev" denied the request: CloudDatabase.database.example.com "orders" is invalid: ["#;
     assert!(
         refusal["message"]
@@ -98,7 +95,7 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
     let mut object = database("orders");
     object["spec"]["port"] = json!(80);
     object["spec"]["storage"]["maxSizeGib"] = json!(105);
-    let complaint = world
+    let complaint = env
         .kubectl_apply(&object)
         .expect_err("the API server denies the object");
     for part in [
@@ -108,28 +105,26 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
         assert!(complaint.contains(part), "`{part}` is not in: {complaint}");
     }
     assert!(
-        !world.has_database("orders").await,
+        !env.has_database("orders").await,
         "an invalid object was stored"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn storage_is_grown_in_place_and_drift_is_corrected() {
-    let world = World::start().await;
-    world.kubectl_apply(&database("orders")).expect("stored");
-    world.condition("orders", "Ready", "True").await;
+    let env = TestEnv::start().await;
+    env.kubectl_apply(&database("orders")).expect("stored");
+    env.condition("orders", "Ready", "True").await;
     let mut grown = database("orders");
     grown["spec"]["storage"]["sizeGib"] = json!(200);
-    world
-        .kubectl_apply(&grown)
+    env.kubectl_apply(&grown)
         .expect("the larger size is admitted");
-    world
-        .instance_that("grew", |instance| instance.allocated_storage() == Some(200))
+    env.instance_that("grew", |instance| instance.allocated_storage() == Some(200))
         .await;
 
     let mut shrunk = database("orders");
     shrunk["spec"]["storage"]["sizeGib"] = json!(150);
-    let complaint = world
+    let complaint = env
         .kubectl_apply(&shrunk)
         .expect_err("the smaller size is denied");
     assert!(
@@ -137,11 +132,11 @@ async fn storage_is_grown_in_place_and_drift_is_corrected() {
         "{complaint}"
     );
 
-    let id = world.instances().await[0]
+    let id = env.instances().await[0]
         .db_instance_identifier()
         .expect("an identifier")
         .to_owned();
-    let by_hand = world
+    let by_hand = env
         .rds
         .modify_db_instance()
         .db_instance_identifier(&id)
@@ -151,37 +146,34 @@ async fn storage_is_grown_in_place_and_drift_is_corrected() {
         .send()
         .await
         .expect("moto modifies the instance");
-    world
-        .instance_that("the correction of the instance class", |instance| {
-            instance.db_instance_class() == Some("db.t4g.micro")
-        })
-        .await;
+    env.instance_that("the correction of the instance class", |instance| {
+        instance.db_instance_class() == Some("db.t4g.micro")
+    })
+    .await;
 
     grown["spec"]["tags"] = json!({"team": "shop"});
-    world.kubectl_apply(&grown).expect("the tag is admitted");
+    env.kubectl_apply(&grown).expect("the tag is admitted");
     let tagged = |i: &DbInstance| {
         i.tag_list()
             .iter()
             .any(|t| (t.key(), t.value()) == (Some("team"), Some("shop")))
     };
-    world.instance_that("the new tag", tagged).await;
+    env.instance_that("the new tag", tagged).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_name_from_the_secret_is_validated_by_the_same_rule() {
-    let world = World::start().await;
-    world
-        .make_secret(
-            "reserved",
-            &json!({"username": "pg_admin", "password": "correct-horse"}),
-        )
-        .await;
+    let env = TestEnv::start().await;
+    env.make_secret(
+        "reserved",
+        &json!({"username": "pg_admin", "password": "correct-horse"}),
+    )
+    .await;
     let mut object = database("orders");
     object["spec"]["credentials"] = json!({"secretName": "reserved"});
-    world
-        .kubectl_apply(&object)
+    env.kubectl_apply(&object)
         .expect("neither webhook nor API server reads the Secret");
-    let valid = world.condition("orders", "Valid", "False").await;
+    let valid = env.condition("orders", "Valid", "False").await;
     assert!(
         valid
             .message
@@ -199,25 +191,25 @@ async fn a_user_name_from_the_secret_is_validated_by_the_same_rule() {
         "a value of the Secret was printed: {}",
         valid.message
     );
-    assert_eq!(world.instances().await.len(), 0);
+    assert_eq!(env.instances().await.len(), 0);
 
     // The Secret is fixed: reconciliation resumes without a change of the object.
     let secrets: Api<k8s_openapi::api::core::v1::Secret> =
-        Api::namespaced(world.cluster.client(), "default");
+        Api::namespaced(env.cluster.client(), "default");
     let mut secret = secrets.get("reserved").await.expect("the Secret");
     secret.string_data = Some([("username".to_owned(), "app".to_owned())].into());
     secrets
         .replace("reserved", &PostParams::default(), &secret)
         .await
         .expect("replaced");
-    world.condition("orders", "Ready", "True").await;
+    env.condition("orders", "Ready", "True").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_webhook_sets_the_defaults_that_depend_on_other_fields() {
-    let mut world = World::start().await;
+    let mut env = TestEnv::start().await;
     // Without the controller, only the webhook can set them.
-    world.installation.controller().kill();
+    env.installation.controller().kill();
     let mut object = database("orders");
     object["spec"]["engine"] = json!("mysql");
     object["spec"]
@@ -225,7 +217,7 @@ async fn the_webhook_sets_the_defaults_that_depend_on_other_fields() {
         .expect("a spec")
         .remove("engineVersion");
     let object = serde_json::from_value(object).expect("an object");
-    let stored = world
+    let stored = env
         .databases()
         .create(&PostParams::default(), &object)
         .await
@@ -237,31 +229,28 @@ async fn the_webhook_sets_the_defaults_that_depend_on_other_fields() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_default_policy_creates_a_snapshot_and_deletion_protection_blocks_until_it_is_disabled()
 {
-    let world = World::start().await;
+    let env = TestEnv::start().await;
     let mut object = database("orders");
     object["spec"]
         .as_object_mut()
         .expect("a spec")
         .remove("deletionPolicy");
     object["spec"]["deletionProtection"] = json!(true);
-    world.kubectl_apply(&object).expect("stored");
-    world.condition("orders", "Ready", "True").await;
-    world
-        .kubectl(&["delete", "cdb/orders", "--wait=false"])
+    env.kubectl_apply(&object).expect("stored");
+    env.condition("orders", "Ready", "True").await;
+    env.kubectl(&["delete", "cdb/orders", "--wait=false"])
         .expect("deletion begins");
-    let ready = world.condition("orders", "Ready", "False").await;
+    let ready = env.condition("orders", "Ready", "False").await;
     assert_eq!(ready.reason, "DeletionProtected", "{}", ready.message);
-    assert_eq!(world.instances().await.len(), 1);
+    assert_eq!(env.instances().await.len(), 1);
 
     let lift = r#"{"spec": {"deletionProtection": false}}"#;
-    world
-        .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", lift])
+    env.kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", lift])
         .expect("the webhook admits the change");
-    world
-        .kubectl(&["wait", "--for=delete", "cdb/orders", "--timeout=60s"])
-        .unwrap_or_else(|e| world.fail(&e));
-    assert_eq!(world.instances().await.len(), 0);
-    let snapshots = world
+    env.kubectl(&["wait", "--for=delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|e| env.fail(&e));
+    assert_eq!(env.instances().await.len(), 0);
+    let snapshots = env
         .rds
         .describe_db_snapshots()
         .send()
@@ -278,9 +267,9 @@ async fn the_default_policy_creates_a_snapshot_and_deletion_protection_blocks_un
 }
 
 /// Status with which the API server denies an object.
-async fn refusal(world: &World, object: &Value) -> Value {
+async fn refusal(env: &TestEnv, object: &Value) -> Value {
     let object = serde_json::from_value(object.clone()).expect("an object");
-    match world
+    match env
         .databases()
         .create(&PostParams::default(), &object)
         .await

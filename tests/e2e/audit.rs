@@ -6,12 +6,12 @@ use futures::{StreamExt, stream};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, database};
+use crate::env::{TestEnv, database};
 
-fn lockstep(world: &World, arguments: &[&str]) -> Output {
+fn lockstep(env: &TestEnv, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(arguments)
-        .env("KUBECONFIG", world.cluster.kubeconfig())
+        .env("KUBECONFIG", env.cluster.kubeconfig())
         .output()
         .expect("the program runs")
 }
@@ -20,9 +20,9 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-async fn store(world: &World, object: &Value) {
+async fn store(env: &TestEnv, object: &Value) {
     let object: DynamicObject = serde_json::from_value(object.clone()).expect("an object");
-    let stored = world
+    let stored = env
         .databases()
         .create(&PostParams::default(), &object)
         .await;
@@ -30,33 +30,32 @@ async fn store(world: &World, object: &Value) {
 }
 
 /// Cluster without a webhook and without a running controller.
-async fn still() -> World {
-    let mut world = World::start().await;
-    let controller = world.installation.controller();
+async fn still() -> TestEnv {
+    let mut env = TestEnv::start().await;
+    let controller = env.installation.controller();
     controller.terminate().expect("a signal");
     controller.ended().await;
-    world
-        .installation
-        .remove_gate(&world.cluster)
+    env.installation
+        .remove_gate(&env.cluster)
         .expect("the webhook configurations are deleted");
-    world
+    env
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_stored_object_is_validated_and_reported_by_rule() {
-    let world = still().await;
+    let env = still().await;
     // More than one page of a list request.
     let names: Vec<_> = (0..600).map(|index| format!("good-{index}")).collect();
     stream::iter(&names)
-        .for_each_concurrent(16, async |name| store(&world, &database(name)).await)
+        .for_each_concurrent(16, async |name| store(&env, &database(name)).await)
         .await;
     for name in ["bad-1", "bad-2"] {
         let mut object = database(name);
         object["spec"]["credentials"]["username"] = json!("user");
-        store(&world, &object).await;
+        store(&env, &object).await;
     }
 
-    let output = lockstep(&world, &["audit", "--output", "json"]);
+    let output = lockstep(&env, &["audit", "--output", "json"]);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["objects"], 602);
     assert_eq!(
@@ -72,13 +71,13 @@ async fn every_stored_object_is_validated_and_reported_by_rule() {
     );
     assert_eq!(output.status.code(), Some(1));
 
-    let policy = world.cluster.directory().join("audit.yaml");
+    let policy = env.cluster.directory().join("audit.yaml");
     std::fs::write(
         &policy,
         "rules: {CloudDatabase: {username-reserved: audit}}",
     )
     .expect("a file");
-    let output = lockstep(&world, &["audit", "--policy", &policy.to_string_lossy()]);
+    let output = lockstep(&env, &["audit", "--policy", &policy.to_string_lossy()]);
     let said = text(&output.stdout);
     assert!(said.contains("default/bad-1, default/bad-2"), "{said}");
     assert!(
@@ -87,7 +86,7 @@ async fn every_stored_object_is_validated_and_reported_by_rule() {
     );
     assert_eq!(output.status.code(), Some(0));
 
-    let output = lockstep(&world, &["audit", "--kind", "Databse"]);
+    let output = lockstep(&env, &["audit", "--kind", "Databse"]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(
@@ -98,19 +97,18 @@ async fn every_stored_object_is_validated_and_reported_by_rule() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_against_cluster_validates_the_result_of_applying_the_file() {
-    let world = still().await;
-    world.kubectl_apply(&database("orders")).expect("stored");
+    let env = still().await;
+    env.kubectl_apply(&database("orders")).expect("stored");
     // Another client has set a limit, which remains when the file is applied again.
     let limit = json!({"spec": {"storage": {"maxSizeGib": 210}}}).to_string();
-    world
-        .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &limit])
+    env.kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &limit])
         .expect("patched");
 
-    let file = world.cluster.directory().join("orders.json");
+    let file = env.cluster.directory().join("orders.json");
     let check = |object: &Value| {
         std::fs::write(&file, object.to_string()).expect("a file");
         let path = file.to_string_lossy().into_owned();
-        let run = |arguments: &[&str]| lockstep(&world, &[arguments, &[&path]].concat());
+        let run = |arguments: &[&str]| lockstep(&env, &[arguments, &[&path]].concat());
         (
             run(&["check"]),
             run(&["check", "--against-cluster", "--output", "json"]),

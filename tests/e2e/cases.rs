@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::corpus::{Case, corpus, corpus_of};
 use crate::crd_in_sync;
-use crate::gate::Gate;
+use crate::env::{EnvOptions, NAMESPACE, TestEnv, VECTOR, check, is_in_no_namespace};
 use crate::result::{Finding, Verdict};
-use crate::world::{Detours, NAMESPACE, VECTOR, World, check, is_in_no_namespace};
+use crate::webhook::WebhookClient;
 
 /// Validates a case with `lockstep check` and compares the result with what the case expects.
 fn at_the_desk(case: &Case) -> Verdict {
@@ -81,8 +81,8 @@ fn at_the_desk(case: &Case) -> Verdict {
     Verdict::new(findings)
 }
 
-pub async fn at_the_gate(gate: &Gate, case: &Case, result: &Verdict) {
-    let answer = gate
+pub async fn at_the_gate(webhook: &WebhookClient, case: &Case, result: &Verdict) {
+    let answer = webhook
         .review("/validate", &case.object, case.old.as_ref())
         .await;
     assert_eq!(
@@ -110,8 +110,8 @@ pub async fn at_the_gate(gate: &Gate, case: &Case, result: &Verdict) {
     );
 }
 
-async fn through_the_api_server(world: &World, case: &Case, result: &Verdict) {
-    let objects = world.objects(&case.object);
+async fn through_the_api_server(env: &TestEnv, case: &Case, result: &Verdict) {
+    let objects = env.objects(&case.object);
     let name = &case.name_or(&case.name);
     let dry_run = PostParams {
         dry_run: true,
@@ -149,8 +149,8 @@ async fn through_the_api_server(world: &World, case: &Case, result: &Verdict) {
     );
 }
 
-pub async fn in_the_loop(world: &World, case: &Case, result: &Verdict) {
-    let objects = world.objects(&case.object);
+pub async fn in_the_loop(env: &TestEnv, case: &Case, result: &Verdict) {
+    let objects = env.objects(&case.object);
     let name = case.name_or(&format!("loop-{}", case.name));
     match &case.old {
         None => {
@@ -164,7 +164,7 @@ pub async fn in_the_loop(world: &World, case: &Case, result: &Verdict) {
                 .create(&PostParams::default(), &named(old, &name))
                 .await
                 .expect("stored");
-            world.condition_of(&objects, &name, "Valid", "True").await;
+            env.condition_of(&objects, &name, "Valid", "True").await;
             loop {
                 let mut object = objects.get(&name).await.expect("the old object");
                 object.data["spec"] = case.object["spec"].clone();
@@ -183,7 +183,7 @@ pub async fn in_the_loop(world: &World, case: &Case, result: &Verdict) {
     } else {
         "False"
     };
-    let condition = world.condition_of(&objects, &name, "Valid", valid).await;
+    let condition = env.condition_of(&objects, &name, "Valid", valid).await;
     if valid == "False" {
         let (said, whole) = (condition.message, result.message());
         // A condition holds 32 KiB at most; then only the beginning of the message is compared.
@@ -222,53 +222,51 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         .map(|case| (at_the_desk(&case), case))
         .collect();
     // Hundreds of instances that are polled all the time would delay the reconciliation of the next case.
-    let seldom = Detours {
+    let seldom = EnvOptions {
         controller_args: vec!["--rds-resync-period=1h".to_owned()],
         kinds: Some(
             "*,Echo,VectorPipeline,ClusterVectorPipeline,Vector,VectorAggregator,ClusterVectorAggregator",
         ),
-        ..Detours::default()
+        ..EnvOptions::default()
     };
-    let mut world = World::start_with(seldom).await;
-    let gate = &Gate::of(&world).await;
+    let mut env = TestEnv::start_with(seldom).await;
+    let webhook = &WebhookClient::of(&env).await;
     each(&cases, async |(result, case)| {
-        at_the_gate(gate, case, result).await;
+        at_the_gate(webhook, case, result).await;
     })
     .await;
     // From here on the webhook skips the validation that the API server has already done.
-    world
-        .installation
+    env.installation
         .restart_controller_with(&["--crd-propagation-delay=0s"])
         .expect("the process starts");
-    crd_in_sync::is_known(&world, gate).await;
-    let before = crd_in_sync::rust_only(&world).await;
+    crd_in_sync::is_known(&env, webhook).await;
+    let before = crd_in_sync::rust_only(&env).await;
     each(&cases, async |(result, case)| {
-        through_the_api_server(&world, case, result).await;
+        through_the_api_server(&env, case, result).await;
     })
     .await;
     let least = cases.iter().filter(|(result, _)| result.is_valid()).count() as u64;
-    let rust_only = crd_in_sync::rust_only(&world).await - before;
+    let rust_only = crd_in_sync::rust_only(&env).await - before;
     assert!(
         rust_only > least,
         "{rust_only} reviews skipped the CRD's validation, at least {least} expected"
     );
-    world
-        .installation
-        .remove_gate(&world.cluster)
+    env.installation
+        .remove_gate(&env.cluster)
         .expect("the webhook configurations are deleted");
     let (alone, others): (Vec<_>, Vec<_>) = cases
         .into_iter()
         .partition(|(result, _)| result.is_for_rust_alone());
     assert!(!alone.is_empty() && !others.is_empty());
     each(&alone, async |(result, case)| {
-        in_the_loop(&world, case, result).await;
+        in_the_loop(&env, case, result).await;
     })
     .await;
     // An object that the API server itself denies can be stored only if the CRD has lost its schema.
-    world.empty_crd().await;
+    env.empty_crd().await;
     let mut echo = corpus_of("echo").remove(0).object;
     echo["spec"]["replicas"] = json!("no number");
-    world.empty_crd_of("echoes.demo.example.com", &echo).await;
+    env.empty_crd_of("echoes.demo.example.com", &echo).await;
     for (kind, plural) in VECTOR {
         let probe = json!({
             "apiVersion": "observability.kaasops.io/v1alpha1",
@@ -277,10 +275,10 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
             "spec": {"skipPrefix": "no boolean", "selector": "no object"},
         });
         let name = format!("{plural}.observability.kaasops.io");
-        world.empty_crd_of(&name, &probe).await;
+        env.empty_crd_of(&name, &probe).await;
     }
     each(&others, async |(result, case)| {
-        in_the_loop(&world, case, result).await;
+        in_the_loop(&env, case, result).await;
     })
     .await;
 }

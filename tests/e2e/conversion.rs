@@ -5,41 +5,41 @@ use serde_json::{Value, json};
 use shared_validation::Validator;
 
 use crate::corpus::corpus;
-use crate::world::{World, database};
+use crate::env::{TestEnv, database};
 
 const BETA: &str = "clouddatabases.v1beta1.database.example.com";
 const ALPHA: &str = "clouddatabases.v1alpha1.database.example.com";
 const CRD: &str = "clouddatabases.database.example.com";
 
-fn patch_crd(world: &World, operations: &Value) {
+fn patch_crd(env: &TestEnv, operations: &Value) {
     let operations = operations.to_string();
     let patch = ["patch", "crd", CRD, "--type=json", "-p", &operations];
-    world.kubectl(&patch).expect("the CRD is patched");
+    env.kubectl(&patch).expect("the CRD is patched");
 }
 
-fn get(world: &World, resource: &str, name: &str) -> Result<Value, String> {
-    let read = world.kubectl(&["get", resource, name, "-o", "json"])?;
+fn get(env: &TestEnv, resource: &str, name: &str) -> Result<Value, String> {
+    let read = env.kubectl(&["get", resource, name, "-o", "json"])?;
     Ok(serde_json::from_str(&read).expect("JSON"))
 }
 
-async fn world_with_both_versions() -> World {
-    let world = World::start().await;
-    let hidden = get(&world, BETA, "any").expect_err("the version is not served by default");
+async fn world_with_both_versions() -> TestEnv {
+    let env = TestEnv::start().await;
+    let hidden = get(&env, BETA, "any").expect_err("the version is not served by default");
     assert!(
         hidden.contains("the server doesn't have a resource type"),
         "{hidden}"
     );
     patch_crd(
-        &world,
+        &env,
         &json!([{"op": "replace", "path": "/spec/versions/1/served", "value": true}]),
     );
     eventually("the serving of the version", async || {
         let path = "/apis/database.example.com/v1beta1/namespaces/default/clouddatabases";
-        world.kubectl(&["get", "--raw", path]).ok()
+        env.kubectl(&["get", "--raw", path]).ok()
     })
     .await
-    .unwrap_or_else(|error| world.fail(&error.to_string()));
-    world
+    .unwrap_or_else(|error| env.fail(&error.to_string()));
+    env
 }
 
 /// Database in the other version, v1beta1.
@@ -55,12 +55,12 @@ fn beta(name: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_versions_have_the_same_content_and_are_validated_alike() {
-    let mut world = world_with_both_versions().await;
-    world.kubectl_apply(&database("old")).expect("stored");
-    world.kubectl_apply(&beta("new")).expect("stored");
+    let mut env = world_with_both_versions().await;
+    env.kubectl_apply(&database("old")).expect("stored");
+    env.kubectl_apply(&beta("new")).expect("stored");
     for name in ["old", "new"] {
-        world.condition(name, "Ready", "True").await;
-        let (alpha, beta) = (get(&world, ALPHA, name), get(&world, BETA, name));
+        env.condition(name, "Ready", "True").await;
+        let (alpha, beta) = (get(&env, ALPHA, name), get(&env, BETA, name));
         let (alpha, beta) = (alpha.expect("v1alpha1"), beta.expect("v1beta1"));
         assert_eq!(alpha["spec"]["instanceClass"], "db.t4g.micro");
         assert_eq!(beta["spec"]["class"], "db.t4g.micro");
@@ -79,29 +79,29 @@ async fn both_versions_have_the_same_content_and_are_validated_alike() {
         );
     }
     let stored = ["get", "crd", CRD, "-o", "jsonpath={.status.storedVersions}"];
-    assert_eq!(world.kubectl(&stored).expect("the CRD"), r#"["v1alpha1"]"#);
+    assert_eq!(env.kubectl(&stored).expect("the CRD"), r#"["v1alpha1"]"#);
 
     let mut invalid = beta("bills");
     invalid["spec"]["credentials"]["username"] = json!("user");
-    let refusal = world
+    let refusal = env
         .kubectl_apply(&invalid)
         .expect_err("the object is denied");
     assert!(refusal.contains("[username-reserved]"), "{refusal}");
 
     // Requests for the stored version need no webhook.
-    world.installation.webhook().kill();
-    get(&world, ALPHA, "old").expect("the stored version needs no conversion");
-    get(&world, BETA, "old").expect_err("the webhook is down");
+    env.installation.webhook().kill();
+    get(&env, ALPHA, "old").expect("the stored version needs no conversion");
+    get(&env, BETA, "old").expect_err("the webhook is down");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_other_version_can_be_the_stored_one() {
-    let world = world_with_both_versions().await;
-    world.kubectl_apply(&database("orders")).expect("stored");
-    world.condition("orders", "Ready", "True").await;
-    let before = get(&world, ALPHA, "orders").expect("the object");
+    let env = world_with_both_versions().await;
+    env.kubectl_apply(&database("orders")).expect("stored");
+    env.condition("orders", "Ready", "True").await;
+    let before = get(&env, ALPHA, "orders").expect("the object");
     patch_crd(
-        &world,
+        &env,
         &json!([
             {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
             {"op": "replace", "path": "/spec/versions/1/storage", "value": true},
@@ -109,26 +109,23 @@ async fn the_other_version_can_be_the_stored_one() {
     );
     let stored = ["get", "crd", CRD, "-o", "jsonpath={.status.storedVersions}"];
     eventually("the change of the stored version", async || {
-        let stored = world.kubectl(&stored).ok()?;
+        let stored = env.kubectl(&stored).ok()?;
         stored.contains("v1beta1").then_some(())
     })
     .await
     .expect("`status.storedVersions` contains v1beta1");
     // The controller keeps using its version, converted by the webhook, on an object stored in the other version.
-    world
-        .kubectl(&["label", ALPHA, "orders", "stored=anew"])
+    env.kubectl(&["label", ALPHA, "orders", "stored=anew"])
         .expect("the object is labelled");
     let mut larger = beta("orders");
     larger["spec"]["storage"]["sizeGib"] = json!(150);
-    world
-        .kubectl_apply(&larger)
+    env.kubectl_apply(&larger)
         .expect("the larger size is admitted");
-    world
-        .instance_that("the growth of the storage", |instance| {
-            instance.allocated_storage == Some(150)
-        })
-        .await;
-    let mut after = get(&world, ALPHA, "orders").expect("the object");
+    env.instance_that("the growth of the storage", |instance| {
+        instance.allocated_storage == Some(150)
+    })
+    .await;
+    let mut after = get(&env, ALPHA, "orders").expect("the object");
     assert_eq!(after["spec"]["storage"]["sizeGib"], 150);
     after["spec"]["storage"]["sizeGib"] = json!(100);
     assert_eq!(after["spec"], before["spec"]);

@@ -6,7 +6,7 @@ use std::fs;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::world::root;
+use crate::env::root;
 
 /// One file of the corpus.
 #[derive(Deserialize)]

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::env::{EnvOptions, TestEnv, condition, database};
 use crate::proxy::{Proxy, Sprung, Step, Trap, When};
-use crate::world::{Detours, World, condition, database};
 
-async fn trapped(settle: &str) -> (World, Trap) {
+async fn trapped(settle: &str) -> (TestEnv, Trap) {
     let trap = Trap::default();
     let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
-    let detours = Detours {
+    let detours = EnvOptions {
         aws_endpoint: Some(Proxy::trapped_before_aws(&moto, trap.clone()).await.url()),
         // No call to RDS comes in between that is not part of the steps.
         controller_args: vec![
@@ -26,66 +26,64 @@ async fn trapped(settle: &str) -> (World, Trap) {
                 .await
                 .url(),
         ),
-        ..Detours::default()
+        ..EnvOptions::default()
     };
-    (World::install(cluster, moto, detours).await, trap)
+    (TestEnv::install(cluster, moto, detours).await, trap)
 }
 
-async fn create(world: &World, name: &str) {
-    create_with(world, name, "Delete").await;
+async fn create(env: &TestEnv, name: &str) {
+    create_with(env, name, "Delete").await;
 }
 
-async fn create_with(world: &World, name: &str, policy: &str) {
+async fn create_with(env: &TestEnv, name: &str, policy: &str) {
     let mut object = database(name);
     object["spec"]["deletionPolicy"] = policy.into();
     let object = serde_json::from_value(object).expect("an object");
-    world
-        .databases()
+    env.databases()
         .create(&PostParams::default(), &object)
         .await
         .expect("stored");
 }
 
-async fn ready(world: &World, name: &str) {
-    let databases = world.databases();
+async fn ready(env: &TestEnv, name: &str) {
+    let databases = env.databases();
     let ready = eventually("the readiness of the database", async || {
         condition(&databases.get(name).await.ok()?, "Ready").filter(|ready| ready.status == "True")
     });
     ready
         .await
-        .unwrap_or_else(|error| world.fail(&error.to_string()));
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
-async fn delete(world: &World, name: &str) {
-    world
-        .databases()
+async fn delete(env: &TestEnv, name: &str) {
+    env.databases()
         .delete(name, &DeleteParams::default())
         .await
         .expect("deletion begins");
 }
 
-async fn gone(world: &World, name: &str) {
-    let databases = world.databases();
+async fn gone(env: &TestEnv, name: &str) {
+    let databases = env.databases();
     let gone = eventually("the deletion of the object", async || {
         databases.get_opt(name).await.ok()?.is_none().then_some(())
     });
     gone.await
-        .unwrap_or_else(|error| world.fail(&error.to_string()));
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
 /// Calls of one undisturbed life cycle: up to ready, and from the deletion to the removal of the object.
-async fn steps(world: &World, trap: &Trap) -> (Vec<Step>, Vec<Step>) {
-    steps_with(world, trap, "Delete").await
+async fn steps(env: &TestEnv, trap: &Trap) -> (Vec<Step>, Vec<Step>) {
+    steps_with(env, trap, "Delete").await
 }
 
-async fn steps_with(world: &World, trap: &Trap, policy: &str) -> (Vec<Step>, Vec<Step>) {
-    trap.disarm();
-    create_with(world, "undisturbed", policy).await;
-    ready(world, "undisturbed").await;
+async fn steps_with(env: &TestEnv, trap: &Trap, policy: &str) -> (Vec<Step>, Vec<Step>) {
+    trap.clear();
+    create_with(env, "undisturbed", policy).await;
+    ready(env, "undisturbed").await;
     let creating = trap.steps();
-    trap.disarm();
-    delete(world, "undisturbed").await;
-    gone(world, "undisturbed").await;
+    trap.clear();
+    delete(env, "undisturbed").await;
+    gone(env, "undisturbed").await;
     (creating, trap.steps())
 }
 
@@ -111,21 +109,20 @@ async fn sprung_at(step: &Step, sprung: &mut Sprung) -> oneshot::Sender<()> {
 }
 
 /// Waits until the trap is triggered, kills the controller at that step, and starts another one.
-async fn kill_in_trap(world: &mut World, step: &Step, mut sprung: Sprung, trap: &Trap) {
+async fn kill_in_trap(env: &mut TestEnv, step: &Step, mut sprung: Sprung, trap: &Trap) {
     let release = sprung_at(step, &mut sprung).await;
-    world.installation.controller().kill();
-    trap.disarm();
+    env.installation.controller().kill();
+    trap.clear();
     let _ = release.send(());
-    world
-        .installation
+    env.installation
         .start_controller()
         .expect("a new controller");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_at_any_step_of_a_creation_leaves_one_instance_and_then_none() {
-    let (mut world, trap) = trapped("200ms").await;
-    let (creating, _) = steps(&world, &trap).await;
+    let (mut env, trap) = trapped("200ms").await;
+    let (creating, _) = steps(&env, &trap).await;
     assert!(
         has(&creating, "CreateDBInstance") && has(&creating, "PATCH clouddatabases"),
         "{creating:?}"
@@ -135,19 +132,19 @@ async fn a_controller_killed_at_any_step_of_a_creation_leaves_one_instance_and_t
     for (i, step) in creating.iter().enumerate() {
         for when in [When::Before, When::After] {
             let name = format!("create-{i}-{}", format!("{when:?}").to_lowercase());
-            let sprung = trap.arm(step, when);
-            create(&world, &name).await;
-            kill_in_trap(&mut world, step, sprung, &trap).await;
-            ready(&world, &name).await;
+            let sprung = trap.set(step, when);
+            create(&env, &name).await;
+            kill_in_trap(&mut env, step, sprung, &trap).await;
+            ready(&env, &name).await;
             assert_eq!(
-                world.instances().await.len(),
+                env.instances().await.len(),
                 1,
                 "killed {when:?} {step:?} of a creation"
             );
-            delete(&world, &name).await;
-            gone(&world, &name).await;
+            delete(&env, &name).await;
+            gone(&env, &name).await;
             assert_eq!(
-                world.instances().await.len(),
+                env.instances().await.len(),
                 0,
                 "killed {when:?} {step:?} of a creation"
             );
@@ -157,9 +154,9 @@ async fn a_controller_killed_at_any_step_of_a_creation_leaves_one_instance_and_t
 
 /// Kills the controller at each step of a deletion by this policy, and calls `after_each` with the number of deleted
 /// objects.
-async fn deletion_survives(policy: &str, after_each: impl AsyncFn(&World, usize)) {
-    let (mut world, trap) = trapped("200ms").await;
-    let (_, deleting) = steps_with(&world, &trap, policy).await;
+async fn deletion_survives(policy: &str, after_each: impl AsyncFn(&TestEnv, usize)) {
+    let (mut env, trap) = trapped("200ms").await;
+    let (_, deleting) = steps_with(&env, &trap, policy).await;
     assert!(
         has(&deleting, "DeleteDBInstance") && has(&deleting, "PATCH clouddatabases"),
         "{deleting:?}"
@@ -170,63 +167,63 @@ async fn deletion_survives(policy: &str, after_each: impl AsyncFn(&World, usize)
     for (i, step) in deleting.iter().enumerate() {
         for when in [When::Before, When::After] {
             let name = format!("delete-{i}-{}", format!("{when:?}").to_lowercase());
-            trap.disarm();
-            create_with(&world, &name, policy).await;
-            ready(&world, &name).await;
-            let sprung = trap.arm(step, when);
-            delete(&world, &name).await;
-            kill_in_trap(&mut world, step, sprung, &trap).await;
-            gone(&world, &name).await;
+            trap.clear();
+            create_with(&env, &name, policy).await;
+            ready(&env, &name).await;
+            let sprung = trap.set(step, when);
+            delete(&env, &name).await;
+            kill_in_trap(&mut env, step, sprung, &trap).await;
+            gone(&env, &name).await;
             assert_eq!(
-                world.instances().await.len(),
+                env.instances().await.len(),
                 0,
                 "killed {when:?} {step:?} of a deletion"
             );
             deleted += 1;
-            after_each(&world, deleted).await;
+            after_each(&env, deleted).await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_at_any_step_of_a_deletion_leaves_no_instance() {
-    deletion_survives("Delete", async |world, _| {
-        assert_eq!(snapshots(world).await, 0);
+    deletion_survives("Delete", async |env, _| {
+        assert_eq!(snapshots(env).await, 0);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_at_any_step_of_a_deletion_leaves_a_snapshot_each() {
-    deletion_survives("Snapshot", async |world, deleted| {
-        assert_eq!(snapshots(world).await, deleted);
+    deletion_survives("Snapshot", async |env, deleted| {
+        assert_eq!(snapshots(env).await, deleted);
     })
     .await;
 }
 
 /// Number of snapshots in moto.
-async fn snapshots(world: &World) -> usize {
-    let found = world.rds.describe_db_snapshots().send().await;
+async fn snapshots(env: &TestEnv) -> usize {
+    let found = env.rds.describe_db_snapshots().send().await;
     let found = found.expect("moto answers").db_snapshots;
     found.unwrap_or_default().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_whose_response_is_lost_creates_no_second_instance() {
-    let (world, trap) = trapped("200ms").await;
-    let (creating, _) = steps(&world, &trap).await;
+    let (env, trap) = trapped("200ms").await;
+    let (creating, _) = steps(&env, &trap).await;
     assert!(has(&creating, "CreateDBInstance"), "{creating:?}");
     let step = Step {
         call: "CreateDBInstance".to_owned(),
         nth: 0,
     };
-    let mut sprung = trap.arm(&step, When::After);
-    create(&world, "orders").await;
+    let mut sprung = trap.set(&step, When::After);
+    create(&env, "orders").await;
     // The controller keeps running, and its connection breaks.
     let _ = sprung_at(&step, &mut sprung).await.send(());
-    ready(&world, "orders").await;
-    assert_eq!(world.instances().await.len(), 1);
-    let warnings = world.kubectl(&[
+    ready(&env, "orders").await;
+    assert_eq!(env.instances().await.len(), 1);
+    let warnings = env.kubectl(&[
         "get",
         "events",
         "--field-selector=type=Warning",
@@ -252,18 +249,17 @@ async fn a_creation_whose_response_is_lost_creates_no_second_instance() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_that_reaches_rds_after_the_deletion_has_started_leaves_no_orphan() {
-    let (mut world, trap) = trapped("10m").await;
+    let (mut env, trap) = trapped("10m").await;
     let step = Step {
         call: "CreateDBInstance".to_owned(),
         nth: 0,
     };
-    let mut sprung = trap.arm(&step, When::Late);
-    create(&world, "orders").await;
+    let mut sprung = trap.set(&step, When::Late);
+    create(&env, "orders").await;
     let land = sprung_at(&step, &mut sprung).await;
-    world.installation.controller().kill();
-    delete(&world, "orders").await;
-    world
-        .installation
+    env.installation.controller().kill();
+    delete(&env, "orders").await;
+    env.installation
         .start_controller()
         .expect("a new controller");
     // The controller has queried RDS more than once and found no instance; that is no proof yet.
@@ -279,15 +275,15 @@ async fn a_creation_that_reaches_rds_after_the_deletion_has_started_leaves_no_or
     });
     looked
         .await
-        .unwrap_or_else(|error| world.fail(&error.to_string()));
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
     assert!(
-        world.has_database("orders").await,
+        env.has_database("orders").await,
         "the controller took one query for proof that no instance exists"
     );
 
     land.send(()).expect("the creation is still pending");
-    gone(&world, "orders").await;
-    assert_eq!(world.instances().await.len(), 0, "an instance is orphaned");
+    gone(&env, "orders").await;
+    assert_eq!(env.instances().await.len(), 0, "an instance is orphaned");
     assert!(
         trap.calls().iter().any(|call| call == "DeleteDBInstance"),
         "the late creation never reached RDS"

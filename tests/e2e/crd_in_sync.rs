@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest, Validator};
 
 use crate::corpus::corpus;
-use crate::gate::Gate;
-use crate::world::{Detours, World, database};
+use crate::env::{EnvOptions, TestEnv, database};
+use crate::webhook::WebhookClient;
 
 const CRD: &str = "clouddatabases.database.example.com";
 
@@ -35,52 +35,58 @@ fn reserved(name: &str) -> Value {
     object
 }
 
-fn set_least(world: &World, least: u32) {
+fn set_least(env: &TestEnv, least: u32) {
     let operations = json!([{"op": "replace", "path": LEAST, "value": least}]).to_string();
     let patch = ["patch", "crd", CRD, "--type=json", "-p", &operations];
-    world.kubectl(&patch).expect("the CRD is patched");
+    env.kubectl(&patch).expect("the CRD is patched");
 }
 
 /// Number of reviews in which only the Rust rules were validated.
-pub async fn rust_only(world: &World) -> u64 {
-    let url = world.installation.webhook_health_url();
-    let metrics = world.metrics(&url).await;
+pub async fn rust_only(env: &TestEnv) -> u64 {
+    let url = env.installation.webhook_health_url();
+    let metrics = env.metrics(&url).await;
     let mut lines = metrics.lines();
     let count =
         lines.find_map(|line| line.strip_prefix("lockstep_webhook_crd_validation_skipped_total "));
     count.expect("the metric").parse().expect("a number")
 }
 
-async fn in_sync(world: &World, is_so: bool) {
-    let url = world.installation.controller_health_url();
+async fn in_sync(env: &TestEnv, is_so: bool) {
+    let url = env.installation.controller_health_url();
     let line = format!(
         "lockstep_crd_in_sync{{kind=\"CloudDatabase\"}} {}",
         u8::from(is_so)
     );
     let what = format!("the metric {line} of the controller");
     eventually(&what, async || {
-        let metrics = world.metrics(&url).await;
+        let metrics = env.metrics(&url).await;
         metrics.lines().any(|one| one == line).then_some(())
     })
     .await
-    .unwrap_or_else(|error| world.fail(&error.to_string()));
+    .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
 /// Sends an object directly to the webhook until it responds as expected.
-async fn gate_says(world: &World, gate: &Gate, object: &Value, allowed: bool, warns: bool) {
+async fn gate_says(
+    env: &TestEnv,
+    webhook: &WebhookClient,
+    object: &Value,
+    allowed: bool,
+    warns: bool,
+) {
     let what = format!("the response allowed={allowed}, with warnings={warns}");
     eventually_within(Duration::from_secs(90), &what, async || {
-        let answer = gate.review("/validate", object, None).await;
+        let answer = webhook.review("/validate", object, None).await;
         let is_so = answer["allowed"] == allowed && answer["warnings"].is_array() == warns;
         is_so.then_some(())
     })
     .await
-    .unwrap_or_else(|error| world.fail(&error.to_string()));
+    .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
 /// Waits until the webhook uses the report that the cluster has the same CRD.
-pub async fn is_known(world: &World, gate: &Gate) {
-    gate_says(world, gate, &complete(small("small")), true, false).await;
+pub async fn is_known(env: &TestEnv, webhook: &WebhookClient) {
+    gate_says(env, webhook, &complete(small("small")), true, false).await;
 }
 
 /// The object as the webhook receives it: with every default.
@@ -126,69 +132,67 @@ impl Load {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_webhook_follows_the_crd_under_load() {
-    let detours = Detours {
+    let detours = EnvOptions {
         controller_args: vec!["--crd-propagation-delay=1s".to_owned()],
-        ..Detours::default()
+        ..EnvOptions::default()
     };
-    let mut world = World::start_with(detours).await;
-    let gate = Gate::of(&world).await;
+    let mut env = TestEnv::start_with(detours).await;
+    let webhook = WebhookClient::of(&env).await;
     let load = Arc::new(Load::default());
     let askers = (0..3).map(|index| {
-        let (load, databases) = (Arc::clone(&load), world.databases());
+        let (load, databases) = (Arc::clone(&load), env.databases());
         tokio::spawn(async move { load.keep_asking(databases, format!("asked-{index}")).await })
     });
     let askers: Vec<_> = askers.collect();
     let (small, mut faults) = (complete(small("small")), 0);
     for _ in 0..2 {
         // The API server uses the same CRD: sent directly to the webhook, an object that it would deny is admitted.
-        in_sync(&world, true).await;
-        gate_says(&world, &gate, &small, true, false).await;
-        let before = rust_only(&world).await;
+        in_sync(&env, true).await;
+        gate_says(&env, &webhook, &small, true, false).await;
+        let before = rust_only(&env).await;
         eventually("reviews with only the Rust rules", async || {
-            (rust_only(&world).await > before + 10).then_some(())
+            (rust_only(&env).await > before + 10).then_some(())
         })
         .await
-        .unwrap_or_else(|error| world.fail(&error.to_string()));
-        faults += usize::from(world.kubectl_apply(&small).is_ok());
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+        faults += usize::from(env.kubectl_apply(&small).is_ok());
 
         // The CRD of another release allows more: an error of our CRD alone is a warning, and the object is stored.
-        set_least(&world, 1);
-        in_sync(&world, false).await;
-        gate_says(&world, &gate, &small, true, true).await;
-        world
-            .kubectl_apply(&small)
+        set_least(&env, 1);
+        in_sync(&env, false).await;
+        gate_says(&env, &webhook, &small, true, true).await;
+        env.kubectl_apply(&small)
             .expect("the error is only a warning");
-        world.condition("small", "Valid", "False").await;
+        env.condition("small", "Valid", "False").await;
         let mut unreadable = small.clone();
         unreadable["spec"]["engine"] = json!("oracle");
-        gate_says(&world, &gate, &unreadable, false, true).await;
-        world
-            .kubectl(&["delete", "cdb/small", "--timeout=60s"])
-            .unwrap_or_else(|error| world.fail(&error));
-        set_least(&world, 20);
+        gate_says(&env, &webhook, &unreadable, false, true).await;
+        env.kubectl(&["delete", "cdb/small", "--timeout=60s"])
+            .unwrap_or_else(|error| env.fail(&error));
+        set_least(&env, 20);
     }
-    in_sync(&world, true).await;
-    gate_says(&world, &gate, &small, true, false).await;
+    in_sync(&env, true).await;
+    gate_says(&env, &webhook, &small, true, false).await;
 
     // The API server did not validate a request in another version by the schema of this version.
-    let mut converted = crate::gate::review(&small, None);
+    let mut converted = crate::webhook::review(&small, None);
     converted["request"]["requestKind"]["version"] = json!("v1beta1");
-    let answer = gate.post("/validate", &converted).await;
+    let answer = webhook.post("/validate", &converted).await;
     let answer: Value = serde_json::from_slice(answer.body()).expect("JSON");
     assert_eq!(answer["response"]["allowed"], false, "{answer}");
 
     // The controller no longer reports the CRD status: the webhook runs all validation.
-    world.installation.controller().kill();
-    gate_says(&world, &gate, &small, false, false).await;
-    set_least(&world, 1);
+    env.installation.controller().kill();
+    gate_says(&env, &webhook, &small, false, false).await;
+    set_least(&env, 1);
     let whole = serde_json::from_value(small).expect("an object");
     eventually("a denial by the webhook alone", async || {
-        let refusal = world.databases().create(&dry_run(), &whole).await;
+        let refusal = env.databases().create(&dry_run(), &whole).await;
         let refusal = refusal.err()?.to_string();
         refusal.contains("denied the request").then_some(())
     })
     .await
-    .unwrap_or_else(|error| world.fail(&error.to_string()));
+    .unwrap_or_else(|error| env.fail(&error.to_string()));
 
     load.ended.store(true, Ordering::Relaxed);
     for asker in askers {

@@ -2,19 +2,19 @@
 
 use control_plane::eventually;
 
-use crate::alone::{Alone, ask_on, speak};
+use crate::standalone_webhook::{StandaloneWebhook, ask_on, speak};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_shutting_down_it_responds_and_closes_connections_until_a_second_signal() {
-    let mut gate = Alone::start(&["--shutdown-delay=1h"]).await;
-    let mut standing = speak(gate.tls().await).await;
+    let mut webhook = StandaloneWebhook::start(&["--shutdown-delay=1h"]).await;
+    let mut standing = speak(webhook.tls().await).await;
     let answer = ask_on(&mut standing).await.expect("a response");
     assert_eq!(answer.headers().get("connection"), None);
-    assert!(gate.readiness().await.starts_with("HTTP/1.1 200"));
+    assert!(webhook.readiness().await.starts_with("HTTP/1.1 200"));
 
-    gate.process().terminate().expect("a signal");
+    webhook.process().terminate().expect("a signal");
     eventually("the failure of the readiness probe", async || {
-        let readiness = gate.readiness().await;
+        let readiness = webhook.readiness().await;
         (readiness.starts_with("HTTP/1.1 503") && readiness.ends_with("draining")).then_some(())
     })
     .await
@@ -29,17 +29,17 @@ async fn while_shutting_down_it_responds_and_closes_connections_until_a_second_s
         Some(&b"close"[..])
     );
     assert_eq!(
-        gate.ask().await.status(),
+        webhook.ask().await.status(),
         200,
         "a new connection is served too"
     );
     assert!(
-        gate.is_alive().await,
+        webhook.is_alive().await,
         "the liveness probe succeeds until the exit"
     );
 
-    gate.process().terminate().expect("a second signal");
-    let status = eventually("the exit", async || gate.process().exit_status()).await;
+    webhook.process().terminate().expect("a second signal");
+    let status = eventually("the exit", async || webhook.process().exit_status()).await;
     assert_eq!(status.expect("the process ends").code(), Some(1));
 }
 
@@ -47,25 +47,25 @@ async fn while_shutting_down_it_responds_and_closes_connections_until_a_second_s
 async fn without_a_certificate_the_webhook_is_alive_but_not_ready() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().to_owned();
-    let ca = crate::alone::new_ca();
-    let gate = Alone::start_unready(directory, ca, &[]);
+    let ca = crate::standalone_webhook::new_ca();
+    let webhook = StandaloneWebhook::start_unready(directory, ca, &[]);
     eventually("the success of the liveness probe", async || {
-        gate.is_alive().await.then_some(())
+        webhook.is_alive().await.then_some(())
     })
     .await
     .expect("the webhook is alive");
-    let readiness = gate.readiness().await;
+    let readiness = webhook.readiness().await;
     assert!(readiness.starts_with("HTTP/1.1 503"), "{readiness}");
     assert!(
         readiness.ends_with("no serving certificate yet"),
         "{readiness}"
     );
-    crate::alone::write_pair(&path, &crate::alone::pair_of(&gate.ca));
+    crate::standalone_webhook::write_pair(&path, &crate::standalone_webhook::pair_of(&webhook.ca));
     eventually("the readiness of the webhook", async || {
-        let readiness = gate.readiness().await;
+        let readiness = webhook.readiness().await;
         readiness.starts_with("HTTP/1.1 200").then_some(())
     })
     .await
     .expect("the webhook becomes ready");
-    assert_eq!(gate.ask().await.status(), 200);
+    assert_eq!(webhook.ask().await.status(), 200);
 }

@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
-use crate::alone::plain;
-use crate::world::{Detours, NAMESPACE, World, condition};
+use crate::env::{EnvOptions, NAMESPACE, TestEnv, condition};
+use crate::standalone_webhook::plain;
 
 struct Echoes {
-    world: World,
+    env: TestEnv,
 }
 
 impl Echoes {
@@ -18,33 +18,33 @@ impl Echoes {
         let cluster = Cluster::start().await.expect("a cluster");
         cluster.add_node("node").await.expect("a node");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
-        let detours = Detours {
+        let detours = EnvOptions {
             kinds: Some("*,Echo"),
-            ..Detours::default()
+            ..EnvOptions::default()
         };
-        let world = World::install(cluster, moto, detours).await;
-        Self { world }
+        let env = TestEnv::install(cluster, moto, detours).await;
+        Self { env }
     }
 
     fn api(&self) -> Api<DynamicObject> {
-        self.world.objects(&echo("any", &json!({})))
+        self.env.objects(&echo("any", &json!({})))
     }
 
     fn deployments(&self) -> Api<Deployment> {
-        Api::namespaced(self.world.cluster.client(), NAMESPACE)
+        Api::namespaced(self.env.cluster.client(), NAMESPACE)
     }
 
     fn services(&self) -> Api<Service> {
-        Api::namespaced(self.world.cluster.client(), NAMESPACE)
+        Api::namespaced(self.env.cluster.client(), NAMESPACE)
     }
 
     fn apply(&self, name: &str, spec: &Value) -> Result<String, String> {
-        self.world.kubectl_apply(&echo(name, spec))
+        self.env.kubectl_apply(&echo(name, spec))
     }
 
     async fn ready(&self, name: &str) {
         let api = self.api();
-        self.world.condition_of(&api, name, "Ready", "True").await;
+        self.env.condition_of(&api, name, "Ready", "True").await;
     }
 
     async fn deployment_that(&self, what: &str, is_so: impl Fn(&Deployment) -> bool) -> Deployment {
@@ -53,13 +53,13 @@ impl Echoes {
             is_so(&found).then_some(found)
         });
         seen.await
-            .unwrap_or_else(|error| self.world.fail(&error.to_string()))
+            .unwrap_or_else(|error| self.env.fail(&error.to_string()))
     }
 
     /// Number of writes to children by the running controller.
     async fn child_writes(&self) -> u64 {
-        let metrics = self.world.installation.controller_health_url();
-        let metrics = self.world.metrics(&metrics).await;
+        let metrics = self.env.installation.controller_health_url();
+        let metrics = self.env.metrics(&metrics).await;
         let counts = metrics
             .lines()
             .filter(|line| line.starts_with("lockstep_child_writes_total{"))
@@ -108,7 +108,7 @@ async fn children_follow_their_object_and_are_written_only_if_they_differ() {
 
     // A new process, which has written nothing yet, finds nothing to write.
     echoes
-        .world
+        .env
         .installation
         .restart_controller_with(&[])
         .expect("the process restarts");
@@ -135,8 +135,8 @@ async fn children_follow_their_object_and_are_written_only_if_they_differ() {
 
     // Fields that another client changes are reset; fields that it adds stay.
     let kubectl = |args: &[&str]| {
-        let done = echoes.world.kubectl(args);
-        done.unwrap_or_else(|error| echoes.world.fail(&error));
+        let done = echoes.env.kubectl(args);
+        done.unwrap_or_else(|error| echoes.env.fail(&error));
     };
     kubectl(&["label", "deployment/hello", "team=blue"]);
     kubectl(&["scale", "deployment/hello", "--replicas=5"]);
@@ -155,7 +155,7 @@ async fn children_follow_their_object_and_are_written_only_if_they_differ() {
     });
     again
         .await
-        .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
+        .unwrap_or_else(|error| echoes.env.fail(&error.to_string()));
 
     kubectl(&["delete", "echo/hello"]);
     let gone = eventually("the deletion of the children", async || {
@@ -164,7 +164,7 @@ async fn children_follow_their_object_and_are_written_only_if_they_differ() {
         (deployment.is_none() && service.is_none()).then_some(())
     });
     gone.await
-        .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
+        .unwrap_or_else(|error| echoes.env.fail(&error.to_string()));
     assert!(
         echoes
             .services()
@@ -182,24 +182,24 @@ async fn an_object_of_another_owner_is_not_modified_and_is_reported() {
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken"},
         "spec": {"selector": {"app": "theirs"}, "ports": [{"port": 5432}]},
     });
-    echoes.world.kubectl_apply(&service).expect("stored");
+    echoes.env.kubectl_apply(&service).expect("stored");
     let before = echoes.services().get("taken").await.expect("a Service");
     echoes
         .apply("taken", &json!({"text": "hello"}))
         .expect("stored");
     let api = echoes.api();
     let stalled = echoes
-        .world
+        .env
         .condition_of(&api, "taken", "Stalled", "True")
         .await;
     assert_eq!(stalled.reason, "ChildNotOwned");
     let expected = "the child Service 'taken' (v1) exists and was not created by this controller; choose another name for it, or delete the existing object";
     assert_eq!(stalled.message, expected);
-    let metrics = echoes.world.installation.controller_health_url();
-    let metrics = echoes.world.metrics(&metrics).await;
+    let metrics = echoes.env.installation.controller_health_url();
+    let metrics = echoes.env.metrics(&metrics).await;
     let failing = "lockstep_failing_objects{controller=\"echo\",threshold=\"1\"} 1";
     assert!(metrics.contains(failing), "{metrics}");
-    let output = echoes.world.installation.output();
+    let output = echoes.env.installation.output();
     let mut lines = output.lines();
     let line =
         lines.find(|line| line.contains("reconciliation failed") && line.contains("ChildNotOwned"));
@@ -237,7 +237,7 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
         .apply("hello", &json!({"text": "hello"}))
         .expect("stored");
     echoes.ready("hello").await;
-    let url = echoes.world.installation.controller_health_url();
+    let url = echoes.env.installation.controller_health_url();
     let address = url.trim_start_matches("http://");
     let debug = plain(address, "GET /debug", "").await.expect("a response");
     assert!(
@@ -245,7 +245,7 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
         "`/debug` without the option: {debug}"
     );
 
-    let token = echoes.world.cluster.directory().join("token");
+    let token = echoes.env.cluster.directory().join("token");
     std::fs::write(
         &token,
         "let-me-in
@@ -253,7 +253,7 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
     )
     .expect("a file");
     let option = format!("--admin-token-file={}", token.display());
-    let installation = &mut echoes.world.installation;
+    let installation = &mut echoes.env.installation;
     installation
         .restart_controller_with(&[&option])
         .expect("the process restarts");
@@ -265,7 +265,7 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
     });
     let listed = listed
         .await
-        .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
+        .unwrap_or_else(|error| echoes.env.fail(&error.to_string()));
     assert!(listed.contains("application/json"), "{listed}");
     for headers in [
         "",
@@ -280,7 +280,7 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
         }
     }
     let rounds = async || {
-        let metrics = echoes.world.metrics(&url).await;
+        let metrics = echoes.env.metrics(&url).await;
         let of_echo = metrics.lines().filter(|line| {
             line.starts_with("controller_runtime_reconcile_total{controller=\"echo\"")
         });
@@ -297,7 +297,7 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
     let looked = eventually("trigger", async || (rounds().await > before).then_some(()));
     looked
         .await
-        .unwrap_or_else(|error| echoes.world.fail(&error.to_string()));
+        .unwrap_or_else(|error| echoes.env.fail(&error.to_string()));
     let unknown = knock("ekho/default/hello").await;
     assert!(
         unknown.contains(" 404 ") && unknown.contains("(running: clouddatabase, echo"),

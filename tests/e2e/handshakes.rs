@@ -15,8 +15,8 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::alone::{Alone, ask_on, new_ca, pair_of, speak, write_pair};
-use crate::world::{World, database};
+use crate::env::{TestEnv, database};
+use crate::standalone_webhook::{StandaloneWebhook, ask_on, new_ca, pair_of, speak, write_pair};
 
 /// CA for client certificates, with one client certificate.
 struct Clients {
@@ -43,14 +43,14 @@ impl Clients {
     }
 
     /// Returns true if the webhook responds to this client.
-    async fn are_served(&self, gate: &Alone) -> bool {
-        answers(gate, Some((&self.certificate, &self.key))).await
+    async fn are_served(&self, webhook: &StandaloneWebhook) -> bool {
+        answers(webhook, Some((&self.certificate, &self.key))).await
     }
 }
 
 /// Returns true if the webhook responds. In TLS 1.3, a rejected client notices it only at the first response.
-async fn answers(gate: &Alone, client: Option<(&str, &str)>) -> bool {
-    let Ok(stream) = gate.tls_as(client).await else {
+async fn answers(webhook: &StandaloneWebhook, client: Option<(&str, &str)>) -> bool {
+    let Ok(stream) = webhook.tls_as(client).await else {
         return false;
     };
     let mut connection = speak(stream).await;
@@ -64,17 +64,17 @@ async fn only_clients_with_a_certificate_of_the_ca_are_served_and_the_ca_is_relo
     let file = folder.path().join("clients.pem");
     std::fs::write(&file, &first.ca).expect("a file");
     let option = format!("--client-ca-file={}", file.display());
-    let gate = Alone::start(&[&option]).await;
-    assert!(first.are_served(&gate).await);
-    assert!(!second.are_served(&gate).await);
+    let webhook = StandaloneWebhook::start(&[&option]).await;
+    assert!(first.are_served(&webhook).await);
+    assert!(!second.are_served(&webhook).await);
     assert!(
-        !answers(&gate, None).await,
+        !answers(&webhook, None).await,
         "a client without a certificate was served"
     );
 
     std::fs::write(&file, "no CA").expect("a file");
     eventually("the count of the invalid file", async || {
-        let errors = gate
+        let errors = webhook
             .count("certwatcher_read_certificate_errors_total")
             .await;
         errors.filter(|errors| *errors > 0)
@@ -82,30 +82,30 @@ async fn only_clients_with_a_certificate_of_the_ca_are_served_and_the_ca_is_relo
     .await
     .expect("the error is counted");
     assert!(
-        first.are_served(&gate).await,
+        first.are_served(&webhook).await,
         "the last valid CA stays in use"
     );
 
     std::fs::write(&file, &second.ca).expect("a file");
     eventually("the reload of the CA", async || {
-        second.are_served(&gate).await.then_some(())
+        second.are_served(&webhook).await.then_some(())
     })
     .await
     .expect("the new CA is loaded");
-    assert!(!first.are_served(&gate).await);
+    assert!(!first.are_served(&webhook).await);
 }
 
 /// Serving certificate that a new connection gets.
-async fn shown(gate: &Alone) -> CertificateDer<'static> {
-    let stream = gate.tls().await;
+async fn shown(webhook: &StandaloneWebhook) -> CertificateDer<'static> {
+    let stream = webhook.tls().await;
     let chain = stream.get_ref().1.peer_certificates().expect("a chain");
     chain[0].clone().into_owned()
 }
 
-async fn becomes(gate: &Alone, pair: &CertKeyPair) {
+async fn becomes(webhook: &StandaloneWebhook, pair: &CertKeyPair) {
     let expected = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).expect("PEM");
     eventually("the reload of the certificate", async || {
-        (shown(gate).await == expected).then_some(())
+        (shown(webhook).await == expected).then_some(())
     })
     .await
     .expect("the new certificate is served");
@@ -130,12 +130,12 @@ async fn certificates_are_reloaded_while_a_connection_stays_open() {
     for name in ["tls.crt", "tls.key"] {
         symlink(format!("..data/{name}"), path.join(name)).expect("a link");
     }
-    let gate = Alone::start_with(directory, ca, &[]).await;
-    let mut standing = speak(gate.tls().await).await;
+    let webhook = StandaloneWebhook::start_with(directory, ca, &[]).await;
+    let mut standing = speak(webhook.tls().await).await;
     for generation in 1..=10 {
-        let keys = pair_of(&gate.ca);
+        let keys = pair_of(&webhook.ca);
         swap(&path, generation, &keys);
-        becomes(&gate, &keys).await;
+        becomes(&webhook, &keys).await;
         let answer = ask_on(&mut standing)
             .await
             .expect("the connection is still open");
@@ -143,36 +143,36 @@ async fn certificates_are_reloaded_while_a_connection_stays_open() {
     }
 
     // The files are overwritten in place, the certificate first: the old key pair stays in use until both match.
-    let keys = pair_of(&gate.ca);
+    let keys = pair_of(&webhook.ca);
     std::fs::write(path.join("tls.crt"), &keys.certificate).expect("a file");
     let errors = "certwatcher_read_certificate_errors_total";
     eventually("the count of the mismatch", async || {
-        gate.count(errors).await.filter(|errors| *errors > 0)
+        webhook.count(errors).await.filter(|errors| *errors > 0)
     })
     .await
     .expect("the error is counted");
     assert_eq!(
-        gate.ask().await.status(),
+        webhook.ask().await.status(),
         200,
         "the old key pair stays in use"
     );
     std::fs::write(path.join("tls.key"), &keys.key).expect("a file");
-    becomes(&gate, &keys).await;
+    becomes(&webhook, &keys).await;
     let answer = ask_on(&mut standing)
         .await
         .expect("the connection is still open");
     assert_eq!(answer.status(), 200);
-    let expiry = gate.count("lockstep_webhook_certificate_expiration_timestamp_seconds");
+    let expiry = webhook.count("lockstep_webhook_certificate_expiration_timestamp_seconds");
     let now = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).expect("after 1970");
     assert!(expiry.await.is_some_and(|expiry| expiry > now));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_overwritten_ca_bundle_is_restored_immediately() {
-    let world = World::start().await;
+    let env = TestEnv::start().await;
     let bundle = async |kind: &str| {
         let path = "jsonpath={.webhooks[0].clientConfig.caBundle}";
-        let read = world.kubectl(&["get", kind, "lockstep", "-o", path]);
+        let read = env.kubectl(&["get", kind, "lockstep", "-o", path]);
         read.expect("the configuration")
     };
     let other = json!(ByteString(new_ca().certificate.into_bytes()));
@@ -185,8 +185,7 @@ async fn an_overwritten_ca_bundle_is_restored_immediately() {
         let before = bundle(kind).await;
         let patch = patch.to_string();
         let arguments = ["patch", kind, "lockstep", "--type=json", "-p", &patch];
-        world
-            .kubectl(&arguments)
+        env.kubectl(&arguments)
             .expect("the CA bundle is overwritten");
         // Well before the next periodic check, which runs once a minute.
         eventually_within(Duration::from_secs(15), "old CA", async || {
@@ -198,7 +197,7 @@ async fn an_overwritten_ca_bundle_is_restored_immediately() {
     // The API server trusts the webhook again: it calls the webhook, which denies the object.
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = "user".into();
-    let refusal = world
+    let refusal = env
         .kubectl_apply(&invalid)
         .expect_err("the object is denied");
     assert!(refusal.contains("[username-reserved]"), "{refusal}");

@@ -4,7 +4,7 @@ use control_plane::{Cluster, eventually};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, VolumeProjection};
 use kube::api::{Api, ListParams};
 
-use crate::world::root;
+use crate::env::root;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pods_of_the_manifests_satisfy_restricted_pod_security_and_run() {

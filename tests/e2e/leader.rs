@@ -1,13 +1,13 @@
 //! Leader election with two replicas.
 
-use crate::world::{World, database};
+use crate::env::{TestEnv, database};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_replica_becomes_leader_when_the_leader_is_killed_or_stops() {
-    let mut world = World::start().await;
-    world.kubectl_apply(&database("first")).expect("stored");
-    world.condition("first", "Ready", "True").await;
-    let mut other = world
+    let mut env = TestEnv::start().await;
+    env.kubectl_apply(&database("first")).expect("stored");
+    env.condition("first", "Ready", "True").await;
+    let mut other = env
         .installation
         .start_other_controller("pod-1")
         .expect("a second replica");
@@ -15,18 +15,17 @@ async fn another_replica_becomes_leader_when_the_leader_is_killed_or_stops() {
         other.output().contains("the lease").then_some(())
     })
     .await
-    .unwrap_or_else(|error| world.fail(&error.to_string()));
-    assert_eq!(holder(&world), "pod-0");
+    .unwrap_or_else(|error| env.fail(&error.to_string()));
+    assert_eq!(holder(&env), "pod-0");
 
     // The leader is killed: the lease must expire.
-    world.installation.controller().kill();
-    world.kubectl_apply(&database("second")).expect("stored");
-    world.condition("second", "Ready", "True").await;
-    assert_eq!(holder(&world), "pod-1");
+    env.installation.controller().kill();
+    env.kubectl_apply(&database("second")).expect("stored");
+    env.condition("second", "Ready", "True").await;
+    assert_eq!(holder(&env), "pod-1");
 
     // The leader stops: it releases the lease immediately.
-    world
-        .installation
+    env.installation
         .start_controller()
         .expect("the process restarts");
     other.terminate().expect("a signal");
@@ -35,18 +34,18 @@ async fn another_replica_becomes_leader_when_the_leader_is_killed_or_stops() {
             .await
             .expect("the process ends");
     assert!(status.success(), "{status}: {}", other.output());
-    assert_ne!(holder(&world), "pod-1", "the lease was not released");
+    assert_ne!(holder(&env), "pod-1", "the lease was not released");
     control_plane::eventually("the election of the first replica", async || {
-        (holder(&world) == "pod-0").then_some(())
+        (holder(&env) == "pod-0").then_some(())
     })
     .await
-    .unwrap_or_else(|error| world.fail(&error.to_string()));
-    world.kubectl_apply(&database("third")).expect("stored");
-    world.condition("third", "Ready", "True").await;
-    assert_eq!(world.instances().await.len(), 3);
+    .unwrap_or_else(|error| env.fail(&error.to_string()));
+    env.kubectl_apply(&database("third")).expect("stored");
+    env.condition("third", "Ready", "True").await;
+    assert_eq!(env.instances().await.len(), 3);
 }
 
-fn holder(world: &World) -> String {
+fn holder(env: &TestEnv) -> String {
     let arguments = [
         "get",
         "lease",
@@ -56,5 +55,5 @@ fn holder(world: &World) -> String {
         "-o",
         "jsonpath={.spec.holderIdentity}",
     ];
-    world.kubectl(&arguments).expect("the Lease")
+    env.kubectl(&arguments).expect("the Lease")
 }

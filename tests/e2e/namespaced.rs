@@ -8,8 +8,8 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use serde_json::json;
 
-use crate::alone::plain_get;
-use crate::world::{condition, database, resource_of};
+use crate::env::{condition, database, resource_of};
+use crate::standalone_webhook::plain_get;
 
 /// Namespace of the controller, another one that it watches, and one that it does not watch.
 const HOME: &str = "team-a";

@@ -4,7 +4,7 @@ use control_plane::eventually;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, database};
+use crate::env::{TestEnv, database};
 
 /// Object that violates `overlapping-windows` and no other rule.
 fn invalid(name: &str) -> Value {
@@ -15,120 +15,116 @@ fn invalid(name: &str) -> Value {
 }
 
 /// Returns true if the API server, with the webhook, would store an invalid object.
-async fn is_let_pass(world: &World) -> bool {
+async fn is_let_pass(env: &TestEnv) -> bool {
     let params = PostParams {
         dry_run: true,
         ..PostParams::default()
     };
     let object: DynamicObject = serde_json::from_value(invalid("probe")).expect("an object");
-    match world.databases().create(&params, &object).await {
+    match env.databases().create(&params, &object).await {
         Ok(_) => true,
         Err(kube::Error::Api(status)) if status.code == 422 => false,
         Err(error) => panic!("{error:?}"),
     }
 }
 
-async fn becomes(world: &World, what: &str, is_so: impl AsyncFn() -> bool) {
+async fn becomes(env: &TestEnv, what: &str, is_so: impl AsyncFn() -> bool) {
     let seen = eventually(what, async || is_so().await.then_some(()));
     seen.await
-        .unwrap_or_else(|error| world.fail(&error.to_string()));
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_is_reloaded_while_the_webhook_runs_and_an_invalid_one_is_ignored() {
-    let world = World::start().await;
-    let set = |policy: &str| world.installation.set_policy(policy).expect("a policy");
-    assert!(!is_let_pass(&world).await);
+    let env = TestEnv::start().await;
+    let set = |policy: &str| env.installation.set_policy(policy).expect("a policy");
+    assert!(!is_let_pass(&env).await);
 
     set("rules: {CloudDatabase: {overlapping-windows: audit}}");
-    becomes(&world, "the reload of the policy", async || {
-        is_let_pass(&world).await
+    becomes(&env, "the reload of the policy", async || {
+        is_let_pass(&env).await
     })
     .await;
 
     set("rules: {CloudDatabase: {overlapping-windows: ignore}}");
-    let url = world.installation.webhook_health_url();
-    becomes(&world, "the report of the invalid policy", async || {
-        let metrics = world.metrics(&url).await;
+    let url = env.installation.webhook_health_url();
+    becomes(&env, "the report of the invalid policy", async || {
+        let metrics = env.metrics(&url).await;
         metrics.contains("lockstep_policy_valid 0\n")
     })
     .await;
     assert!(
-        is_let_pass(&world).await,
+        is_let_pass(&env).await,
         "the last valid policy stays in force"
     );
 
-    world
-        .installation
+    env.installation
         .remove_policy()
         .expect("the policy is removed");
-    becomes(&world, "the renewed enforcement of the rule", async || {
-        !is_let_pass(&world).await
+    becomes(&env, "the renewed enforcement of the rule", async || {
+        !is_let_pass(&env).await
     })
     .await;
-    let metrics = world.metrics(&url).await;
+    let metrics = env.metrics(&url).await;
     assert!(metrics.contains("lockstep_policy_valid 1\n"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced() {
-    let world = World::start().await;
+    let env = TestEnv::start().await;
     let warns = "rules: {CloudDatabase: {overlapping-windows: warn}}";
-    world.installation.set_policy(warns).expect("a policy");
-    becomes(&world, "the reload of the policy", async || {
-        is_let_pass(&world).await
+    env.installation.set_policy(warns).expect("a policy");
+    becomes(&env, "the reload of the policy", async || {
+        is_let_pass(&env).await
     })
     .await;
     let mut orders = invalid("orders");
     // A policy can deny violations of a rule that by default only warns.
     orders["spec"]["storage"] = json!({"sizeGib": 100, "maxSizeGib": 115});
-    world.kubectl_apply(&orders).expect("stored");
-    world.condition("orders", "Valid", "True").await;
-    let url = world.installation.controller_health_url();
+    env.kubectl_apply(&orders).expect("stored");
+    env.condition("orders", "Valid", "True").await;
+    let url = env.installation.controller_health_url();
     let gauge_is = async |count: usize| {
         let end = format!(" {count}");
-        let metrics = world.metrics(&url).await;
+        let metrics = env.metrics(&url).await;
         metrics.lines().any(|line| {
             line.starts_with("lockstep_rule_violating_objects{")
                 && line.contains("rule=\"overlapping-windows\"")
                 && line.ends_with(&end)
         })
     };
-    becomes(&world, "the count of one violating object", async || {
+    becomes(&env, "the count of one violating object", async || {
         gauge_is(1).await
     })
     .await;
 
     // From here on the rule is enforced, and only by the controller.
-    world
-        .installation
-        .remove_gate(&world.cluster)
+    env.installation
+        .remove_gate(&env.cluster)
         .expect("the webhook configurations are deleted");
     let denies = "rules: {CloudDatabase: {overlapping-windows: deny, autoscaling-headroom: deny}}";
-    world.installation.set_policy(denies).expect("a policy");
+    env.installation.set_policy(denies).expect("a policy");
     becomes(
-        &world,
+        &env,
         "the reload of the policy in the controller",
         async || {
-            let metrics = world.metrics(&url).await;
+            let metrics = env.metrics(&url).await;
             metrics.contains("lockstep_policy_rules 2\n")
         },
     )
     .await;
-    world
-        .kubectl_apply(&invalid("other"))
+    env.kubectl_apply(&invalid("other"))
         .expect("the object is stored without the webhook");
-    world.condition("other", "Valid", "False").await;
-    becomes(&world, "the count of two violating objects", async || {
+    env.condition("other", "Valid", "False").await;
+    becomes(&env, "the count of two violating objects", async || {
         gauge_is(2).await
     })
     .await;
     // The object was never valid, so that no finalizer delays its deletion.
-    world
-        .kubectl(&["delete", "clouddatabase", "other"])
+    env.kubectl(&["delete", "clouddatabase", "other"])
         .expect("the object is deleted");
     becomes(
-        &world,
+        &env,
         "the count of one violating object again",
         async || gauge_is(1).await,
     )
@@ -136,13 +132,13 @@ async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced(
 
     // An edit of a field that the rule does not read.
     orders["spec"]["multiAz"] = json!(true);
-    world.kubectl_apply(&orders).expect("stored");
-    world.condition("orders", "Valid", "True").await;
+    env.kubectl_apply(&orders).expect("stored");
+    env.condition("orders", "Valid", "True").await;
 
     // An edit of a field that the rule reads: the violation is no longer the old one.
     orders["spec"]["backup"]["window"] = json!("05:00-05:30");
-    world.kubectl_apply(&orders).expect("stored");
-    let condition = world.condition("orders", "Valid", "False").await;
+    env.kubectl_apply(&orders).expect("stored");
+    let condition = env.condition("orders", "Valid", "False").await;
     assert!(
         condition.message.contains("[overlapping-windows]"),
         "{}",

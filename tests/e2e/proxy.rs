@@ -46,27 +46,27 @@ pub struct Trap(Arc<Mutex<TrapState>>);
 #[derive(Default)]
 struct TrapState {
     calls: Vec<String>,
-    armed: Option<(Step, When, mpsc::UnboundedSender<oneshot::Sender<()>>)>,
+    trap: Option<(Step, When, mpsc::UnboundedSender<oneshot::Sender<()>>)>,
 }
 
 impl Trap {
     /// Sets the trap to a step, counted from now.
-    pub fn arm(&self, step: &Step, when: When) -> Sprung {
+    pub fn set(&self, step: &Step, when: When) -> Sprung {
         let (tell, told) = mpsc::unbounded_channel();
         let mut state = self.0.lock().expect("no panic under the lock");
         *state = TrapState {
             calls: Vec::new(),
-            armed: Some((step.clone(), when, tell)),
+            trap: Some((step.clone(), when, tell)),
         };
         told
     }
 
     /// Removes the trap and restarts the count.
-    pub fn disarm(&self) {
+    pub fn clear(&self) {
         *self.0.lock().expect("no panic under the lock") = TrapState::default();
     }
 
-    /// Calls recorded since the last `arm` or `disarm`.
+    /// Calls recorded since the last `set` or `clear`.
     pub fn calls(&self) -> Vec<String> {
         self.0
             .lock()
@@ -97,12 +97,8 @@ impl Trap {
             .count();
         state.calls.push(call.clone());
         let step = Step { call, nth };
-        if state
-            .armed
-            .as_ref()
-            .is_some_and(|(armed, ..)| *armed == step)
-        {
-            state.armed.take().map(|(_, when, spring)| (when, spring))
+        if state.trap.as_ref().is_some_and(|(trap, ..)| *trap == step) {
+            state.trap.take().map(|(_, when, spring)| (when, spring))
         } else {
             None
         }

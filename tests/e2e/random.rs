@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use crate::cases;
 use crate::corpus::{Case, corpus};
-use crate::gate::Gate;
+use crate::env::{EnvOptions, TestEnv, root};
 use crate::result::{Finding, Verdict};
-use crate::world::{Detours, World, root};
+use crate::webhook::WebhookClient;
 
 const NEW_OBJECTS: usize = 2400;
 const STORED_OBJECTS: usize = 40;
@@ -56,20 +56,20 @@ fn is_about_the_text(finding: &Finding) -> bool {
 async fn random_objects_get_the_same_validation_result_everywhere() {
     let seed = parity::seed();
     println!("seed {seed}; set LOCKSTEP_SEED=N for other objects");
-    let detours = Detours {
+    let detours = EnvOptions {
         controller_args: vec!["--rds-resync-period=1h".to_owned()],
-        ..Detours::default()
+        ..EnvOptions::default()
     };
-    let mut world = World::start_with(detours).await;
-    let gate = Gate::of(&world).await;
+    let mut env = TestEnv::start_with(detours).await;
+    let webhook = WebhookClient::of(&env).await;
     // The objects that are stored as old objects must not be changed by the controller.
-    let controller = world.installation.controller();
+    let controller = env.installation.controller();
     controller.terminate().expect("a signal");
     controller.ended().await;
 
     let valid = corpus().into_iter().filter(Case::is_valid);
     let mut mutator = Mutator::new(valid.map(|case| case.object).collect(), seed);
-    let stored = store(&world, &mut mutator).await;
+    let stored = store(&env, &mut mutator).await;
     let samples = samples(&mut mutator, &stored);
     let results = at_the_desk(&samples);
     let refused = results.iter().filter(|result| !result.is_valid()).count();
@@ -77,23 +77,22 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
     assert!(refused * 4 > samples.len() && refused * 4 < samples.len() * 3);
 
     let validated: Vec<_> = samples.iter().zip(&results).collect();
-    let server = &Server::of(world.cluster.client(), &crd(), "v1alpha1");
-    let gate = &gate;
+    let server = &Server::of(env.cluster.client(), &crd(), "v1alpha1");
+    let webhook = &webhook;
     stream::iter(&validated)
         .for_each_concurrent(8, async |(sample, result)| {
             through_the_api_server(server, sample, result).await;
             if !result.has(is_about_the_text) {
-                cases::at_the_gate(gate, &sample.case, result).await;
+                cases::at_the_gate(webhook, &sample.case, result).await;
             }
         })
         .await;
 
-    world
-        .installation
-        .remove_gate(&world.cluster)
+    env.installation
+        .remove_gate(&env.cluster)
         .expect("the webhook configurations are deleted");
-    world.empty_crd().await;
-    world.installation.start_controller().expect("a controller");
+    env.empty_crd().await;
+    env.installation.start_controller().expect("a controller");
     let whole: Vec<_> = validated
         .iter()
         .filter(|(_, result)| !result.has(is_about_the_text))
@@ -104,7 +103,7 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
     let apart = whole.len().div_ceil(IN_THE_LOOP);
     stream::iter(whole.iter().step_by(apart))
         .for_each_concurrent(8, async |(sample, result)| {
-            cases::in_the_loop(&world, &sample.case, result).await;
+            cases::in_the_loop(&env, &sample.case, result).await;
         })
         .await;
 }
@@ -116,11 +115,11 @@ fn crd() -> Value {
 }
 
 /// Stores valid objects, which updates then change.
-async fn store(world: &World, mutator: &mut Mutator) -> Vec<Value> {
+async fn store(env: &TestEnv, mutator: &mut Mutator) -> Vec<Value> {
     let mut stored = Vec::new();
     for index in 0..STORED_OBJECTS {
         let object = cases::named(&mutator.seedling(), &format!("stored-{index}"));
-        let object = world
+        let object = env
             .databases()
             .create(&PostParams::default(), &object)
             .await

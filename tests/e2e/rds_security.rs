@@ -7,8 +7,8 @@ use kube::{Client, Config};
 use serde_json::json;
 use std::time::Duration;
 
+use crate::env::{TestEnv, database};
 use crate::proxy::{Proxy, towards_aws};
-use crate::world::{World, database};
 
 /// Long enough for the test's controller, which polls RDS every 300 ms, to make a forbidden change.
 const WHILE: Duration = Duration::from_secs(2);
@@ -23,8 +23,8 @@ fn settings(instance: &DbInstance) -> [Option<bool>; 3] {
 }
 
 /// Calls the EC2 API of moto without an SDK, and returns the texts of all elements `tag` of the response, in order.
-async fn ec2(world: &World, action: &str, tag: &str) -> Vec<String> {
-    let config: Config = towards_aws(&world.moto);
+async fn ec2(env: &TestEnv, action: &str, tag: &str) -> Vec<String> {
+    let config: Config = towards_aws(&env.moto);
     let client = Client::try_from(config).expect("a client");
     let scope = "AWS4-HMAC-SHA256 Credential=testing/20260101/eu-central-1/ec2/aws4_request";
     let request = Request::post("/")
@@ -41,15 +41,15 @@ async fn ec2(world: &World, action: &str, tag: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_is_private_and_encrypted_and_its_snapshots_get_its_tags() {
-    let world = World::start().await;
-    world.kubectl_apply(&database("orders")).expect("stored");
-    world.condition("orders", "Ready", "True").await;
-    let instances = world.instances().await;
+    let env = TestEnv::start().await;
+    env.kubectl_apply(&database("orders")).expect("stored");
+    env.condition("orders", "Ready", "True").await;
+    let instances = env.instances().await;
     assert_eq!(
         settings(&instances[0]),
         [Some(false), Some(true), Some(true)]
     );
-    let stored = world.databases().get("orders").await.expect("an object");
+    let stored = env.databases().get("orders").await.expect("an object");
     let spec = &stored.data["spec"];
     assert_eq!(spec["network"], json!({"publiclyAccessible": false}));
     assert_eq!(spec["encryption"], json!({"enabled": true}));
@@ -60,7 +60,7 @@ async fn an_instance_is_private_and_encrypted_and_its_snapshots_get_its_tags() {
 
     let mut unencrypted = database("orders");
     unencrypted["spec"]["encryption"] = json!({"enabled": false});
-    let complaint = world
+    let complaint = env
         .kubectl_apply(&unencrypted)
         .expect_err("the field is immutable");
     assert!(complaint.contains("[encryption-immutable]"), "{complaint}");
@@ -68,12 +68,11 @@ async fn an_instance_is_private_and_encrypted_and_its_snapshots_get_its_tags() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_gets_the_network_settings_of_its_object_and_later_changes_of_them() {
-    let world = World::start().await;
-    let subnets = ec2(&world, "DescribeSubnets", "subnetId").await;
-    let groups = ec2(&world, "DescribeSecurityGroups", "groupId").await;
+    let env = TestEnv::start().await;
+    let subnets = ec2(&env, "DescribeSubnets", "subnetId").await;
+    let groups = ec2(&env, "DescribeSecurityGroups", "groupId").await;
     let group = groups.first().expect("the default security group");
-    world
-        .rds
+    env.rds
         .create_db_subnet_group()
         .db_subnet_group_name("databases")
         .db_subnet_group_description("for tests")
@@ -87,10 +86,10 @@ async fn an_instance_gets_the_network_settings_of_its_object_and_later_changes_o
     });
     orders["spec"]["encryption"] = json!({"enabled": false});
     orders["spec"]["backup"] = json!({"copyTagsToSnapshot": false});
-    let printed = world.kubectl_apply(&orders);
+    let printed = env.kubectl_apply(&orders);
     assert!(printed.is_ok(), "{printed:?}");
-    world.condition("orders", "Ready", "True").await;
-    let instances = world.instances().await;
+    env.condition("orders", "Ready", "True").await;
+    let instances = env.instances().await;
     let instance = &instances[0];
     assert_eq!(settings(instance), [Some(true), Some(false), Some(false)]);
     let subnet_group = instance.db_subnet_group();
@@ -104,14 +103,13 @@ async fn an_instance_gets_the_network_settings_of_its_object_and_later_changes_o
 
     // The spec makes the instance private.
     orders["spec"]["network"]["publiclyAccessible"] = json!(false);
-    world.kubectl_apply(&orders).expect("stored");
-    world
-        .instance_that("the end of public access", |instance| {
-            instance.publicly_accessible() == Some(false)
-        })
-        .await;
+    env.kubectl_apply(&orders).expect("stored");
+    env.instance_that("the end of public access", |instance| {
+        instance.publicly_accessible() == Some(false)
+    })
+    .await;
     orders["spec"]["network"]["subnetGroup"] = json!("elsewhere");
-    let complaint = world
+    let complaint = env
         .kubectl_apply(&orders)
         .expect_err("the subnet group is immutable");
     assert!(
@@ -122,16 +120,16 @@ async fn an_instance_gets_the_network_settings_of_its_object_and_later_changes_o
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_existing_public_unencrypted_instance_is_not_changed_and_the_status_reports_it() {
-    let mut world = World::start().await;
-    world.installation.controller().kill();
-    world.kubectl_apply(&database("orders")).expect("stored");
-    let object = world.databases().get("orders").await.expect("an object");
+    let mut env = TestEnv::start().await;
+    env.installation.controller().kill();
+    env.kubectl_apply(&database("orders")).expect("stored");
+    let object = env.databases().get("orders").await.expect("an object");
     let uid = object.metadata.uid.clone().expect("a UID");
     let tag = aws_sdk_rds::types::Tag::builder()
         .key("database.example.com/uid")
         .value(&uid)
         .build();
-    let made = world
+    let made = env
         .rds
         .create_db_instance()
         .db_instance_identifier(format!("cdb-{uid}"))
@@ -151,12 +149,11 @@ async fn an_existing_public_unencrypted_instance_is_not_changed_and_the_status_r
     made.send()
         .await
         .expect("an instance as an earlier release created it");
-    let proxy = Proxy::before_aws(&world.moto).await;
-    world
-        .installation
+    let proxy = Proxy::before_aws(&env.moto).await;
+    env.installation
         .restart_controller_in_aws(&[("AWS_ENDPOINT_URL", &proxy.url())])
         .expect("a controller");
-    let ready = world.condition("orders", "Ready", "True").await;
+    let ready = env.condition("orders", "Ready", "True").await;
     for part in ["publicly accessible", "not encrypted"] {
         assert!(ready.message.contains(part), "{}", ready.message);
     }
@@ -165,12 +162,12 @@ async fn an_existing_public_unencrypted_instance_is_not_changed_and_the_status_r
         calls.iter().any(|call| call == "ModifyDBInstance")
     };
     stays(WHILE, "whether the instance was modified", looks).await;
-    let instances = world.instances().await;
+    let instances = env.instances().await;
     assert_eq!(
         settings(&instances[0]),
         [Some(true), Some(false), Some(false)]
     );
-    let stored = world.databases().get("orders").await.expect("an object");
+    let stored = env.databases().get("orders").await.expect("an object");
     assert_eq!(stored.data["status"]["publiclyAccessible"], true);
     assert_eq!(stored.data["status"]["storageEncrypted"], false);
 }

@@ -14,9 +14,9 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::json;
 
-use crate::alone::{Alone, NAME, speak};
-use crate::gate::review;
-use crate::world::database;
+use crate::env::database;
+use crate::standalone_webhook::{NAME, StandaloneWebhook, speak};
+use crate::webhook::review;
 
 /// Bodies that the collector has received.
 #[derive(Clone, Default)]
@@ -63,7 +63,7 @@ fn text(span: &Span, name: &str) -> Option<String> {
 }
 
 /// Sends a review that belongs to a trace.
-async fn ask(gate: &Alone, username: &str, traceparent: Option<&str>) {
+async fn ask(webhook: &StandaloneWebhook, username: &str, traceparent: Option<&str>) {
     let mut object = database("orders");
     object["spec"]["credentials"]["username"] = json!(username);
     let mut request = Request::post("/validate?timeout=10s")
@@ -74,7 +74,7 @@ async fn ask(gate: &Alone, username: &str, traceparent: Option<&str>) {
     }
     let body = review(&object, None).to_string();
     let request = request.body(Full::new(Bytes::from(body)));
-    let mut connection = speak(gate.tls().await).await;
+    let mut connection = speak(webhook.tls().await).await;
     let answer = connection.send_request(request.expect("a request")).await;
     let answer = answer.expect("a response");
     assert_eq!(answer.status(), 200);
@@ -89,16 +89,16 @@ async fn ask(gate: &Alone, username: &str, traceparent: Option<&str>) {
 async fn a_review_belongs_to_the_trace_of_its_request() {
     let collected = Collected::default();
     let endpoint = format!("--otlp-endpoint={}", collected.listen().await);
-    let mut gate = Alone::start(&[&endpoint, "--otlp-sampling-ratio=0"]).await;
+    let mut webhook = StandaloneWebhook::start(&[&endpoint, "--otlp-sampling-ratio=0"]).await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = |sampled: &str| format!("00-{trace}-00f067aa0ba902b7-{sampled}");
-    ask(&gate, "user", Some(&parent("01"))).await;
+    ask(&webhook, "user", Some(&parent("01"))).await;
     // A request that the API server does not sample, and one without a trace, are not recorded.
-    ask(&gate, "app", Some(&parent("00"))).await;
-    ask(&gate, "app", None).await;
+    ask(&webhook, "app", Some(&parent("00"))).await;
+    ask(&webhook, "app", None).await;
     // Spans that are not yet exported are exported before the exit.
-    gate.process().terminate().expect("a signal");
-    let ended = eventually("the exit", async || gate.process().exit_status()).await;
+    webhook.process().terminate().expect("a signal");
+    let ended = eventually("the exit", async || webhook.process().exit_status()).await;
     assert!(ended.expect("the process ends").success());
 
     let spans = collected.spans();
@@ -128,12 +128,12 @@ async fn a_review_belongs_to_the_trace_of_its_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_collector_reviews_are_answered_nevertheless() {
-    let gate = Alone::start(&[
+    let webhook = StandaloneWebhook::start(&[
         "--otlp-endpoint=http://127.0.0.1:1",
         "--otlp-sampling-ratio=1",
     ])
     .await;
     for _ in 0..10 {
-        ask(&gate, "app", None).await;
+        ask(&webhook, "app", None).await;
     }
 }

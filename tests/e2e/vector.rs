@@ -5,27 +5,27 @@ use control_plane::{Cluster, Moto, eventually};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::programs;
-use crate::world::{Detours, NAMESPACE, World, check, condition};
+use crate::env::{EnvOptions, NAMESPACE, TestEnv, check, condition};
+use crate::vrl_limits;
 
 struct Vector {
-    world: World,
+    env: TestEnv,
 }
 
 impl Vector {
     async fn start() -> Self {
         let cluster = Cluster::start().await.expect("a cluster");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
-        let detours = Detours {
+        let detours = EnvOptions {
             kinds: Some("VectorPipeline,ClusterVectorPipeline"),
-            ..Detours::default()
+            ..EnvOptions::default()
         };
-        let world = World::install(cluster, moto, detours).await;
-        Self { world }
+        let env = TestEnv::install(cluster, moto, detours).await;
+        Self { env }
     }
 
     fn pipelines(&self) -> Api<DynamicObject> {
-        self.world.objects(&pipeline("any", &json!({})))
+        self.env.objects(&pipeline("any", &json!({})))
     }
 
     async fn make(&self, name: &str, spec: &Value) {
@@ -47,7 +47,7 @@ impl Vector {
         });
         ready
             .await
-            .unwrap_or_else(|error| self.world.fail(&error.to_string()));
+            .unwrap_or_else(|error| self.env.fail(&error.to_string()));
     }
 
     /// Status of a pipeline, once it reports the current generation.
@@ -60,7 +60,7 @@ impl Vector {
             (is_of_now && !status["configCheckResult"].is_null()).then(|| status.clone())
         });
         told.await
-            .unwrap_or_else(|error| self.world.fail(&error.to_string()))
+            .unwrap_or_else(|error| self.env.fail(&error.to_string()))
     }
 }
 
@@ -95,7 +95,7 @@ async fn an_invalid_pipeline_is_denied_with_an_error_for_each_component_and_a_pr
  {
     let vector = Vector::start().await;
     let refused = |spec: &Value| {
-        let answer = vector.world.kubectl_apply(&pipeline("example", spec));
+        let answer = vector.env.kubectl_apply(&pipeline("example", spec));
         answer.expect_err("the object is denied")
     };
     let said = refused(&rubbish());
@@ -117,7 +117,7 @@ async fn an_invalid_pipeline_is_denied_with_an_error_for_each_component_and_a_pr
         assert!(said.contains(part), "no `{part}`: {said}");
     }
     let applied = vector
-        .world
+        .env
         .kubectl_apply(&pipeline("example", &remapping(".a = 1")));
     applied.expect("the object is admitted");
     let status = vector.status("example").await;
@@ -130,7 +130,7 @@ async fn an_invalid_pipeline_is_denied_with_an_error_for_each_component_and_a_pr
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validated_twice() {
     let mut vector = Vector::start().await;
-    let removed = vector.world.installation.remove_gate(&vector.world.cluster);
+    let removed = vector.env.installation.remove_gate(&vector.env.cluster);
     removed.expect("the webhook configurations are deleted");
     vector.make("rubbish", &rubbish()).await;
     vector
@@ -162,7 +162,7 @@ async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validate
         before.push((name, object.metadata.resource_version));
     }
     vector
-        .world
+        .env
         .installation
         .restart_controller_with(&[])
         .expect("the process starts");
@@ -177,8 +177,8 @@ async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validate
             .expect("the object exists");
         assert_eq!(object.metadata.resource_version, version, "{name}");
     }
-    let url = vector.world.installation.controller_health_url();
-    let metrics = vector.world.metrics(&url).await;
+    let url = vector.env.installation.controller_health_url();
+    let metrics = vector.env.metrics(&url).await;
     let validated = "lockstep_controller_validations_total{controller=\"vectorpipeline\"} 1\n";
     assert!(metrics.contains(validated), "{metrics}");
     // The status is written in two steps. A controller that exits between them leaves this status.
@@ -199,7 +199,7 @@ async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validate
         .await;
     patched.expect("the object is stored");
     vector
-        .world
+        .env
         .installation
         .restart_controller_with(&[])
         .expect("the process starts");
@@ -209,24 +209,24 @@ async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validate
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_that_could_not_be_validated_is_reported_and_validated_again() {
     let vector = Vector::start().await;
-    let removed = vector.world.installation.remove_gate(&vector.world.cluster);
+    let removed = vector.env.installation.remove_gate(&vector.env.cluster);
     removed.expect("the webhook configurations are deleted");
-    vector.make("slow", &remapping(&programs::slow(0))).await;
+    vector.make("slow", &remapping(&vrl_limits::slow(0))).await;
     let status = vector.status("slow").await;
     assert_eq!(status["configCheckResult"], false, "{status}");
     let reason = status["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("Internal error: "), "{reason}");
     assert_eq!(status["LastAppliedPipelineHash"], Value::Null, "{status}");
-    let url = vector.world.installation.controller_health_url();
+    let url = vector.env.installation.controller_health_url();
     eventually("another validation", async || {
-        let metrics = vector.world.metrics(&url).await;
+        let metrics = vector.env.metrics(&url).await;
         let count = "lockstep_controller_validations_total{controller=\"vectorpipeline\"} ";
         let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(count));
         let count: u64 = counts.next()?.parse().ok()?;
         (count > 1).then_some(())
     })
     .await
-    .unwrap_or_else(|error| vector.world.fail(&error.to_string()));
+    .unwrap_or_else(|error| vector.env.fail(&error.to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,19 +236,19 @@ async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
         let mut object = pipeline("example", &remapping(".host = get_hostname!()"));
         let of_pods = json!({"type": "kubernetes_logs"});
         object["spec"]["sources"]["of-pods"] = of_pods;
-        vector.world.kubectl_apply(&object)
+        vector.env.kubectl_apply(&object)
     };
     apply().expect("the object is admitted");
     let becomes = async |policy: &str, refusals: &[&str]| {
         vector
-            .world
+            .env
             .installation
             .set_policy(policy)
             .expect("a policy");
         eventually("the reload of the policy", async || {
             // Created again each time: an object that was stored with an error may keep it.
             vector
-                .world
+                .env
                 .kubectl(&["delete", "vp", "example", "--ignore-not-found"])
                 .ok()?;
             let said = apply().err().unwrap_or_default();
@@ -256,7 +256,7 @@ async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
             (is_in_force && said.is_empty() == refusals.is_empty()).then_some(())
         })
         .await
-        .unwrap_or_else(|error| vector.world.fail(&error.to_string()));
+        .unwrap_or_else(|error| vector.env.fail(&error.to_string()));
     };
     becomes(
         "settings: {vector: {tenants: {deniedSinks: [blackhole], deniedFunctions: [get_hostname]}}}",
@@ -269,7 +269,7 @@ async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
     becomes("settings: {vector: {tenants: {deniedSinks: []}}}", &[]).await;
     becomes(
         "settings: {vector: {forbidDashesInNames: true}}",
-        &["spec.sources[of-pods]: Invalid value: \"of-pods\": `settings.vector.namesJoinedByDashes`"],
+        &["spec.sources[of-pods]: Invalid value: \"of-pods\": with `settings.vector.forbidDashesInNames`"],
     )
     .await;
 }
@@ -277,7 +277,7 @@ async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_policy_is_applied_to_stored_objects() {
     let vector = Vector::start().await;
-    let removed = vector.world.installation.remove_gate(&vector.world.cluster);
+    let removed = vector.env.installation.remove_gate(&vector.env.cluster);
     removed.expect("the webhook configurations are deleted");
     vector
         .make("example", &remapping(".host = get_env_var!(\"HOST\")"))
@@ -285,14 +285,14 @@ async fn a_changed_policy_is_applied_to_stored_objects() {
     let status = vector.status("example").await;
     assert_eq!(status["configCheckResult"], false, "{status}");
     let allowed = "settings: {vector: {tenants: {deniedFunctions: []}}}";
-    let set = vector.world.installation.set_policy(allowed);
+    let set = vector.env.installation.set_policy(allowed);
     set.expect("a policy");
     eventually("the valid status", async || {
         let object = vector.pipelines().get("example").await.ok()?;
         (object.data["status"]["configCheckResult"] == true).then_some(())
     })
     .await
-    .unwrap_or_else(|error| vector.world.fail(&error.to_string()));
+    .unwrap_or_else(|error| vector.env.fail(&error.to_string()));
 }
 
 #[test]

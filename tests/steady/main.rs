@@ -3,10 +3,10 @@
 //!
 //! Replicas need networks of their own, which only root can create; without root the trials are reported as ignored.
 
-mod bed;
 mod load;
 mod replicas;
 mod rotations;
+mod testbed;
 
 use control_plane::Network;
 use libtest_mimic::{Arguments, Trial};

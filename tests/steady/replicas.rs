@@ -4,23 +4,23 @@ use std::time::{Duration, Instant};
 
 use control_plane::eventually;
 
-use crate::bed::Bed;
 use crate::block_on;
 use crate::load::Load;
+use crate::testbed::Testbed;
 
 pub fn ten_rolling_restarts() {
     block_on(async {
         // Three Pods: as in a rollout, the new replica is ready before an old one is terminated.
-        let mut bed = Bed::start(3, &["--shutdown-delay=2s"], &[]).await;
-        let load = Load::start(&bed.cluster).await;
+        let mut testbed = Testbed::start(3, &["--shutdown-delay=2s"], &[]).await;
+        let load = Load::start(&testbed.cluster).await;
         let started = Instant::now();
         let mut running = [0, 1];
         let mut free = 2;
         for _ in 0..10 {
             for slot in &mut running {
-                bed.fleet.start(free).expect("the process starts");
-                bed.ready(free).await;
-                let ended = bed.fleet.terminate(*slot).await;
+                testbed.fleet.start(free).expect("the process starts");
+                testbed.ready(free).await;
+                let ended = testbed.fleet.terminate(*slot).await;
                 ended.unwrap_or_else(|error| panic!("{error}"));
                 std::mem::swap(slot, &mut free);
             }
@@ -54,8 +54,8 @@ const REFUSED: &str = "connection refused";
 
 pub fn one_is_killed_thirty_times() {
     block_on(async {
-        let mut bed = Bed::start(2, &[], &[]).await;
-        let load = Load::start(&bed.cluster).await;
+        let mut testbed = Testbed::start(2, &[], &[]).await;
+        let load = Load::start(&testbed.cluster).await;
         let mut kills = Vec::new();
         for reconciliation in 0..30 {
             let index = reconciliation % 2;
@@ -67,16 +67,17 @@ pub fn one_is_killed_thirty_times() {
             .expect("the load continues");
             // Recorded before the kill, because a request can fail before this process continues.
             kills.push(Instant::now());
-            bed.fleet.webhook(index).kill();
+            testbed.fleet.webhook(index).kill();
             eventually("the removal of the endpoint", async || {
-                (!bed.fleet.is_ready(index)).then_some(())
+                (!testbed.fleet.is_ready(index)).then_some(())
             })
             .await
             .expect("the endpoint is removed");
-            bed.fleet
+            testbed
+                .fleet
                 .start_webhook(index)
                 .expect("the process restarts");
-            bed.ready(index).await;
+            testbed.ready(index).await;
         }
         let tally = load.stop().await;
         let (mut broken, mut refused, mut other) = (0, 0, Vec::new());

@@ -7,20 +7,20 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use crate::bed::Bed;
 use crate::block_on;
 use crate::load::Load;
+use crate::testbed::Testbed;
 
 /// Short delays: a change reaches the API servers of this cluster within milliseconds.
 const QUICK: [&str; 2] = ["--ca-propagation-delay=1s", "--cert-check-interval=300ms"];
 
-fn secrets(bed: &Bed) -> Api<Secret> {
-    Api::namespaced(bed.cluster.client(), "lockstep-system")
+fn secrets(testbed: &Testbed) -> Api<Secret> {
+    Api::namespaced(testbed.cluster.client(), "lockstep-system")
 }
 
 /// Rotation phase, derived from the keys in the Secret, and the private key of the CA that signs.
-async fn look(bed: &Bed) -> (&'static str, Vec<u8>) {
-    let secret = secrets(bed).get("lockstep-webhook-tls").await;
+async fn look(testbed: &Testbed) -> (&'static str, Vec<u8>) {
+    let secret = secrets(testbed).get("lockstep-webhook-tls").await;
     let data = secret.expect("the Secret").data.unwrap_or_default();
     let text = |name: &str| data.get(name).map(|bytes| bytes.0.clone());
     let trusted = String::from_utf8(text("ca.crt").unwrap_or_default()).expect("PEM");
@@ -32,9 +32,9 @@ async fn look(bed: &Bed) -> (&'static str, Vec<u8>) {
     (phase, text("ca.key").unwrap_or_default())
 }
 
-async fn ask_for_a_new_ca(bed: &Bed) {
+async fn ask_for_a_new_ca(testbed: &Testbed) {
     let patch = json!({"metadata": {"annotations": {"certs.lockstep.dev/rotate-ca": "now"}}});
-    let asked = secrets(bed)
+    let asked = secrets(testbed)
         .patch(
             "lockstep-webhook-tls",
             &PatchParams::default(),
@@ -45,11 +45,11 @@ async fn ask_for_a_new_ca(bed: &Bed) {
 }
 
 /// Requests a new CA and waits until it is the only one.
-async fn rotate(bed: &Bed) {
-    let (_, before) = look(bed).await;
-    ask_for_a_new_ca(bed).await;
+async fn rotate(testbed: &Testbed) {
+    let (_, before) = look(testbed).await;
+    ask_for_a_new_ca(testbed).await;
     eventually("the rotation of the CA", async || {
-        let (phase, signing) = look(bed).await;
+        let (phase, signing) = look(testbed).await;
         (phase == "stable" && signing != before).then_some(())
     })
     .await
@@ -58,11 +58,11 @@ async fn rotate(bed: &Bed) {
 
 pub fn twenty() {
     block_on(async {
-        let bed = Bed::start(2, &[], &QUICK).await;
-        let load = Load::start(&bed.cluster).await;
+        let testbed = Testbed::start(2, &[], &QUICK).await;
+        let load = Load::start(&testbed.cluster).await;
         let started = Instant::now();
         for _ in 0..20 {
-            rotate(&bed).await;
+            rotate(&testbed).await;
         }
         let took = started.elapsed();
         let tally = load.stop().await;
@@ -81,29 +81,30 @@ pub fn twenty() {
 /// the killed one is started again.
 pub fn keepers_are_killed() {
     block_on(async {
-        let mut bed = Bed::start(2, &[], &QUICK).await;
-        let load = Load::start(&bed.cluster).await;
+        let mut testbed = Testbed::start(2, &[], &QUICK).await;
+        let load = Load::start(&testbed.cluster).await;
         let mut seen = Vec::new();
         for reconciliation in 0..6 {
             let phase = ["introducing", "retiring", "stable"][reconciliation % 3];
-            let (_, before) = look(&bed).await;
-            ask_for_a_new_ca(&bed).await;
+            let (_, before) = look(&testbed).await;
+            ask_for_a_new_ca(&testbed).await;
             eventually_within(Duration::from_mins(1), phase, async || {
-                let (now, signing) = look(&bed).await;
+                let (now, signing) = look(&testbed).await;
                 let has_signed = signing != before;
                 (now == phase && (phase == "introducing" || has_signed)).then_some(())
             })
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-            let leader = leader(&bed);
-            bed.fleet.controller(leader).kill();
-            seen.push(format!("{phase}: {}", bed.fleet.name(leader)));
+            let leader = leader(&testbed);
+            testbed.fleet.controller(leader).kill();
+            seen.push(format!("{phase}: {}", testbed.fleet.name(leader)));
             // The rotation waits for nothing except the certificate that the webhook of this replica serves.
-            bed.fleet
+            testbed
+                .fleet
                 .start_controller(leader)
                 .expect("the process restarts");
             eventually("the rotation of the CA", async || {
-                let (phase, signing) = look(&bed).await;
+                let (phase, signing) = look(&testbed).await;
                 (phase == "stable" && signing != before).then_some(())
             })
             .await
@@ -120,9 +121,9 @@ pub fn keepers_are_killed() {
 }
 
 /// Index of the replica that has done the last step of a rotation.
-fn leader(bed: &Bed) -> usize {
+fn leader(testbed: &Testbed) -> usize {
     let steps = |index: usize| {
-        let log = bed.fleet.log_of_controller(index);
+        let log = testbed.fleet.log_of_controller(index);
         let last = log.lines().rfind(|line| line.contains("phase"));
         last.map(str::to_owned).unwrap_or_default()
     };

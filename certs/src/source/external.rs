@@ -14,9 +14,9 @@ use time::OffsetDateTime;
 
 use crate::api::ClusterApi;
 use crate::ca::authority::{CertKeyPair, Validity};
+use crate::error::CertError;
 use crate::inject::target;
 use crate::inject::target::{InjectOutcome, InjectTarget};
-use crate::manager::CertError;
 use crate::store::secret;
 
 /// State of one replica: the CA bundle that every configuration must contain, and the time since which this replica

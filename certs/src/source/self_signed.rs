@@ -6,8 +6,8 @@ use kube::api::ObjectMeta;
 use crate::api::ClusterApi;
 use crate::ca::bundle::CertificateBundle;
 use crate::ca::rotation::RotationPolicy;
+use crate::error::CertError;
 use crate::inject::target::{InjectOutcome, InjectTarget};
-use crate::manager::CertError;
 use crate::store::secret;
 
 /// Maximum number of passes in a row, each of which may end in a conflict with another replica. After them, the next

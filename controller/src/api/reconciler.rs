@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use shared_validation::{
-    FieldError, LastValidated, ValidatedResource, ValidationRequest, ValidationResult,
-};
+use shared_validation::{LastValidated, ValidatedResource, ValidationRequest, ValidationResult};
 
+use crate::api::error::ReconcileError;
 use crate::api::request::{Children, SyncRequest};
 use crate::cache::related::RelatedObjects;
 use crate::children::OwnedType;
@@ -24,6 +23,70 @@ use crate::watch::dependency::Watch;
 ///
 /// Every call may be the first, may repeat the previous one and may be interrupted anywhere. A step therefore
 /// compares the desired with the current state and does not depend on the event that triggered it.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use async_trait::async_trait;
+/// use controller::{
+///     FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput, Reconciler, SyncRequest,
+/// };
+/// # use serde_json::{Value, json};
+/// # use shared_validation::ValidatedResource;
+/// # #[derive(serde::Deserialize)]
+/// # struct Bucket { spec: Spec }
+/// # #[derive(serde::Deserialize)]
+/// # struct Spec { region: String }
+/// # impl ValidatedResource for Bucket {
+/// #     const GROUP: &'static str = "example.com";
+/// #     const VERSION: &'static str = "v1";
+/// #     const KIND: &'static str = "Bucket";
+/// #     fn crd() -> Value { json!({}) }
+/// #     fn example() -> Value { json!({"spec": {"region": "eu-central-1"}}) }
+/// # }
+/// # struct Storage;
+/// # impl Storage {
+/// #     async fn create_if_missing(&self, _: &str) -> Result<(), ReconcileError> { Ok(()) }
+/// #     async fn delete(&self, _: &Value) -> Result<bool, ReconcileError> { Ok(true) }
+/// # }
+///
+/// /// Creates a bucket for each object.
+/// struct Buckets {
+///     storage: Storage,
+/// }
+///
+/// #[async_trait]
+/// impl Reconciler for Buckets {
+///     type Kind = Bucket;
+///
+///     fn finalizer(&self) -> Option<&'static str> {
+///         Some("example.com/bucket")
+///     }
+///
+///     async fn reconcile(
+///         &self,
+///         request: &SyncRequest<'_, Bucket>,
+///     ) -> Result<ReconcileOutput, ReconcileError> {
+///         self.storage.create_if_missing(&request.parent().spec.region).await?;
+///         Ok(ReconcileOutput {
+///             requeue_after: Duration::from_mins(10),
+///             ..ReconcileOutput::default()
+///         })
+///     }
+///
+///     async fn finalize(
+///         &self,
+///         deleted: &FinalizeRequest<'_>,
+///     ) -> Result<FinalizeOutcome, ReconcileError> {
+///         let is_gone = self.storage.delete(deleted.object).await?;
+///         Ok(if is_gone {
+///             FinalizeOutcome::Done
+///         } else {
+///             FinalizeOutcome::Waiting(ReconcileOutput::default())
+///         })
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Reconciler: Send + Sync + 'static {
     /// Kind of the reconciled objects, with defaults filled in.
@@ -129,7 +192,7 @@ pub struct FinalizeRequest<'a> {
 }
 
 /// Result of a reconcile step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReconcileOutput {
     /// The operator's own status fields. A null removes a field; a field that is not listed does not change.
     pub status: Map<String, Value>,
@@ -140,6 +203,24 @@ pub struct ReconcileOutput {
     /// Desired children; a child that is not listed is deleted. While the object is being deleted, only children
     /// of types that are [for cleanup](OwnedType::cleanup_job) may be listed.
     pub children: Vec<Value>,
+    /// If true, the output depends on the children in the request: if children are then written, the object is
+    /// reconciled again at once. If false, it is not, since the writes of a reconciliation trigger no other one.
+    pub reads_children: bool,
+    /// Error that ended the step. If set, no child is changed, and of the other fields only the status is used: it is
+    /// written together with the error.
+    pub error: Option<ReconcileError>,
+}
+
+impl ReconcileOutput {
+    /// Returns the result of a step that has failed: the status fields are written together with the error.
+    #[must_use]
+    pub fn failed(status: Map<String, Value>, error: ReconcileError) -> Self {
+        Self {
+            status,
+            error: Some(error),
+            ..Self::default()
+        }
+    }
 }
 
 /// The `Ready` condition.
@@ -163,45 +244,4 @@ pub enum FinalizeOutcome {
     /// Cleanup is still in progress: the children do the remaining work, or the resources disappear without
     /// further calls.
     Waiting(ReconcileOutput),
-}
-
-/// Reason why a step did not succeed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ReconcileError {
-    /// Something that the object refers to violates a rule. The object is treated as invalid and reconciled again
-    /// after a back-off, since the fix may be made elsewhere.
-    #[error("{}", shared_validation::aggregate(.0))]
-    Invalid(Vec<FieldError>),
-    /// A retry without a change cannot succeed.
-    #[error("{message}")]
-    Permanent {
-        /// Reason for programs, one CamelCase word.
-        reason: &'static str,
-        /// Message for people: what is wrong and what to do.
-        message: String,
-    },
-    /// An error that the operator's own status fields report as well.
-    #[error("{error}")]
-    Told {
-        /// Status fields, as in [`ReconcileOutput`].
-        status: Map<String, Value>,
-        /// The error itself.
-        error: Box<ReconcileError>,
-    },
-    /// An error whose cause may disappear outside the cluster, where no watch reports it.
-    #[error("{error}")]
-    RequeueAfter {
-        /// Time until the object is reconciled again.
-        after: Duration,
-        /// The error that is reported.
-        error: Box<ReconcileError>,
-    },
-    /// A retry may succeed.
-    #[error("{message}")]
-    Transient {
-        /// Reason for programs, one CamelCase word.
-        reason: &'static str,
-        /// Message for people, one sentence.
-        message: String,
-    },
 }

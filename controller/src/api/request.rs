@@ -1,14 +1,13 @@
 //! Input of a reconcile step.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use kube::Resource;
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::reconciler::ReconcileError;
+use crate::api::error::ReconcileError;
 use crate::cache::related::RelatedObjects;
 use crate::children::{ChildMap, pending_reason};
 
@@ -37,36 +36,30 @@ impl<'a, K> SyncRequest<'a, K> {
         self.related
     }
 
-    /// Returns the children in their current state.
+    /// Returns the children in their current state. A step whose result depends on them says so in the result, see
+    /// [`ReconcileOutput::reads_children`](crate::ReconcileOutput::reads_children).
     pub fn children(&self) -> Children<'a> {
         self.children
     }
 }
 
-/// Children of one object, as cached from the watches. If a step reads them and the reconciliation then writes
-/// children, the object is reconciled again.
+/// Children of one object, as cached from the watches.
 #[derive(Clone, Copy, Debug)]
 pub struct Children<'a> {
     pub(crate) children: &'a ChildMap,
-    pub(crate) is_looked_at: &'a AtomicBool,
 }
 
 impl Default for Children<'_> {
     /// Returns an observation without children.
     fn default() -> Self {
         static NONE: ChildMap = ChildMap::new();
-        static LOOKED_AT: AtomicBool = AtomicBool::new(false);
-        Self {
-            children: &NONE,
-            is_looked_at: &LOOKED_AT,
-        }
+        Self { children: &NONE }
     }
 }
 
 impl<'a> Children<'a> {
     /// Returns all children, whatever their type.
     pub fn iter(&self) -> impl Iterator<Item = &'a DynamicObject> + use<'a> {
-        self.is_looked_at.store(true, Ordering::Relaxed);
         self.children.values().map(Arc::as_ref)
     }
 

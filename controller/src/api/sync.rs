@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use shared_validation::ValidatedResource;
 
+use crate::api::error::ReconcileError;
 use crate::api::reconciler::{
-    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
 };
 use crate::api::request::SyncRequest;
 use crate::children::OwnedType;
@@ -29,7 +30,7 @@ const RESYNC: Duration = Duration::from_hours(10);
 /// does not exist.
 pub trait SyncHandler<K>: Send + Sync + 'static {
     /// Returns the desired children and the desired status of the object. If it returns an error, no child is
-    /// changed.
+    /// changed; [`SyncResponse::failed`] reports an error together with a status.
     fn sync(&self, request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError>;
 
     /// Does what is needed before an object is removed, in addition to the deletion of its children. Called for
@@ -49,13 +50,33 @@ where
 }
 
 /// Desired state of one object.
+///
+/// ```
+/// use controller::{ReconcileError, SyncRequest, SyncResponse};
+/// use serde_json::json;
+///
+/// /// Desires a ConfigMap with the name of the object.
+/// fn sync<K>(request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
+///     let object = request.raw_parent();
+///     let config_map = json!({
+///         "apiVersion": "v1",
+///         "kind": "ConfigMap",
+///         "metadata": {"name": object["metadata"]["name"]},
+///         "data": {"text": object["spec"]["text"]},
+///     });
+///     SyncResponse::new()
+///         .child(&config_map)?
+///         .status(&json!({"configMap": object["metadata"]["name"]}))
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyncResponse {
     status: Option<Map<String, Value>>,
     children: Vec<Value>,
     readiness: Option<Readiness>,
     requeue_after: Option<Duration>,
-    failure: Option<ReconcileError>,
+    reads_children: bool,
+    error: Option<ReconcileError>,
 }
 
 impl SyncResponse {
@@ -96,6 +117,14 @@ impl SyncResponse {
         self
     }
 
+    /// Declares that the response depends on the children in the request, such as a second child that is desired once
+    /// the first one exists: if children are then written, the object is reconciled again at once.
+    #[must_use]
+    pub fn reads_children(mut self) -> Self {
+        self.reads_children = true;
+        self
+    }
+
     /// Sets the time after which the object is reconciled again if no watch reports a change.
     #[must_use]
     pub fn requeue_after(mut self, time: Duration) -> Self {
@@ -103,10 +132,10 @@ impl SyncResponse {
         self
     }
 
-    /// Reports an error: the children are left unchanged, but the status is written.
+    /// Reports an error: the children are left unchanged, and the status is written together with the error.
     #[must_use]
     pub fn failed(mut self, error: ReconcileError) -> Self {
-        self.failure = Some(error);
+        self.error = Some(error);
         self
     }
 
@@ -116,6 +145,8 @@ impl SyncResponse {
             readiness: self.readiness,
             requeue_after: self.requeue_after.unwrap_or(RESYNC),
             children: self.children,
+            reads_children: self.reads_children,
+            error: self.error,
         }
     }
 }
@@ -208,15 +239,7 @@ impl<K: ValidatedResource, H: SyncHandler<K>> Reconciler for SyncReconciler<K, H
         &self,
         request: &SyncRequest<'_, K>,
     ) -> Result<ReconcileOutput, ReconcileError> {
-        let mut response = self.handler.sync(request)?;
-        let failure = response.failure.take();
-        let progress = response.into_output(request);
-        failure.map_or(Ok(progress.clone()), |error| {
-            Err(ReconcileError::Told {
-                status: progress.status,
-                error: Box::new(error),
-            })
-        })
+        Ok(self.handler.sync(request)?.into_output(request))
     }
 
     async fn finalize(
@@ -232,6 +255,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::request::Children;
+    use crate::cache::related::RelatedObjects;
 
     #[test]
     fn a_status_replaces_the_previous_one_and_null_leaves_it_unchanged() {
@@ -244,5 +269,25 @@ mod tests {
         assert_eq!(replacing_fields(response.status, &before), Map::new());
         let error = SyncResponse::new().status(&json!([1])).expect_err("a list");
         assert!(error.to_string().contains("is [1]"), "{error}");
+    }
+
+    #[test]
+    fn an_error_is_returned_together_with_the_status() {
+        let error = ReconcileError::Transient {
+            reason: "Unreachable",
+            message: "no answer".to_owned(),
+        };
+        let status = json!({"phase": "waiting"});
+        let response = SyncResponse::new().status(&status).expect("a status");
+        let raw = json!({"status": {"phase": "ready"}});
+        let request = SyncRequest {
+            parent: &(),
+            raw: &raw,
+            children: Children::default(),
+            related: RelatedObjects::default(),
+        };
+        let output = response.failed(error.clone()).into_output(&request);
+        assert_eq!(output.error, Some(error));
+        assert_eq!(Value::Object(output.status), status);
     }
 }

@@ -1,10 +1,11 @@
 //! Writes of reconciliations to the objects themselves, until the watch delivers them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
+use parking_lot::Mutex;
 
 use crate::dynamic_object::{is_later, set_type_meta};
 
@@ -31,7 +32,7 @@ impl PendingWrites {
     pub(crate) fn record(&self, mut object: DynamicObject) {
         set_type_meta(&mut object, &self.resource);
         if let Some(uid) = object.uid() {
-            self.by_uid().insert(uid, Arc::new(object));
+            self.by_uid.lock().insert(uid, Arc::new(object));
         }
     }
 
@@ -41,7 +42,7 @@ impl PendingWrites {
         let Some(uid) = stored.uid() else {
             return stored;
         };
-        let mut by_uid = self.by_uid();
+        let mut by_uid = self.by_uid.lock();
         match by_uid.get(&uid) {
             Some(written) if is_later(written, &stored) => Arc::clone(written),
             _ => {
@@ -53,11 +54,7 @@ impl PendingWrites {
 
     /// Removes an object that no longer exists.
     pub(crate) fn forget(&self, uid: &str) {
-        self.by_uid().remove(uid);
-    }
-
-    fn by_uid(&self) -> MutexGuard<'_, HashMap<String, Arc<DynamicObject>>> {
-        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_uid.lock().remove(uid);
     }
 }
 
@@ -84,7 +81,7 @@ mod tests {
         written.record(object("10"));
         assert_eq!(seen("9"), "10");
         assert_eq!(seen("10"), "10");
-        assert!(written.by_uid().is_empty(), "no entry is left");
+        assert!(written.by_uid.lock().is_empty(), "no entry is left");
         assert_eq!(seen("9"), "9");
     }
 }

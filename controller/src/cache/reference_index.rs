@@ -2,18 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::cache::bidirectional_map::BidirectionalMap;
 use crate::predicate::UpdateEvent;
 use crate::watch::dependency::{Reference, Watch};
 
-/// Target of a reference: the index of a watch in the operator's list, a namespace, and the reference.
-pub(crate) type ReferenceTarget = (usize, String, Reference);
+/// Target of a reference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ReferenceTarget {
+    /// Index of the watch in the operator's list.
+    pub(crate) watch: usize,
+    /// Namespace of the referring object. Empty for an index key, which is the same in all namespaces.
+    pub(crate) namespace: String,
+    pub(crate) reference: Reference,
+}
 
 /// Bidirectional index of referring objects and their targets.
 pub(crate) struct ReferenceIndex<K> {
@@ -41,19 +48,19 @@ impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
     /// Replaces the targets of an object; an empty set means that it no longer exists. Returns the targets that
     /// were added or removed.
     pub(crate) fn set(&self, key: &K, targets: BTreeSet<ReferenceTarget>) -> Vec<ReferenceTarget> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.unclear.remove(key);
         state.targets.set(key, targets)
     }
 
     /// Records that the references of an object are unknown. Its previous targets are kept.
     pub(crate) fn set_unknown(&self, key: &K) {
-        self.state().unclear.insert(key.clone());
+        self.state.lock().unclear.insert(key.clone());
     }
 
     /// Returns true if the references of any object are unknown.
     pub(crate) fn has_unknown(&self) -> bool {
-        !self.state().unclear.is_empty()
+        !self.state.lock().unclear.is_empty()
     }
 
     /// Returns the objects that refer to a watched object, in its state before or after the change, or to one of
@@ -64,7 +71,7 @@ impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
         change: &UpdateEvent<'_, DynamicObject>,
         keys: impl IntoIterator<Item = String>,
     ) -> BTreeSet<K> {
-        let state = self.state();
+        let state = self.state.lock();
         let mut found = BTreeSet::new();
         for key in keys {
             let target = target(at, "", Reference::IndexKey(key));
@@ -81,10 +88,6 @@ impl<K: Clone + Ord + Hash> ReferenceIndex<K> {
             }
         }
         found
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,13 +107,16 @@ pub(crate) fn targets(
     Some(targets)
 }
 
-/// An index key is the same in all namespaces.
 fn target(at: usize, namespace: &str, reference: Reference) -> ReferenceTarget {
     let namespace = match reference {
         Reference::IndexKey(_) => String::new(),
         Reference::Name(_) | Reference::Label(..) => namespace.to_owned(),
     };
-    (at, namespace, reference)
+    ReferenceTarget {
+        watch: at,
+        namespace,
+        reference,
+    }
 }
 
 #[cfg(test)]
@@ -141,12 +147,8 @@ mod tests {
     #[test]
     fn referring_objects_are_found_by_name_label_and_index_key() {
         let referrers = ReferenceIndex::default();
-        let named = |name: &str| (0, "n".to_owned(), Reference::Name(name.to_owned()));
-        let labelled = (
-            0,
-            "n".to_owned(),
-            Reference::Label("app".to_owned(), "db".to_owned()),
-        );
+        let named = |name: &str| target(0, "n", Reference::Name(name.to_owned()));
+        let labelled = target(0, "n", Reference::Label("app".to_owned(), "db".to_owned()));
         referrers.set(&"a", BTreeSet::from([named("s")]));
         referrers.set(&"b", BTreeSet::from([named("s"), named("t")]));
         referrers.set(&"c", BTreeSet::from([labelled]));
@@ -175,6 +177,9 @@ mod tests {
         for key in ["a", "b", "c", "d"] {
             referrers.set(&key, BTreeSet::new());
         }
-        assert!(referrers.state().targets.is_empty(), "no entry is left");
+        assert!(
+            referrers.state.lock().targets.is_empty(),
+            "no entry is left"
+        );
     }
 }

@@ -1,16 +1,18 @@
 //! Cache of related objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Resource, ResourceExt};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use crate::api::reconciler::ReconcileError;
+use crate::api::error::ReconcileError;
 use crate::cache::bidirectional_map::BidirectionalMap;
 use crate::cache::index_entry::IndexValue;
-use crate::cache::store::{LabelPattern, ObjectKey, Store, key_of};
+use crate::cache::object_key::ObjectKey;
+use crate::cache::store::{LabelPattern, Store};
 use crate::predicate::UpdateEvent;
 use crate::watch::dependency::Watch;
 
@@ -50,12 +52,12 @@ impl RelatedCache {
         else {
             return Vec::new();
         };
-        let place = key_of(object);
+        let place = ObjectKey::of(object);
         let filed = change.after.and_then(|after| watch.index_entry(after));
         let (keys, told) = filed.map(|filed| (filed.keys, filed.value)).unzip();
         let keys: BTreeSet<_> = keys.unwrap_or_default();
         let told = told.filter(|_| !keys.is_empty());
-        let mut keyed = self.keyed();
+        let mut keyed = self.keyed.lock();
         let came_or_went = keyed.places.set(&place, keys.clone());
         let before = match &told {
             Some(told) => keyed.told.insert(place, Arc::clone(told)),
@@ -77,22 +79,23 @@ impl RelatedCache {
 
     /// Returns the keys of the objects under an index key.
     pub(crate) fn object_keys(&self, key: &str) -> Vec<ObjectKey> {
-        self.keyed().places.get(&key.to_owned()).cloned().collect()
+        self.keyed
+            .lock()
+            .places
+            .get(&key.to_owned())
+            .cloned()
+            .collect()
     }
 
     /// Returns the values of the objects under any of these index keys, with the keys of the objects.
     fn values(&self, keys: &[String]) -> Vec<(ObjectKey, Arc<dyn IndexValue>)> {
-        let keyed = self.keyed();
+        let keyed = self.keyed.lock();
         let places: BTreeSet<_> = keys.iter().flat_map(|key| keyed.places.get(key)).collect();
         let told = places.into_iter().filter_map(|place| {
             let told = keyed.told.get(place)?;
             Some((place.clone(), Arc::clone(told)))
         });
         told.collect()
-    }
-
-    fn keyed(&self) -> MutexGuard<'_, IndexedValues> {
-        self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -134,7 +137,7 @@ impl RelatedObjects<'_> {
         T: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let mut watched = self.watched(&T::group(&()), &T::kind(&()))?.into_iter();
-        let key = (self.namespace.to_owned(), name.to_owned());
+        let key = ObjectKey::new(self.namespace, name);
         let found = watched.find_map(|watched| watched.store.get(&key));
         found.map(|found| read(&found.decompress())).transpose()
     }
@@ -266,7 +269,7 @@ mod tests {
         });
         let told: Vec<_> = told.map(|keys| keys.concat()).collect();
         assert_eq!(told, ["kl", "", "km", "lmn", "ln", "l", "l"]);
-        let keyed = watched.keyed();
+        let keyed = watched.keyed.lock();
         assert!(keyed.places.is_empty() && keyed.told.is_empty());
     }
 

@@ -2,20 +2,15 @@
 //! read between two reconciliations.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
+use parking_lot::Mutex;
 
+use crate::cache::object_key::ObjectKey;
 use crate::dynamic_object::resource_version;
-
-/// Namespace and name of an object.
-pub(crate) type ObjectKey = (String, String);
-
-pub(crate) fn key_of(object: &DynamicObject) -> ObjectKey {
-    (object.namespace().unwrap_or_default(), object.name_any())
-}
 
 /// LZ4 dictionary of one type: the text of one of its objects. Each object is compressed to its difference from
 /// it, which is small if the same client has created both. Clones share the dictionary.
@@ -131,18 +126,18 @@ impl Store {
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<CompressedObject>> {
-        self.objects().get(key).cloned()
+        self.objects.lock().get(key).cloned()
     }
 
     /// Returns all objects, in no particular order.
     pub(crate) fn all(&self) -> Vec<Arc<CompressedObject>> {
-        self.objects().values().cloned().collect()
+        self.objects.lock().values().cloned().collect()
     }
 
     /// Returns the objects of a namespace, in no particular order.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<CompressedObject>> {
-        let objects = self.objects();
-        let within = objects.iter().filter(|(key, _)| key.0 == namespace);
+        let objects = self.objects.lock();
+        let within = objects.iter().filter(|(key, _)| key.namespace == namespace);
         within.map(|(_, kept)| Arc::clone(kept)).collect()
     }
 
@@ -152,26 +147,21 @@ impl Store {
         key: ObjectKey,
         kept: Arc<CompressedObject>,
     ) -> Option<Arc<CompressedObject>> {
-        self.objects().insert(key, kept)
+        self.objects.lock().insert(key, kept)
     }
 
     pub(crate) fn remove(&self, key: &ObjectKey) {
-        self.objects().remove(key);
+        self.objects.lock().remove(key);
     }
 
     /// Replaces all objects and returns the previous ones.
     pub(crate) fn replace(&self, all: Objects) -> Objects {
-        std::mem::replace(&mut *self.objects(), all)
+        std::mem::replace(&mut *self.objects.lock(), all)
     }
 
     /// Returns the current keys.
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
-        self.objects().keys().cloned().collect()
-    }
-
-    fn objects(&self) -> MutexGuard<'_, Objects> {
-        let objects = self.objects.lock();
-        objects.unwrap_or_else(PoisonError::into_inner)
+        self.objects.lock().keys().cloned().collect()
     }
 }
 

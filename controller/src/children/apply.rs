@@ -4,12 +4,13 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::Value;
 
-use crate::children::cache::{ChildMap, Place};
+use crate::children::cache::ChildMap;
 use crate::children::client::{ChildWriter, WriteError};
 use crate::children::desired::{Desired, desired};
+use crate::children::key::ChildKey;
 use crate::children::managed_fields::owns_all_fields;
 use crate::children::owner::controller_of;
-use crate::children::{APPLIED_ANNOTATION, OWNER_LABEL, UpdateStrategy};
+use crate::children::{APPLIED_ANNOTATION, AppliedChanges, OWNER_LABEL, UpdateStrategy};
 use crate::dynamic_object;
 
 impl ChildWriter<'_> {
@@ -20,57 +21,56 @@ impl ChildWriter<'_> {
     /// Nothing is sent for a child that is up to date, and no object that another client has created is changed or
     /// deleted.
     pub(crate) async fn apply_all(
-        &self,
+        mut self,
         children: &[Value],
         observed: &ChildMap,
-    ) -> Result<(), WriteError> {
+    ) -> Result<AppliedChanges, WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
-        for (place, child) in &desired {
-            match observed.get(place) {
-                None => self.create(place, child).await?,
+        for (key, child) in &desired {
+            match observed.get(key) {
+                None => self.create(key, child).await?,
                 Some(_) if child.is_minimal => {}
-                Some(live) => self.update(place, child, live).await?,
+                Some(live) => self.update(key, child, live).await?,
             }
         }
-        let undesired = observed.iter().filter(|(place, live)| {
-            !desired.contains_key(*place) && self.owner.may_delete(&self.types[place.0], live)
-        });
-        for (place, live) in undesired {
-            self.delete(place, live).await?;
+        for (key, live) in observed {
+            let type_ = &self.types[key.type_index];
+            if !desired.contains_key(key) && self.owner.may_delete(type_, live) {
+                self.delete(key, live).await?;
+            }
         }
-        Ok(())
+        Ok(self.changes)
     }
 
     /// Does the same for the children for cleanup of an owner that is being deleted; its other children are left
-    /// unchanged. Returns false if the owner turns out to be gone or to have lost our finalizer.
+    /// unchanged. Returns none if the owner turns out to be gone or to have lost our finalizer.
     pub(crate) async fn clean_up(
-        &self,
+        self,
         children: &[Value],
         observed: &ChildMap,
-    ) -> Result<bool, WriteError> {
+    ) -> Result<Option<AppliedChanges>, WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
-        for place in desired.keys() {
-            if !self.types[place.0].is_cleanup_job {
+        for key in desired.keys() {
+            if !self.types[key.type_index].is_cleanup_job {
                 let why = "is desired while its owner is being deleted, but its type is not declared for cleanup; declare it with `OwnedType::cleanup_job`, or leave it out";
                 return Err(self
-                    .child_ref(place)
+                    .child_ref(key)
                     .permanent_error("ChildOfDeleted", why)
                     .into());
             }
         }
-        let is_complete = desired.keys().all(|place| observed.contains_key(place));
+        let is_complete = desired.keys().all(|key| observed.contains_key(key));
         if !is_complete && !self.may_clean_up().await? {
-            return Ok(false);
+            return Ok(None);
         }
         let mut cleaning = observed.clone();
-        cleaning.retain(|place, _| self.types[place.0].is_cleanup_job);
-        self.apply_all(children, &cleaning).await?;
-        Ok(true)
+        cleaning.retain(|key, _| self.types[key.type_index].is_cleanup_job);
+        self.apply_all(children, &cleaning).await.map(Some)
     }
 
     /// Removes our finalizer from all children of an owner that is about to be removed, and deletes the children
     /// that the garbage collector would not delete. Returns true if all of this is done.
-    pub(crate) async fn release(&self, keep_all: bool) -> Result<bool, kube::Error> {
+    pub(crate) async fn release(&mut self, keep_all: bool) -> Result<bool, kube::Error> {
         let mut are_gone = true;
         for (at, type_) in self.types.iter().enumerate() {
             let is_named = self.owner.can_reference(type_);
@@ -78,11 +78,11 @@ impl ChildWriter<'_> {
                 // Children for cleanup are deleted last; the garbage collector deletes the others.
                 continue;
             }
-            for (place, child) in self.list_live(at).await? {
+            for (key, child) in self.list_live(at).await? {
                 if keep_all || is_named {
-                    self.remove_finalizer(&place, &child).await?;
+                    self.remove_finalizer(&key, &child).await?;
                 } else {
-                    self.delete(&place, &child).await?;
+                    self.delete(&key, &child).await?;
                     are_gone = false;
                 }
             }
@@ -99,15 +99,11 @@ impl ChildWriter<'_> {
     }
 
     /// Deletes the children for cleanup.
-    pub(crate) async fn remove_finalizers(&self) -> Result<(), kube::Error> {
-        for (at, _) in self
-            .types
-            .iter()
-            .enumerate()
-            .filter(|it| it.1.is_cleanup_job)
-        {
-            for (place, child) in self.list_live(at).await? {
-                self.delete(&place, &child).await?;
+    pub(crate) async fn remove_finalizers(&mut self) -> Result<(), kube::Error> {
+        let types = self.types.iter().enumerate();
+        for (at, _) in types.filter(|(_, type_)| type_.is_cleanup_job) {
+            for (key, child) in self.list_live(at).await? {
+                self.delete(&key, &child).await?;
             }
         }
         Ok(())
@@ -115,7 +111,7 @@ impl ChildWriter<'_> {
 
     /// Returns the children of a type from the API server instead of the cache, since they are not reconciled
     /// again after this.
-    async fn list_live(&self, at: usize) -> Result<Vec<(Place, DynamicObject)>, kube::Error> {
+    async fn list_live(&self, at: usize) -> Result<Vec<(ChildKey, DynamicObject)>, kube::Error> {
         let type_ = &self.types[at];
         // Only in the owner's own namespace, if it has one: no permission beyond it is needed.
         let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
@@ -125,47 +121,46 @@ impl ChildWriter<'_> {
         let live = live.into_iter().filter(|it| self.owner.owns(type_, it));
         let at_its_place = |mut child: DynamicObject| {
             dynamic_object::set_type_meta(&mut child, &type_.resource);
-            let namespace = child.namespace().unwrap_or_default();
-            ((at, namespace, child.name_any()), child)
+            (ChildKey::of(at, &child), child)
         };
         Ok(live.map(at_its_place).collect())
     }
 
-    async fn create(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
+    async fn create(&mut self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
         // Not an apply, which would take over an object of this name that another client has created.
-        match self.create_object(place, &child.body).await {
+        match self.create_object(key, &child.body).await {
             Ok(()) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                self.adopt(place, child).await
+                self.adopt(key, child).await
             }
-            Err(error) => Err(self.rejected(place, error)),
+            Err(error) => Err(self.rejected(key, error)),
         }
     }
 
     /// Handles a child that exists although no watch has delivered it: it was created a moment ago, was orphaned
     /// by a deleted owner, or belongs to another client.
-    async fn adopt(&self, place: &Place, child: &Desired) -> Result<(), WriteError> {
-        let Some(mut live) = self.api(place).get_opt(&place.2).await? else {
+    async fn adopt(&mut self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
+        let Some(mut live) = self.api(key).get_opt(&key.name).await? else {
             // Deleted again in the meantime.
-            let made = self.create_object(place, &child.body).await;
-            return made.map_err(|error| self.rejected(place, error));
+            let made = self.create_object(key, &child.body).await;
+            return made.map_err(|error| self.rejected(key, error));
         };
-        let type_ = &self.types[place.0];
+        let type_ = &self.types[key.type_index];
         dynamic_object::set_type_meta(&mut live, &type_.resource);
         let is_left_behind = self.owner.may_adopt(type_, &live);
         if self.owner.owns(type_, &live) || is_left_behind {
             if is_left_behind {
-                tracing::info!(child = place.2, "adopted an orphaned child");
+                tracing::info!(child = key.name, "adopted an orphaned child");
             }
-            self.changes.record_found(place, live.clone());
-            self.annotate(place, &live).await?;
-            return self.update(place, child, &live).await;
+            self.changes.record_found(key, live.clone());
+            self.annotate(key, &live).await?;
+            return self.update(key, child, &live).await;
         }
         if self.owner.will_be_garbage_collected(&live) {
             let why =
                 "exists and is about to be deleted; it is created once the existing object is gone";
             return Err(self
-                .child_ref(place)
+                .child_ref(key)
                 .transient_error("ChildTerminating", why)
                 .into());
         }
@@ -177,32 +172,32 @@ impl ChildWriter<'_> {
             "exists and {whose}; choose another name for it, or delete the existing object"
         );
         Err(self
-            .child_ref(place)
+            .child_ref(key)
             .permanent_error("ChildNotOwned", &why)
             .into())
     }
 
     /// Updates an existing child according to its strategy.
     async fn update(
-        &self,
-        place: &Place,
+        &mut self,
+        key: &ChildKey,
         child: &Desired,
         live: &DynamicObject,
     ) -> Result<(), WriteError> {
-        let strategy = self.types[place.0].strategy;
+        let strategy = self.types[key.type_index].strategy;
         // A child that is being deleted is created again once it is gone.
         let is_going = live.metadata.deletion_timestamp.is_some();
         if is_going || strategy == UpdateStrategy::CreateOnly || !differs(child, live)? {
             return Ok(());
         }
         let has_lost_its_owner =
-            controller_of(live).is_none() && self.owner.can_reference(&self.types[place.0]);
+            controller_of(live).is_none() && self.owner.can_reference(&self.types[key.type_index]);
         if has_lost_its_owner && !self.may_own().await? {
             return Ok(());
         }
         match strategy {
-            UpdateStrategy::Apply => self.apply(place, child, live).await,
-            UpdateStrategy::Recreate => Ok(self.delete(place, live).await?),
+            UpdateStrategy::Apply => self.apply(key, child, live).await,
+            UpdateStrategy::Recreate => Ok(self.delete(key, live).await?),
             UpdateStrategy::OnDelete | UpdateStrategy::CreateOnly => Ok(()),
         }
     }
@@ -237,7 +232,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::children::{AppliedChanges, ChildCache, OwnedType, Owner};
+    use crate::children::{ChildCache, OwnedType, Owner};
     use crate::metrics::Metrics;
 
     /// Applies one child, given the existing children and the responses of the API server. Returns the requests
@@ -258,7 +253,6 @@ mod tests {
         });
         let client = Client::new(server, "default");
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
-        let journal = AppliedChanges::default();
         let metrics = Metrics::register(&mut Registry::default());
         let types = [OwnedType::namespaced::<ConfigMap>()];
         let writer = ChildWriter {
@@ -273,20 +267,20 @@ mod tests {
             },
             types: &types,
             cache: observed,
-            changes: &journal,
+            changes: AppliedChanges::default(),
             writes: &metrics.child_writes,
         };
-        let place = (0, "n".to_owned(), "c".to_owned());
+        let key = ChildKey::of(0, &child());
         let children = children.into_iter();
-        let children = children.map(|child| (place.clone(), Arc::new(child)));
+        let children = children.map(|child| (key.clone(), Arc::new(child)));
         let children = children.collect();
         let desired = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},
         });
         let settled = writer.apply_all(&[desired], &children).await;
-        settled.expect("it succeeds");
+        let changes = settled.expect("it succeeds");
         let asked = asked.lock().expect("a log").clone();
-        (asked, journal)
+        (asked, changes)
     }
 
     fn child() -> DynamicObject {
@@ -327,9 +321,9 @@ mod tests {
                 let status = json!({"kind": "Status", "reason": "AlreadyExists", "code": 409});
                 (409, status)
             };
-            let (asked, journal) = settled(Vec::new(), &observed, answer).await;
+            let (asked, changes) = settled(Vec::new(), &observed, answer).await;
             assert_eq!(asked[..2], [Method::POST, Method::GET]);
-            assert_eq!(journal.has_missed(), is_brought);
+            assert_eq!(changes.has_missed(), is_brought);
         }
     }
 

@@ -1,24 +1,22 @@
 //! Cache of children, by owner.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use kube::ResourceExt;
 use kube::api::DynamicObject;
+use parking_lot::Mutex;
 
 use crate::cache::store::{CompressedObject, Dictionary};
 use crate::children::OWNER_LABEL;
+use crate::children::key::ChildKey;
 use crate::children::owner::label;
 use crate::dynamic_object::resource_version;
 #[cfg(test)]
 use crate::predicate::UpdateEvent;
 use crate::watch::event_stream::ObjectChange;
 
-/// Key of a child: the index of its type in the operator's list, its namespace, and its name.
-pub(crate) type Place = (usize, String, String);
-
 /// The children of one owner.
-pub(crate) type ChildMap = BTreeMap<Place, Arc<DynamicObject>>;
+pub(crate) type ChildMap = BTreeMap<ChildKey, Arc<DynamicObject>>;
 
 /// Cache of the children of all owners: as the watches delivered them, or as we have just written them.
 ///
@@ -34,26 +32,26 @@ pub(crate) struct ChildCache {
 #[derive(Default)]
 struct State {
     /// A vector, since most owners have few children.
-    by_owner: HashMap<String, Vec<(Place, Arc<CompressedObject>)>>,
+    by_owner: HashMap<String, Vec<(ChildKey, Arc<CompressedObject>)>>,
     /// Latest resource version that the watch of each type has delivered.
     told: HashMap<usize, u64>,
     /// LZ4 dictionary of each type.
     patterns: HashMap<usize, Dictionary>,
     /// Children that a reconciliation is creating, by owner and key. The watch may deliver them before the API
     /// server's response arrives: then with this resource version.
-    being_made: HashMap<(String, Place), Option<u64>>,
+    being_made: HashMap<(String, ChildKey), Option<u64>>,
 }
 
 /// A child that is being created, until this is dropped.
 pub(crate) struct PendingCreate<'a> {
     observed: &'a ChildCache,
-    made: (String, Place),
+    made: (String, ChildKey),
 }
 
 impl PendingCreate<'_> {
     /// Returns true if the watch has delivered the child, but the response has not, or in another state.
     pub(crate) fn has_missed(&self, answer: Option<&DynamicObject>) -> bool {
-        let state = self.observed.state();
+        let state = self.observed.state.lock();
         let brought = state.being_made.get(&self.made).copied().flatten();
         brought.is_some() && brought != answer.and_then(resource_version)
     }
@@ -61,7 +59,7 @@ impl PendingCreate<'_> {
 
 impl Drop for PendingCreate<'_> {
     fn drop(&mut self) {
-        self.observed.state().being_made.remove(&self.made);
+        self.observed.state.lock().being_made.remove(&self.made);
     }
 }
 
@@ -70,7 +68,7 @@ impl ChildCache {
     /// left out if the change is a write of its own reconciliation, which handles it.
     pub(crate) fn on_change(&self, type_: usize, seen: &ObjectChange<'_>) -> BTreeSet<String> {
         let change = &seen.change;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let told = state.told.entry(type_).or_default();
         let latest = change.after.or(change.before);
         *told = (*told).max(
@@ -88,16 +86,16 @@ impl ChildCache {
         if let Some((owner, child)) = &before
             && after.as_ref().is_none_or(|(new, _)| new != owner)
         {
-            state.remove_same(owner, &place(type_, child), child);
+            state.remove_same(owner, &ChildKey::of(type_, child), child);
         }
         let mut owners = BTreeSet::from_iter(before.map(|(owner, _)| owner));
         if let (Some((owner, child)), Some(kept)) = (after, seen.stored) {
-            let place = place(type_, child);
-            let made = (owner.clone(), place.clone());
+            let key = ChildKey::of(type_, child);
+            let made = (owner.clone(), key.clone());
             let brought = state.being_made.get_mut(&made);
             let brought = brought.filter(|_| change.before.is_none());
             let is_being_made = brought.map(|it| *it = resource_version(child)).is_some();
-            if state.put(&owner, place, Arc::clone(kept)) || is_being_made {
+            if state.put(&owner, key, Arc::clone(kept)) || is_being_made {
                 owners.remove(&owner);
             } else {
                 owners.insert(owner);
@@ -110,16 +108,16 @@ impl ChildCache {
     /// that came and went in between.
     pub(crate) fn initialize(&self, type_: usize, all: &[Arc<CompressedObject>]) {
         let uids: HashSet<_> = all.iter().map(|child| child.uid()).collect();
-        self.state().by_owner.retain(|_, children| {
-            children.retain(|(place, child)| place.0 != type_ || uids.contains(child.uid()));
+        self.state.lock().by_owner.retain(|_, children| {
+            children.retain(|(key, child)| key.type_index != type_ || uids.contains(child.uid()));
             !children.is_empty()
         });
     }
 
     /// Begins the creation of a child. The caller gets its state from the response, or reconciles again.
-    pub(crate) fn expect_create(&self, owner: &str, place: &Place) -> PendingCreate<'_> {
-        let made = (owner.to_owned(), place.clone());
-        self.state().being_made.insert(made.clone(), None);
+    pub(crate) fn expect_create(&self, owner: &str, key: &ChildKey) -> PendingCreate<'_> {
+        let made = (owner.to_owned(), key.clone());
+        self.state.lock().being_made.insert(made.clone(), None);
         PendingCreate {
             observed: self,
             made,
@@ -130,26 +128,28 @@ impl ChildCache {
     /// although the watch has not delivered that.
     pub(crate) fn get(&self, type_: usize, child: &DynamicObject) -> Option<Arc<CompressedObject>> {
         let owner = label(child, OWNER_LABEL)?;
-        self.state().get(owner, &place(type_, child), child)
+        self.state
+            .lock()
+            .get(owner, &ChildKey::of(type_, child), child)
     }
 
     /// Records a child that was written.
-    pub(crate) fn record_write(&self, owner: &str, place: &Place, child: &DynamicObject) {
-        let mut state = self.state();
-        let is_told = resource_version(child) <= state.told.get(&place.0).copied();
-        if !is_told && state.get(owner, place, child).is_none() {
-            let pattern = state.patterns.entry(place.0).or_default();
+    pub(crate) fn record_write(&self, owner: &str, key: &ChildKey, child: &DynamicObject) {
+        let mut state = self.state.lock();
+        let is_told = resource_version(child) <= state.told.get(&key.type_index).copied();
+        if !is_told && state.get(owner, key, child).is_none() {
+            let pattern = state.patterns.entry(key.type_index).or_default();
             let kept = Arc::new(CompressedObject::compress(child, pattern));
-            state.put(owner, place.clone(), kept);
+            state.put(owner, key.clone(), kept);
         }
     }
 
     /// Marks a child as being deleted until its watch reports that it is gone.
-    pub(crate) fn record_delete(&self, owner: &str, place: &Place, leaving: &DynamicObject) {
-        let mut state = self.state();
+    pub(crate) fn record_delete(&self, owner: &str, key: &ChildKey, leaving: &DynamicObject) {
+        let mut state = self.state.lock();
         let children = state.by_owner.get_mut(owner);
         let mut children = children.into_iter().flatten();
-        if let Some((_, child)) = children.find(|(there, _)| there == place)
+        if let Some((_, child)) = children.find(|(there, _)| there == key)
             && Some(child.uid()) == leaving.metadata.uid.as_deref()
         {
             *child = Arc::new(child.compress_with_same_dictionary(leaving));
@@ -158,13 +158,13 @@ impl ChildCache {
 
     /// Returns the LZ4 dictionary of a type.
     pub(crate) fn dictionary(&self, type_: usize) -> Dictionary {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.patterns.entry(type_).or_default().clone()
     }
 
     /// Returns the UIDs of the owners that are not known.
     pub(crate) fn unknown_owners(&self, is_known: impl Fn(&str) -> bool) -> Vec<String> {
-        let state = self.state();
+        let state = self.state.lock();
         let unknown = state.by_owner.keys().filter(|uid| !is_known(uid));
         unknown.cloned().collect()
     }
@@ -195,14 +195,10 @@ impl ChildCache {
 
     /// Returns the children of an owner.
     pub(crate) fn children_of(&self, uid: &str) -> ChildMap {
-        let kept = self.state().by_owner.get(uid).cloned();
+        let kept = self.state.lock().by_owner.get(uid).cloned();
         let kept = kept.unwrap_or_default().into_iter();
-        kept.map(|(place, child)| (place, Arc::new(child.decompress())))
+        kept.map(|(key, child)| (key, Arc::new(child.decompress())))
             .collect()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -210,21 +206,20 @@ impl State {
     fn get(
         &self,
         owner: &str,
-        place: &Place,
+        key: &ChildKey,
         child: &DynamicObject,
     ) -> Option<Arc<CompressedObject>> {
         let mut children = self.by_owner.get(owner)?.iter();
-        let (_, kept) =
-            children.find(|(there, kept)| there == place && kept.is_version_of(child))?;
+        let (_, kept) = children.find(|(there, kept)| there == key && kept.is_version_of(child))?;
         Some(Arc::clone(kept))
     }
 
     /// Stores a child, unless a later state of it is stored. Returns true if this very state was stored.
-    fn put(&mut self, owner: &str, place: Place, child: Arc<CompressedObject>) -> bool {
+    fn put(&mut self, owner: &str, key: ChildKey, child: Arc<CompressedObject>) -> bool {
         let children = self.by_owner.entry(owner.to_owned()).or_default();
-        let Some((_, there)) = children.iter_mut().find(|(there, _)| *there == place) else {
+        let Some((_, there)) = children.iter_mut().find(|(there, _)| *there == key) else {
             children.reserve_exact(1);
-            children.push((place, child));
+            children.push((key, child));
             return false;
         };
         let is_known = there.is_same_state_as(&child);
@@ -235,21 +230,16 @@ impl State {
     }
 
     /// Removes a child, unless another object has replaced it.
-    fn remove_same(&mut self, owner: &str, place: &Place, child: &DynamicObject) {
+    fn remove_same(&mut self, owner: &str, key: &ChildKey, child: &DynamicObject) {
         let Some(children) = self.by_owner.get_mut(owner) else {
             return;
         };
         let uid = child.metadata.uid.as_deref();
-        children.retain(|(there, kept)| there != place || Some(kept.uid()) != uid);
+        children.retain(|(there, kept)| there != key || Some(kept.uid()) != uid);
         if children.is_empty() {
             self.by_owner.remove(owner);
         }
     }
-}
-
-fn place(type_: usize, child: &DynamicObject) -> Place {
-    let namespace = child.namespace().unwrap_or_default();
-    (type_, namespace, child.name_any())
 }
 
 #[cfg(test)]
@@ -287,9 +277,9 @@ mod tests {
     #[test]
     fn a_write_is_not_reverted_by_a_watch_that_lags() {
         let observed = ChildCache::default();
-        let place = (0, "n".to_owned(), "c".to_owned());
+        let key = ChildKey::of(0, &child("1", "1", "a"));
         assert_eq!(saw(&observed, None, Some(child("1", "9", "a"))), ["a"]);
-        observed.record_write("a", &place, &child("1", "11", "a"));
+        observed.record_write("a", &key, &child("1", "11", "a"));
         let told = saw(
             &observed,
             Some(child("1", "9", "a")),
@@ -311,19 +301,22 @@ mod tests {
         );
         assert_eq!(version(&observed, "a").as_deref(), Some("12"));
         // Deleted, and created again before the watch has reported it.
-        observed.record_write("a", &place, &child("2", "15", "a"));
+        observed.record_write("a", &key, &child("2", "15", "a"));
         saw(&observed, Some(child("1", "12", "a")), None);
         assert_eq!(version(&observed, "a").as_deref(), Some("15"));
         saw(&observed, Some(child("2", "15", "a")), None);
         assert_eq!(version(&observed, "a"), None);
-        assert!(observed.state().by_owner.is_empty(), "no entry is left");
+        assert!(
+            observed.state.lock().by_owner.is_empty(),
+            "no entry is left"
+        );
         // Created and deleted again: the watch was faster than the response.
         saw(&observed, None, Some(child("3", "17", "a")));
         saw(&observed, Some(child("3", "18", "a")), None);
-        observed.record_write("a", &place, &child("3", "17", "a"));
+        observed.record_write("a", &key, &child("3", "17", "a"));
         assert_eq!(version(&observed, "a"), None);
         // Created, and deleted while the watch was interrupted.
-        observed.record_write("a", &place, &child("4", "20", "a"));
+        observed.record_write("a", &key, &child("4", "20", "a"));
         observed.initialize(0, &[]);
         assert_eq!(version(&observed, "a"), None);
     }
@@ -331,8 +324,8 @@ mod tests {
     #[test]
     fn a_child_that_is_being_created_triggers_no_reconciliation() {
         let observed = ChildCache::default();
-        let place = (0, "n".to_owned(), "c".to_owned());
-        let making = observed.expect_create("a", &place);
+        let key = ChildKey::of(0, &child("1", "1", "a"));
+        let making = observed.expect_create("a", &key);
         assert!(saw(&observed, None, Some(child("1", "1", "a"))).is_empty());
         assert!(!making.has_missed(Some(&child("1", "1", "a"))));
         assert!(
@@ -356,11 +349,11 @@ mod tests {
     #[test]
     fn a_cached_state_is_not_stored_a_second_time() {
         let observed = ChildCache::default();
-        let place = (0, "n".to_owned(), "c".to_owned());
-        observed.record_write("a", &place, &child("1", "11", "a"));
+        let key = ChildKey::of(0, &child("1", "1", "a"));
+        observed.record_write("a", &key, &child("1", "11", "a"));
         let kept = observed.get(0, &child("1", "11", "a"));
         let kept = kept.expect("that very state");
-        observed.record_write("a", &place, &child("1", "11", "a"));
+        observed.record_write("a", &key, &child("1", "11", "a"));
         let again = observed.get(0, &child("1", "11", "a"));
         assert!(Arc::ptr_eq(&kept, &again.expect("that very state")));
         for (type_, other) in [

@@ -1,19 +1,15 @@
 //! Changes that a reconciliation makes to the children of its object.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::api::DynamicObject;
 
-use crate::children::cache::{ChildMap, Place};
+use crate::children::cache::ChildMap;
+use crate::children::key::ChildKey;
 
 /// Changes of the children that one reconciliation knows of since it began.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct AppliedChanges {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
     /// Latest states.
     children: ChildMap,
     has_written: bool,
@@ -22,46 +18,39 @@ struct State {
 
 impl AppliedChanges {
     /// Records the current state of a child.
-    pub(crate) fn record_found(&self, place: &Place, child: DynamicObject) {
-        self.state().take(place, child);
+    pub(crate) fn record_found(&mut self, key: &ChildKey, child: DynamicObject) {
+        self.children.insert(key.clone(), Arc::new(child));
     }
 
     /// Records a child that was written.
-    pub(crate) fn record_write(&self, place: &Place, child: DynamicObject) {
-        let mut state = self.state();
-        state.take(place, child);
-        state.has_written = true;
+    pub(crate) fn record_write(&mut self, key: &ChildKey, child: DynamicObject) {
+        self.record_found(key, child);
+        self.has_written = true;
     }
 
     /// Records that a child has changed in a way that the reconciliation has not seen.
-    pub(crate) fn record_missed(&self) {
-        self.state().has_missed = true;
+    pub(crate) fn record_missed(&mut self) {
+        self.has_missed = true;
     }
 
-    pub(crate) fn has_written(&self) -> bool {
-        self.state().has_written
-    }
-
+    /// Returns true if a child has changed in a way that the reconciliation has not seen.
+    #[cfg(test)]
     pub(crate) fn has_missed(&self) -> bool {
-        self.state().has_missed
+        self.has_missed
+    }
+
+    /// Returns true if the result of the reconciliation was computed from children that have changed since. No watch
+    /// event reports that, since the writes of a reconciliation trigger no other one. Without a change that the
+    /// reconciliation has missed, the answer depends on whether the operator has read the children.
+    pub(crate) fn outdate_result(&self, reads_children: bool) -> bool {
+        self.has_missed || reads_children && self.has_written
     }
 
     /// Returns the current children, given those at the beginning.
     pub(crate) fn children_after(&self, before: &ChildMap) -> ChildMap {
         let mut now = before.clone();
-        let state = self.state();
-        let since = state.children.iter();
-        now.extend(since.map(|(place, child)| (place.clone(), Arc::clone(child))));
+        let since = self.children.iter();
+        now.extend(since.map(|(key, child)| (key.clone(), Arc::clone(child))));
         now
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn take(&mut self, place: &Place, child: DynamicObject) {
-        self.children.insert(place.clone(), Arc::new(child));
     }
 }

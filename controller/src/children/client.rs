@@ -14,9 +14,9 @@ use kube::core::{PartialObjectMeta, Request, Status};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::api::reconciler::ReconcileError;
-use crate::children::cache::Place;
+use crate::api::error::ReconcileError;
 use crate::children::desired::{ChildRef, Desired};
+use crate::children::key::ChildKey;
 use crate::children::managed_fields::is_our_entry;
 use crate::children::owner::label;
 use crate::children::{
@@ -67,7 +67,7 @@ pub(crate) struct ChildWriter<'a> {
     pub(crate) owner: Owner<'a>,
     pub(crate) types: &'a [OwnedType],
     pub(crate) cache: &'a ChildCache,
-    pub(crate) changes: &'a AppliedChanges,
+    pub(crate) changes: AppliedChanges,
     pub(crate) writes: &'a ChildWrites,
 }
 
@@ -99,8 +99,8 @@ impl ChildWriter<'_> {
     }
 
     pub(crate) async fn create_object(
-        &self,
-        place: &Place,
+        &mut self,
+        key: &ChildKey,
         body: &Value,
     ) -> Result<(), kube::Error> {
         let params = PostParams {
@@ -108,8 +108,8 @@ impl ChildWriter<'_> {
             ..PostParams::default()
         };
         let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
-        let api = self.api(place);
-        let making = self.cache.expect_create(self.owner.uid, place);
+        let api = self.api(key);
+        let making = self.cache.expect_create(self.owner.uid, key);
         let mut request = Request::new(api.resource_url())
             .create(&params, body)
             .map_err(kube::Error::BuildRequest)?;
@@ -122,19 +122,19 @@ impl ChildWriter<'_> {
         if making.has_missed(made.as_ref().ok()) {
             self.changes.record_missed();
         }
-        self.record(place, "create", made?);
+        self.record(key, "create", made?);
         Ok(())
     }
 
     pub(crate) async fn apply(
-        &self,
-        place: &Place,
+        &mut self,
+        key: &ChildKey,
         child: &Desired,
         live: &DynamicObject,
     ) -> Result<(), WriteError> {
         let mut entries = live.metadata.managed_fields.iter().flatten();
         if entries.any(is_from_creation) {
-            self.claim_created_fields(place).await?;
+            self.claim_created_fields(key).await?;
         }
         let params = PatchParams {
             force: true,
@@ -146,20 +146,20 @@ impl ChildWriter<'_> {
         // The UID prevents a change of an object that has replaced this one.
         body["metadata"]["uid"] = json!(live.metadata.uid);
         let patched = self
-            .api(place)
-            .patch(&place.2, &params, &Patch::Apply(body))
+            .api(key)
+            .patch(&key.name, &params, &Patch::Apply(body))
             .await;
-        let patched = patched.map_err(|error| self.rejected(place, error))?;
-        self.record(place, "apply", patched);
+        let patched = patched.map_err(|error| self.rejected(key, error))?;
+        self.record(key, "apply", patched);
         Ok(())
     }
 
     /// Converts our managed fields of the creation into those of an apply, so that the next apply removes fields
     /// that are no longer desired.
-    async fn claim_created_fields(&self, place: &Place) -> Result<(), kube::Error> {
-        let api = self.api(place);
+    async fn claim_created_fields(&mut self, key: &ChildKey) -> Result<(), kube::Error> {
+        let api = self.api(key);
         for is_last in [false, false, false, true] {
-            let Some(live) = api.get_opt(&place.2).await? else {
+            let Some(live) = api.get_opt(&key.name).await? else {
                 return Ok(());
             };
             let mut entries = live.metadata.managed_fields.iter().flatten();
@@ -173,9 +173,9 @@ impl ChildWriter<'_> {
                 .flatten()
                 .any(is_applied);
             let patch = as_applied(at, has_applied);
-            match api.patch(&place.2, &PatchParams::default(), &patch).await {
+            match api.patch(&key.name, &PatchParams::default(), &patch).await {
                 Ok(patched) => {
-                    self.record(place, "patch", patched);
+                    self.record(key, "patch", patched);
                     return Ok(());
                 }
                 // Other clients write to the object, too, and the index of our entry has changed.
@@ -189,8 +189,8 @@ impl ChildWriter<'_> {
     /// Adds the labels by which the watches find a child, and the owner reference for the garbage collector, and
     /// changes nothing else.
     pub(crate) async fn annotate(
-        &self,
-        place: &Place,
+        &mut self,
+        key: &ChildKey,
         live: &DynamicObject,
     ) -> Result<(), kube::Error> {
         let marks = [
@@ -204,7 +204,7 @@ impl ChildWriter<'_> {
             .owner_references()
             .iter()
             .any(|it| it.uid == self.owner.uid);
-        let is_owned = controlled || !self.owner.can_reference(&self.types[place.0]);
+        let is_owned = controlled || !self.owner.can_reference(&self.types[key.type_index]);
         if is_marked && is_owned || !self.may_own().await? {
             return Ok(());
         }
@@ -225,18 +225,18 @@ impl ChildWriter<'_> {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PatchParams::default()
         };
-        let patched = self.api(place).patch(&place.2, &params, &patch).await?;
-        self.record(place, "patch", patched);
+        let patched = self.api(key).patch(&key.name, &params, &patch).await?;
+        self.record(key, "patch", patched);
         Ok(())
     }
 
     /// Deletes a child, unless it is already being deleted.
     pub(crate) async fn delete(
-        &self,
-        place: &Place,
+        &mut self,
+        key: &ChildKey,
         live: &DynamicObject,
     ) -> Result<(), kube::Error> {
-        self.remove_finalizer(place, live).await?;
+        self.remove_finalizer(key, live).await?;
         if live.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
@@ -248,18 +248,18 @@ impl ChildWriter<'_> {
             }),
             ..DeleteParams::default()
         };
-        match self.api(place).delete(&place.2, &params).await {
+        match self.api(key).delete(&key.name, &params).await {
             Ok(_) => {
                 let mut leaving = live.clone();
                 leaving.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
-                self.cache.record_delete(self.owner.uid, place, &leaving);
-                self.changes.record_write(place, leaving);
-                self.count(place, "delete");
+                self.cache.record_delete(self.owner.uid, key, &leaving);
+                self.changes.record_write(key, leaving);
+                self.count(key, "delete");
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(kube::Error::Api(status)) if status.is_conflict() => {
                 // Another object has replaced it, or something else rejects the deletion.
-                let there = self.api(place).get_opt(&place.2).await?;
+                let there = self.api(key).get_opt(&key.name).await?;
                 if there.is_some_and(|there| there.metadata.uid == live.metadata.uid) {
                     return Err(kube::Error::Api(status));
                 }
@@ -271,8 +271,8 @@ impl ChildWriter<'_> {
 
     /// Removes our finalizer from a child.
     pub(crate) async fn remove_finalizer(
-        &self,
-        place: &Place,
+        &mut self,
+        key: &ChildKey,
         live: &DynamicObject,
     ) -> Result<(), kube::Error> {
         let removal = self
@@ -283,31 +283,31 @@ impl ChildWriter<'_> {
             return Ok(());
         };
         let params = PatchParams::default();
-        match self.api(place).patch(&place.2, &params, &patch).await {
-            Ok(patched) => self.record(place, "patch", patched),
+        match self.api(key).patch(&key.name, &params, &patch).await {
+            Ok(patched) => self.record(key, "patch", patched),
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    pub(crate) fn api(&self, place: &Place) -> Api<DynamicObject> {
-        let type_ = &self.types[place.0];
-        let namespace = type_.is_namespaced.then_some(place.1.as_str());
+    pub(crate) fn api(&self, key: &ChildKey) -> Api<DynamicObject> {
+        let type_ = &self.types[key.type_index];
+        let namespace = type_.is_namespaced.then_some(key.namespace.as_str());
         dynamic_object::api(self.client, &type_.resource, namespace)
     }
 
-    pub(crate) fn child_ref(&self, place: &Place) -> ChildRef {
-        let resource = &self.types[place.0].resource;
+    pub(crate) fn child_ref(&self, key: &ChildKey) -> ChildRef {
+        let resource = &self.types[key.type_index].resource;
         ChildRef {
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),
-            name: place.2.clone(),
+            name: key.name.clone(),
         }
     }
 
     /// Converts an error of the API server: one that a retry would get again is reported to the user.
-    pub(crate) fn rejected(&self, place: &Place, error: kube::Error) -> WriteError {
+    pub(crate) fn rejected(&self, key: &ChildKey, error: kube::Error) -> WriteError {
         let kube::Error::Api(status) = &error else {
             return error.into();
         };
@@ -316,17 +316,17 @@ impl ChildWriter<'_> {
             403 if is_namespace_terminating(status) => {
                 let why =
                     "cannot be created: its namespace is being deleted and accepts no new objects";
-                self.child_ref(place)
+                self.child_ref(key)
                     .transient_error("NamespaceTerminating", why)
                     .into()
             }
             400 | 422 => self
-                .child_ref(place)
+                .child_ref(key)
                 .permanent_error("ChildInvalid", &why)
                 .into(),
             // A permission may be granted, or room may become available, without a change of ours.
             403 | 404 | 413 => self
-                .child_ref(place)
+                .child_ref(key)
                 .transient_error("ChildRejected", &why)
                 .into(),
             _ => error.into(),
@@ -334,16 +334,16 @@ impl ChildWriter<'_> {
     }
 
     /// Records a written child.
-    fn record(&self, place: &Place, verb: &'static str, mut child: DynamicObject) {
-        dynamic_object::set_type_meta(&mut child, &self.types[place.0].resource);
-        self.cache.record_write(self.owner.uid, place, &child);
-        self.changes.record_write(place, child);
-        self.count(place, verb);
+    fn record(&mut self, key: &ChildKey, verb: &'static str, mut child: DynamicObject) {
+        dynamic_object::set_type_meta(&mut child, &self.types[key.type_index].resource);
+        self.cache.record_write(self.owner.uid, key, &child);
+        self.changes.record_write(key, child);
+        self.count(key, verb);
     }
 
-    fn count(&self, place: &Place, verb: &'static str) {
-        let kind = &self.types[place.0].resource.kind;
-        tracing::debug!(kind, child = place.2, verb, "wrote a child");
+    fn count(&self, key: &ChildKey, verb: &'static str) {
+        let kind = &self.types[key.type_index].resource.kind;
+        tracing::debug!(kind, child = key.name, verb, "wrote a child");
         self.writes.count(self.owner.controller, kind, verb);
     }
 }

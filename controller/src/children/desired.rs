@@ -9,8 +9,8 @@ use fnv::FnvHasher;
 use serde_json::{Map, Value, json};
 use std::hash::Hasher;
 
-use crate::api::reconciler::ReconcileError;
-use crate::children::cache::Place;
+use crate::api::error::ReconcileError;
+use crate::children::key::ChildKey;
 use crate::children::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OWNER_LABEL, OwnedType, Owner};
 
 /// One desired child.
@@ -46,7 +46,7 @@ pub(crate) fn desired(
     owner: &Owner<'_>,
     types: &[OwnedType],
     children: &[Value],
-) -> Result<BTreeMap<Place, Desired>, ReconcileError> {
+) -> Result<BTreeMap<ChildKey, Desired>, ReconcileError> {
     let mut all = BTreeMap::new();
     for child in children {
         let mut child = child.clone();
@@ -84,14 +84,18 @@ pub(crate) fn desired(
         if let (Some(namespace), Some(metadata)) = (&namespace, metadata(&mut child)) {
             metadata.insert("namespace".to_owned(), json!(namespace));
         }
-        let place = (at, namespace.unwrap_or_default(), what.name.clone());
+        let key = ChildKey {
+            type_index: at,
+            namespace: namespace.unwrap_or_default(),
+            name: what.name.clone(),
+        };
         let desired = Desired {
             body: with_owner(owner, &types[at], child, &fingerprint),
             fingerprint,
             secrets,
             is_minimal,
         };
-        if all.insert(place, desired).is_some() {
+        if all.insert(key, desired).is_some() {
             return Err(what.permanent_error("DuplicateChild", "is desired twice"));
         }
     }
@@ -388,8 +392,8 @@ mod tests {
     fn an_invalid_child_is_rejected_with_what_to_do() {
         let named = |name: &str, value: Value| config_map(&[(name, value)]);
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
-        let place = json!({"name": "n", "namespace": "default"});
-        let placed = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": place});
+        let key = json!({"name": "n", "namespace": "default"});
+        let placed = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": key});
         for (owner, child, expected) in [
             (Some("a"), json!({}), "needs `apiVersion`"),
             (

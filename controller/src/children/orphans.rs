@@ -5,15 +5,16 @@
 //! the old one, and the children would stay for ever.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use parking_lot::Mutex;
 use tokio::time::interval;
 
-use crate::cache::store::ObjectKey;
-use crate::children::{AppliedChanges, Place, controller_of};
+use crate::cache::object_key::ObjectKey;
+use crate::children::controller_of;
+use crate::children::key::ChildKey;
 use crate::controller::context::Context;
 
 /// Interval of the scans. A child that two scans find is not left to the garbage collector any longer.
@@ -41,7 +42,7 @@ impl<R> OrphanCollector<'_, R> {
     async fn scan(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for owner in self.gone_owners() {
-            for (place, child) in self.context.children.children_of(&owner) {
+            for (key, child) in self.context.children.children_of(&owner) {
                 let controller = controller_of(&child).filter(|controller| controller.uid == owner);
                 // Children that have another controller or none were left behind on purpose.
                 let Some(controller) = controller.filter(|_| self.is_own_child(&child)) else {
@@ -50,10 +51,10 @@ impl<R> OrphanCollector<'_, R> {
                 let uid = child.uid().unwrap_or_default();
                 if before.contains(&uid)
                     && let Err(error) = self
-                        .delete_children_of(&controller.name, &owner, &place, &child)
+                        .delete_children_of(&controller.name, &owner, &key, &child)
                         .await
                 {
-                    tracing::warn!(%error, child = place.2, "an orphaned child cannot be deleted");
+                    tracing::warn!(%error, child = key.name, "an orphaned child cannot be deleted");
                 }
                 found.insert(uid);
             }
@@ -63,7 +64,7 @@ impl<R> OrphanCollector<'_, R> {
 
     /// Returns the owners of cached children that no watch has delivered.
     fn gone_owners(&self) -> Vec<String> {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.owners.lock();
         let children = &self.context.children;
         children.unknown_owners(|uid| owners.contains_key(uid))
     }
@@ -79,19 +80,18 @@ impl<R> OrphanCollector<'_, R> {
         &self,
         name: &str,
         owner: &str,
-        place: &Place,
+        key: &ChildKey,
         child: &DynamicObject,
     ) -> Result<(), kube::Error> {
         let namespace = child.namespace().filter(|_| self.context.is_namespaced);
         let owner = self.context.owner(namespace.as_deref(), name, owner);
-        let journal = AppliedChanges::default();
-        let writer = self.context.writer(owner, &journal);
+        let mut writer = self.context.writer(owner);
         if writer.live_owner().await?.is_some() {
             return Ok(());
         }
-        writer.delete(place, child).await?;
+        writer.delete(key, child).await?;
         tracing::warn!(
-            child = place.2,
+            child = key.name,
             owner = name,
             "deleted an orphaned child: its owner no longer exists"
         );

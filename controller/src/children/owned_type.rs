@@ -23,6 +23,16 @@ pub enum UpdateStrategy {
 }
 
 /// Type of owned objects. An operator can create only objects of the types that it declares.
+///
+/// ```
+/// use controller::{OwnedType, UpdateStrategy};
+/// use k8s_openapi::api::batch::v1::Job;
+///
+/// // A Job cannot be changed in place.
+/// let jobs = OwnedType::namespaced::<Job>().update_strategy(UpdateStrategy::Recreate);
+/// assert!(jobs.is_namespaced());
+/// assert_eq!(jobs.api_resource().plural, "jobs");
+/// ```
 #[derive(Clone, Debug)]
 pub struct OwnedType {
     pub(crate) resource: ApiResource,

@@ -1,6 +1,4 @@
-//! The steps of a reconciliation, the same for every kind.
-//!
-//! fetch → being deleted? finalize → default → validate → initialize → reconcile → children → status → requeue
+//! Context of the reconciliations of one controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,29 +7,14 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::{Client, ResourceExt};
 use shared_validation::{PolicyHandle, Validator};
 
-use crate::api::reconciler::Reconciler;
 use crate::cache::pending_writes::PendingWrites;
-use crate::cache::related::RelatedCache;
 use crate::children::{AppliedChanges, ChildCache, ChildWriter, OwnedType, Owner};
 use crate::controller::deletion_timeouts::DeletionTimeouts;
 use crate::dynamic_object;
 use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
-use crate::reconcile::Reconciliation;
-use crate::status::paused;
 use crate::watch::dependency::Watch;
-
-/// Result of a reconciliation: when the object is reconciled again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// After the next change of the object.
-    AwaitChange,
-    /// After this time, or after an earlier change.
-    RequeueAfter(Duration),
-    /// After this time, or after an earlier change, because the reconciliation failed.
-    Backoff(Duration),
-}
 
 /// Context of the reconciliations of one controller.
 pub(crate) struct Context<R> {
@@ -85,17 +68,14 @@ impl<R> Context<R> {
         }
     }
 
-    pub(crate) fn writer<'a>(
-        &'a self,
-        owner: Owner<'a>,
-        journal: &'a AppliedChanges,
-    ) -> ChildWriter<'a> {
+    /// Returns a writer for the children of an owner.
+    pub(crate) fn writer<'a>(&'a self, owner: Owner<'a>) -> ChildWriter<'a> {
         ChildWriter {
             client: &self.client,
             owner,
             types: &self.owned_types,
             cache: &self.children,
-            changes: journal,
+            changes: AppliedChanges::default(),
             writes: &self.metrics.child_writes,
         }
     }
@@ -128,30 +108,5 @@ impl<R> Context<R> {
         self.metrics.violating_objects.forget(uid);
         self.metrics.terminating.forget(uid);
         self.metrics.failing.forget(uid);
-    }
-}
-
-impl<R: Reconciler> Context<R> {
-    /// Reconciles an object once. Returns only errors of the API server; all other errors are reported in the
-    /// status.
-    pub(crate) async fn reconcile(
-        &self,
-        stored: &DynamicObject,
-        related: &[RelatedCache],
-    ) -> Result<Action, kube::Error> {
-        let reconciliation = Reconciliation::new(self, stored, related)?;
-        let next = if paused::is_paused(stored) {
-            reconciliation.pause().await?
-        } else if stored.metadata.deletion_timestamp.is_some() {
-            reconciliation.finalize().await?
-        } else {
-            reconciliation.reconcile().await?
-        };
-        Ok(match next {
-            Action::RequeueAfter(_) if reconciliation.is_outdated() => {
-                Action::RequeueAfter(Duration::ZERO)
-            }
-            next => next,
-        })
     }
 }

@@ -10,10 +10,10 @@ use crate::cache::related::RelatedCache;
 use crate::cache::store::Store;
 use crate::children::CONTROLLER_LABEL;
 use crate::controller::Controller;
-use crate::controller::context::Action;
 use crate::controller::worker::Worker;
 use crate::dynamic_object;
 use crate::queue::priority_queue::Queue;
+use crate::reconcile::action::Action;
 use crate::watch::event_stream;
 use crate::watch::event_stream::WatchEvent;
 

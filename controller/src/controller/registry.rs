@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::cache::store::ObjectKey;
+use crate::cache::object_key::ObjectKey;
 use crate::queue::priority_queue::{Priority, Queue, QueueSnapshot};
 
 /// The controllers that run in this process, by name. Only the leader has any.
@@ -58,7 +59,7 @@ impl ControllerRegistry {
                 running: running.into_iter().map(|(name, _)| name).collect(),
             });
         };
-        let key = (namespace.unwrap_or_default().to_owned(), name.to_owned());
+        let key = ObjectKey::new(namespace.unwrap_or_default(), name);
         queue.add(key, Priority::Event, Duration::ZERO);
         Ok(())
     }
@@ -91,10 +92,10 @@ impl ControllerRegistry {
                 ready,
                 due,
             } = queue.snapshot();
-            let later = |(key, time): (ObjectKey, Duration)| json!({"object": display_key(&key), "seconds": time.as_secs()});
+            let later = |(key, time): (ObjectKey, Duration)| json!({"object": key.to_string(), "seconds": time.as_secs()});
             let queue = json!({
                 "working": working.into_iter().map(later).collect::<Vec<_>>(),
-                "ready": ready.iter().map(display_key).collect::<Vec<_>>(),
+                "ready": ready.iter().map(ObjectKey::to_string).collect::<Vec<_>>(),
                 "due": due.into_iter().map(later).collect::<Vec<_>>(),
             });
             (name, queue)
@@ -105,28 +106,15 @@ impl ControllerRegistry {
     /// Adds a controller. The name of one that is restricted to a namespace ends with that namespace.
     pub(crate) fn register(&self, controller: &str, queue: &Arc<Queue<ObjectKey>>) {
         let queue = Arc::downgrade(queue);
-        self.lock().insert(controller.to_owned(), queue);
+        self.queues.lock().insert(controller.to_owned(), queue);
     }
 
     fn running(&self) -> Vec<(String, Arc<Queue<ObjectKey>>)> {
-        let queues = self.lock();
+        let queues = self.queues.lock();
         let running = queues.iter();
         running
             .filter_map(|(name, queue)| Some((name.clone(), queue.upgrade()?)))
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Queue<ObjectKey>>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns an object's key as it is shown to people.
-pub(crate) fn display_key((namespace, name): &ObjectKey) -> String {
-    if namespace.is_empty() {
-        name.clone()
-    } else {
-        format!("{namespace}/{name}")
     }
 }
 
@@ -164,7 +152,7 @@ mod tests {
         drop(kept);
         directory.enqueue("echo", None, "b").expect("it runs");
         queue.add(
-            ("n".to_owned(), "c".to_owned()),
+            ObjectKey::new("n", "c"),
             Priority::Requeue,
             Duration::from_secs(9),
         );

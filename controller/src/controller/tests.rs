@@ -1,6 +1,7 @@
 //! Controllers without an API server.
 
 mod judging;
+mod not_served;
 
 use std::time::Duration;
 
@@ -12,12 +13,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shared_validation::{Ruleset, ValidatedResource};
 
-use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput};
 use crate::api::request::SyncRequest;
+use crate::cache::object_key::ObjectKey;
 use crate::cache::store::Store;
-use crate::controller::context::Action;
 use crate::controller::*;
 use crate::queue::priority_queue::Priority;
+use crate::reconcile::action::Action;
 
 #[derive(Deserialize)]
 struct Trap {}
@@ -74,9 +77,18 @@ fn cycle_of<R: Reconciler>(reconciler: R, metrics: &Metrics, policy: PolicyHandl
     let server = tower::service_fn(|_: http::Request<Body>| async {
         Err::<http::Response<Body>, _>(std::io::Error::other("no request is expected"))
     });
+    context_with(Client::new(server, "default"), reconciler, metrics, policy)
+}
+
+fn context_with<R: Reconciler>(
+    client: Client,
+    reconciler: R,
+    metrics: &Metrics,
+    policy: PolicyHandle,
+) -> Context<R> {
     let ruleset = Ruleset::<R::Kind>::compile().expect("it compiles");
     let looped = Controller::new(
-        Client::new(server, "default"),
+        client,
         Arc::new(ruleset),
         reconciler,
         metrics.clone(),
@@ -97,7 +109,7 @@ async fn a_busy_worker_yields_to_other_tasks() {
     };
     // The objects do not exist, so nothing is awaited.
     for at in 0..10_000 {
-        let key = (String::new(), format!("o{at}"));
+        let key = ObjectKey::new("", &format!("o{at}"));
         queue.add(key, Priority::Initial, Duration::ZERO);
     }
     let others = async {

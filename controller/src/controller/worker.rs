@@ -12,11 +12,13 @@ use tokio::task::yield_now;
 use tracing::Instrument;
 
 use crate::api::reconciler::Reconciler;
+use crate::cache::object_key::ObjectKey;
 use crate::cache::related::RelatedCache;
-use crate::cache::store::{ObjectKey, Store, key_of};
-use crate::controller::context::{Action, Context};
-use crate::controller::registry::display_key;
+use crate::cache::store::Store;
+use crate::controller::context::Context;
 use crate::queue::priority_queue::Queue;
+use crate::reconcile::action::Action;
+use crate::reconcile::reconcile;
 
 /// Largest fraction by which a delay is lengthened.
 const JITTER: f64 = 0.1;
@@ -80,23 +82,22 @@ impl<R: Reconciler> Worker<'_, R> {
             "reconcile",
             controller = &self.context.controller,
             // Not `name`: that is the name of the span.
-            object = display_key(&key_of(object)),
+            object = %ObjectKey::of(object),
             generation = object.metadata.generation,
             // The same in all log messages of one reconciliation, and in no other.
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
         let _active = self.context.metrics.start_worker(&self.context.name);
-        let reconciliation = self.context.reconcile(object, self.related);
+        let reconciliation = reconcile(self.context, object, self.related);
         let reconciliation = AssertUnwindSafe(reconciliation.instrument(span.clone()));
         let (next, result) = match reconciliation.catch_unwind().await {
             Ok(Ok(Action::AwaitChange)) => (Action::AwaitChange, "success"),
             Ok(Ok(next @ Action::RequeueAfter(_))) => (next, "requeue_after"),
             Ok(Ok(next @ Action::Backoff(_))) => (next, "error"),
-            // The object is gone: a deletion has nothing left to wait for.
             Ok(Err(kube::Error::Api(status)))
                 if status.code == 404 && !self.context.exists(object).await =>
             {
-                (Action::AwaitChange, "success")
+                self.recheck_missing(object)
             }
             Ok(Err(error)) => {
                 let after = self.context.record_failure(object);
@@ -123,5 +124,21 @@ impl<R: Reconciler> Worker<'_, R> {
             .metrics
             .reconciled(&self.context.name, result, elapsed);
         next
+    }
+
+    /// Returns when an object that the API server does not find is reconciled again, and the result for the metrics.
+    ///
+    /// If the object is gone, its watch removes it from the store, and nothing is left to do. As long as the store has
+    /// it, it may exist: while a CRD is being updated, an API server does not serve the kind for a moment and answers
+    /// every request with 404.
+    fn recheck_missing(&self, object: &DynamicObject) -> (Action, &'static str) {
+        let uid = object.uid().unwrap_or_default();
+        let stored = self.store.get(&ObjectKey::of(object));
+        if stored.is_some_and(|stored| stored.uid() == uid) {
+            let after = self.context.record_failure(object);
+            (Action::RequeueAfter(after), "requeue_after")
+        } else {
+            (Action::AwaitChange, "success")
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Publisher of Events. An Event is published once and counted while its cause persists.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,6 +9,7 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -88,12 +88,16 @@ impl EventRecorder {
             None => self.publish(object, "Warning", reason, note).await,
         };
         if let Some(said) = said {
-            self.by_uid().entry(uid).or_default().record(reason, said);
+            self.by_uid
+                .lock()
+                .entry(uid)
+                .or_default()
+                .record(reason, said);
         }
     }
 
     fn decide(&self, uid: &str, reason: &'static str, note: &str) -> Decision {
-        let mut by_uid = self.by_uid();
+        let mut by_uid = self.by_uid.lock();
         let said = by_uid.entry(uid.to_owned()).or_default();
         if let Some(last) = said.last.get_mut(reason)
             && last.note == note
@@ -117,14 +121,15 @@ impl EventRecorder {
     pub(crate) async fn normal(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
         let is_too_much = {
-            let mut by_uid = self.by_uid();
+            let mut by_uid = self.by_uid.lock();
             let said = by_uid.entry(uid.clone()).or_default();
             // A problem that occurs again later gets a new Event.
             said.last.clear();
             said.is_over_spam_limit()
         };
         if !is_too_much && let Some(told) = self.publish(object, "Normal", reason, note).await {
-            self.by_uid()
+            self.by_uid
+                .lock()
                 .entry(uid)
                 .or_default()
                 .begun
@@ -134,7 +139,7 @@ impl EventRecorder {
 
     /// Removes the recorded Events of an object, so that a later occurrence gets a new Event.
     pub(crate) fn forget(&self, uid: &str) {
-        self.by_uid().remove(uid);
+        self.by_uid.lock().remove(uid);
     }
 
     /// Writes the number of occurrences to an Event, if it still exists.
@@ -198,10 +203,6 @@ impl EventRecorder {
     fn events(&self, object: &ObjectReference) -> Api<Event> {
         Api::namespaced(self.client.clone(), &namespace(object))
     }
-
-    fn by_uid(&self) -> MutexGuard<'_, HashMap<String, ObjectEvents>> {
-        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ObjectEvents {
@@ -254,7 +255,7 @@ mod tests {
                     count: 1,
                     written: Instant::now(),
                 };
-                let mut by_uid = recorder.by_uid();
+                let mut by_uid = recorder.by_uid.lock();
                 by_uid
                     .entry("1".to_owned())
                     .or_default()

@@ -1,8 +1,9 @@
 //! Leadership deadline.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Time until which this replica is certain to be the only leader.
@@ -38,7 +39,7 @@ impl Leadership {
 
     /// Returns true if a call that takes at most this long ends before the deadline.
     pub fn outlasts(&self, call: Duration) -> bool {
-        match *self.ends() {
+        match *self.ends.lock() {
             Ends::Never => true,
             Ends::Before => false,
             Ends::At(end) => Instant::now() + call < end,
@@ -46,15 +47,11 @@ impl Leadership {
     }
 
     pub(crate) fn extend_until(&self, end: Instant) {
-        *self.ends() = Ends::At(end);
+        *self.ends.lock() = Ends::At(end);
     }
 
     pub(crate) fn end(&self) {
-        *self.ends() = Ends::Before;
-    }
-
-    fn ends(&self) -> MutexGuard<'_, Ends> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.ends.lock() = Ends::Before;
     }
 }
 

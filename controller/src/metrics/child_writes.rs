@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use crate::metrics::registered;
+use crate::metrics::registration::registered;
 
 /// Counter of write requests for children, by kind and verb.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tower::{Layer, Service};
 
-use crate::metrics::registered;
+use crate::metrics::registration::registered;
 
 /// Client layer that counts requests.
 #[derive(Clone)]

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -35,21 +36,17 @@ impl InProgress {
     }
 
     pub(crate) fn of(&self, queue: &str) -> QueueInProgress {
-        self.by_queue().entry(queue.to_owned()).or_default();
+        self.by_queue.lock().entry(queue.to_owned()).or_default();
         QueueInProgress {
             all: self.clone(),
             queue: queue.to_owned(),
         }
     }
-
-    fn by_queue(&self) -> MutexGuard<'_, BTreeMap<String, Since>> {
-        self.by_queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl QueueInProgress {
     pub(crate) fn start(&self, number: u64, at: Instant) {
-        let mut by_queue = self.all.by_queue();
+        let mut by_queue = self.all.by_queue.lock();
         by_queue
             .entry(self.queue.clone())
             .or_default()
@@ -57,7 +54,7 @@ impl QueueInProgress {
     }
 
     pub(crate) fn finish(&self, number: u64) {
-        if let Some(since) = self.all.by_queue().get_mut(&self.queue) {
+        if let Some(since) = self.all.by_queue.lock().get_mut(&self.queue) {
             since.remove(&number);
         }
     }
@@ -65,7 +62,7 @@ impl QueueInProgress {
 
 impl Collector for InProgress {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let by_queue = self.by_queue();
+        let by_queue = self.by_queue.lock();
         if by_queue.is_empty() {
             return Ok(());
         }

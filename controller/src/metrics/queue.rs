@@ -8,7 +8,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::metrics::in_progress::{InProgress, QueueInProgress};
-use crate::metrics::registered;
+use crate::metrics::registration::registered;
 
 /// Metrics of all queues.
 #[derive(Clone)]

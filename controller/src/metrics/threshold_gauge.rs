@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -63,25 +64,21 @@ impl ThresholdGauge {
 
     pub(crate) fn set(&self, controller: &str, uid: &str, number: i64) {
         let of = (controller.to_owned(), number);
-        self.by_uid().insert(uid.to_owned(), of);
+        self.by_uid.lock().insert(uid.to_owned(), of);
     }
 
     pub(crate) fn add(&self, controller: &str, uid: &str) {
-        let mut by_uid = self.by_uid();
+        let mut by_uid = self.by_uid.lock();
         let zero = || (controller.to_owned(), 0);
         by_uid.entry(uid.to_owned()).or_insert_with(zero).1 += 1;
     }
 
     pub(crate) fn forget(&self, uid: &str) {
-        self.by_uid().remove(uid);
+        self.by_uid.lock().remove(uid);
     }
 
     pub(crate) fn clear(&self) {
-        self.by_uid().clear();
-    }
-
-    fn by_uid(&self) -> MutexGuard<'_, Known> {
-        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_uid.lock().clear();
     }
 }
 
@@ -94,7 +91,7 @@ impl Collector for ThresholdGauge {
             bounds,
             value,
         } = self.counted;
-        let by_uid = self.by_uid();
+        let by_uid = self.by_uid.lock();
         let controllers: BTreeSet<_> = by_uid.values().map(|(controller, _)| controller).collect();
         if controllers.is_empty() {
             return Ok(());

@@ -1,15 +1,16 @@
 //! Metrics and state of the watches.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::metrics::registered;
+use crate::metrics::registration::registered;
 
 /// State of all watches.
 #[derive(Clone)]
@@ -58,7 +59,7 @@ impl Watches {
             resource: resource.to_owned(),
         };
         let number = {
-            let mut down = self.down();
+            let mut down = self.down.lock();
             down.begun += 1;
             down.begun
         };
@@ -73,7 +74,7 @@ impl Watches {
 
     /// Returns the disconnected watches, with the reasons.
     pub(crate) fn disconnected(&self) -> Vec<String> {
-        let down = self.down();
+        let down = self.down.lock();
         let told = down.watches.iter().map(|((labels, _), why)| {
             format!(
                 "the watch of controller {} on {} {why}",
@@ -81,10 +82,6 @@ impl Watches {
             )
         });
         told.collect()
-    }
-
-    fn down(&self) -> MutexGuard<'_, Down> {
-        self.down.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,7 +103,7 @@ impl WatchState {
     }
 
     fn set(&self, why: Option<String>) {
-        let mut down = self.watches.down();
+        let mut down = self.watches.down.lock();
         let key = (self.labels.clone(), self.number);
         match why {
             Some(why) => down.watches.insert(key, why),
@@ -125,7 +122,7 @@ impl WatchState {
 
 impl Drop for WatchState {
     fn drop(&mut self) {
-        let mut down = self.watches.down();
+        let mut down = self.watches.down.lock();
         down.watches.remove(&(self.labels.clone(), self.number));
         self.watches.up.remove(&self.labels);
     }

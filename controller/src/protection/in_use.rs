@@ -11,11 +11,11 @@ use serde_json::Value;
 use shared_validation::Validator;
 use tokio::sync::watch;
 
+use crate::cache::object_key::ObjectKey;
 use crate::cache::reference_index::ReferenceIndex;
 use crate::cache::related::RelatedCache;
-use crate::cache::store::{LabelPattern, ObjectKey, Store, key_of};
+use crate::cache::store::{LabelPattern, Store};
 use crate::controller::context::Context;
-use crate::controller::registry::display_key;
 use crate::dynamic_object;
 use crate::events::recorder::RENEW_AFTER;
 use crate::predicate::UpdateEvent;
@@ -86,7 +86,7 @@ impl<'a, R> InUseProtection<'a, R> {
     pub(crate) fn on_event(&self, change: &UpdateEvent<'_, DynamicObject>) {
         // An object that a selector excludes from now on is deleted only for the watch.
         if let Some(object) = change.after.or(change.before) {
-            let key = key_of(object);
+            let key = ObjectKey::of(object);
             self.queue.add(key, Priority::Event, Duration::ZERO);
         }
     }
@@ -94,14 +94,16 @@ impl<'a, R> InUseProtection<'a, R> {
     /// Handles the start or the end of a reference to objects.
     pub(crate) fn on_reference_changed(&self, namespace: &str, reference: &Reference) {
         let touched = match reference {
-            Reference::Name(name) => vec![(namespace.to_owned(), name.clone())],
+            Reference::Name(name) => vec![ObjectKey::new(namespace, name)],
             Reference::Label(name, value) => {
                 let label = LabelPattern::new(name, value);
                 let candidates = self
                     .stores()
                     .flat_map(|store| store.in_namespace(namespace));
                 let candidates = candidates.filter(|kept| kept.may_have_label(&label));
-                candidates.map(|kept| key_of(&kept.decompress())).collect()
+                candidates
+                    .map(|kept| ObjectKey::of(&kept.decompress()))
+                    .collect()
             }
             Reference::IndexKey(key) => {
                 let watched = self.watched.iter().map(|(_, watched)| watched);
@@ -137,7 +139,7 @@ impl<'a, R> InUseProtection<'a, R> {
             () = self.queue.closed() => {}
         }
         while let Some(key) = self.queue.next().await {
-            let shown = display_key(&key);
+            let shown = key.to_string();
             let again_after = match self.reconcile(&key).await {
                 Ok(again_after) => {
                     self.backoffs.reset(&shown);
@@ -166,7 +168,7 @@ impl<'a, R> InUseProtection<'a, R> {
             // The object is gone, or a selector excludes it: then it is not protected.
             let Some(found) = self
                 .api::<DynamicObject>(key)
-                .get_metadata_opt(&key.1)
+                .get_metadata_opt(&key.name)
                 .await?
             else {
                 return Ok(None);
@@ -187,7 +189,7 @@ impl<'a, R> InUseProtection<'a, R> {
             if let Some(removal) = removal {
                 self.patch(key, &removal, true).await?;
                 tracing::info!(
-                    object = display_key(key),
+                    object = %key,
                     "removed the finalizer: no object refers to this one any more"
                 );
                 let uid = object.uid().unwrap_or_default();
@@ -217,7 +219,7 @@ impl<'a, R> InUseProtection<'a, R> {
         is_removal: bool,
     ) -> Result<(), kube::Error> {
         let api = self.api::<DynamicObject>(key);
-        match api.patch(&key.1, &PatchParams::default(), patch).await {
+        match api.patch(&key.name, &PatchParams::default(), patch).await {
             // The object is gone or has changed: a watch event follows. A removal tests first that the finalizer
             // is at its index.
             Err(kube::Error::Api(status))
@@ -233,7 +235,7 @@ impl<'a, R> InUseProtection<'a, R> {
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        let namespace = Some(key.0.as_str()).filter(|namespace| !namespace.is_empty());
+        let namespace = Some(key.namespace.as_str()).filter(|namespace| !namespace.is_empty());
         dynamic_object::api(&self.context.client, self.resource, namespace)
     }
 
@@ -255,7 +257,10 @@ impl<'a, R> InUseProtection<'a, R> {
     /// Publishes an Event with the reason why a deleted object still exists.
     async fn report(&self, object: &DynamicObject, users: &BTreeSet<ObjectKey>) {
         let kind = self.context.validator.kind();
-        let mut named: Vec<_> = users.iter().map(|(_, name)| format!("'{name}'")).collect();
+        let mut named: Vec<_> = users
+            .iter()
+            .map(|user| format!("'{}'", user.name))
+            .collect();
         let more = named.len().saturating_sub(MOST_NAMED);
         named.truncate(MOST_NAMED);
         let named = named.join(", ");

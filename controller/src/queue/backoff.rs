@@ -1,10 +1,10 @@
 //! Exponential back-off per object.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use parking_lot::Mutex;
 
 const FIRST: Duration = Duration::from_secs(1);
 
@@ -43,7 +43,7 @@ impl Backoffs {
                 .without_max_times()
                 .build(),
         };
-        let mut by_uid = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_uid = self.by_uid.lock();
         let backoff = by_uid.entry(uid.to_owned()).or_insert_with(fresh);
         if backoff.generation != generation {
             *backoff = fresh();
@@ -54,10 +54,7 @@ impl Backoffs {
 
     /// Removes the recorded failures of an object.
     pub(crate) fn reset(&self, uid: &str) {
-        self.by_uid
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
+        self.by_uid.lock().remove(uid);
     }
 }
 

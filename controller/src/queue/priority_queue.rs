@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -87,7 +87,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
     /// Adds a key that is handed out after a time; a change waits at least for the debounce time. An earlier time
     /// that the key already waits for is kept.
     pub(crate) fn add(&self, key: K, priority: Priority, after: Duration) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.metrics.adds.inc();
         state.add(key, priority, after.max(self.least(priority)));
         self.notify(state);
@@ -99,7 +99,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
             // Registered first, so that no later change is missed.
             let changed = self.changed.notified();
             let first_due = {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if state.is_closed {
                     // Wakes the other workers as well.
                     self.changed.notify_one();
@@ -130,7 +130,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
     /// Returns a key to the queue. It is handed out again after a time, if one is given. If it was added in the
     /// meantime, it is handed out as after that add.
     pub(crate) fn done(&self, key: &K, again_after: Option<Duration>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(mut entry) = state.entries.remove(key) else {
             return;
         };
@@ -153,7 +153,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
 
     /// Makes all delayed keys ready, behind those with a higher priority.
     pub(crate) fn expedite(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let keys: Vec<_> = state.entries.keys().cloned().collect();
         for key in keys {
             self.metrics.adds.inc();
@@ -172,7 +172,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
 
     /// Returns the keys that are processed and those that wait, in order.
     pub(crate) fn snapshot(&self) -> QueueSnapshot<K> {
-        let state = self.state();
+        let state = self.state.lock();
         let now = Instant::now();
         let working = state.entries.iter();
         let working = working.filter_map(|(key, entry)| {
@@ -190,14 +190,14 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
 
     /// Removes a key that no longer needs a reconciliation.
     pub(crate) fn remove(&self, key: &K) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.remove(key);
         self.notify(state);
     }
 
     /// Closes the queue: nothing is handed out any more.
     pub(crate) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         state.ready.clear();
         state.due.clear();
@@ -208,7 +208,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
     pub(crate) async fn closed(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.state().is_closed {
+            if self.state.lock().is_closed {
                 self.changed.notify_one();
                 return;
             }
@@ -222,10 +222,6 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.metrics.depth.set(depth);
         drop(state);
         self.changed.notify_one();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -383,7 +379,7 @@ mod tests {
         assert_eq!(at_once(&queue), Some("a"));
         queue.done(&"a", None);
         assert_eq!(at_once(&queue), None);
-        assert!(queue.state().entries.is_empty(), "no entry is left");
+        assert!(queue.state.lock().entries.is_empty(), "no entry is left");
     }
 
     #[tokio::test(start_paused = true)]
@@ -399,7 +395,7 @@ mod tests {
         queue.add("a", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("a"));
         queue.done(&"a", None);
-        assert!(queue.state().due.is_empty(), "it has been processed");
+        assert!(queue.state.lock().due.is_empty(), "it has been processed");
     }
 
     #[tokio::test(start_paused = true)]
@@ -435,7 +431,7 @@ mod tests {
         }
         queue.done(&"worked on", None);
         assert_eq!(at_once(&queue), None);
-        let state = queue.state();
+        let state = queue.state.lock();
         assert!(state.entries.is_empty() && state.ready.is_empty() && state.due.is_empty());
     }
 
@@ -460,7 +456,7 @@ mod tests {
         for key in ["a", "b", "c", "d"] {
             queue.add(key, Priority::Event, NOW);
         }
-        while !queue.state().entries.is_empty() {
+        while !queue.state.lock().entries.is_empty() {
             tokio::task::yield_now().await;
         }
         queue.close();

@@ -6,14 +6,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::api::reconciler::{
-    FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput, Reconciler,
-};
-use crate::controller::context::Action;
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput, Reconciler};
+use crate::children::AppliedChanges;
 use crate::queue::backoff::LONGEST_WHILE_DELETING;
 use crate::reconcile::Reconciliation;
+use crate::reconcile::action::Action;
 use crate::reconcile::finalizer;
 use crate::status::patch::{Health, Status};
 
@@ -54,7 +54,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Ok(FinalizeOutcome::Done) => self.release(&removal, None).await,
             Ok(FinalizeOutcome::Retained(what)) => self.release(&removal, Some(&what)).await,
             Ok(FinalizeOutcome::Waiting(progress)) => self.waiting(&removal, progress).await,
-            Err(error) => self.failing(&removal, error).await,
+            Err(error) => self.failing(&removal, Map::new(), error).await,
         }
     }
 
@@ -64,41 +64,54 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         removal: &Patch<()>,
         mut progress: ReconcileOutput,
     ) -> Result<Action, kube::Error> {
+        if let Some(error) = progress.error {
+            return self.failing(removal, progress.status, error).await;
+        }
         // Whatever triggers the next reconciliation, it must come early enough to report a stalled deletion and to
         // enforce the time limit.
         progress.requeue_after = progress.requeue_after.min(LONGEST_WHILE_DELETING);
         if self.must_force_finalize() {
             let readiness = progress.readiness.take();
-            let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
+            let none = AppliedChanges::default();
+            let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children, &none));
             return self.force_finalize(removal, &readiness.message).await;
         }
         let writer = self.writer();
-        match writer.clean_up(&progress.children, &self.children).await {
-            Ok(true) => {}
-            // The object is gone, or another reconciliation has removed the finalizer; the watch event has not
-            // arrived yet.
-            Ok(false) => return Ok(Action::AwaitChange),
-            Err(failure) => return self.failing(removal, failure.into_reconcile_error()?).await,
-        }
+        let cleaned_up = writer.clean_up(&progress.children, &self.children).await;
+        let changes = match cleaned_up {
+            Ok(Some(changes)) => changes,
+            // The object is gone, or another reconciliation has removed the finalizer, and the watch event has not
+            // arrived yet; or the API server does not serve the kind for a moment, and no event follows.
+            Ok(None) => return Ok(Action::RequeueAfter(self.retry_delay())),
+            Err(failure) => {
+                let error = failure.into_reconcile_error()?;
+                return self.failing(removal, Map::new(), error).await;
+            }
+        };
         let readiness = progress.readiness.take();
-        let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children));
+        let readiness = readiness.unwrap_or_else(|| self.readiness(&progress.children, &changes));
         match self.stalled(&readiness.message).await {
             Some(status) => {
                 progress.readiness = Some(readiness);
-                self.reconciled(status, progress).await
+                self.reconciled(status, progress, &changes).await
             }
             None => self.force_finalize(removal, &readiness.message).await,
         }
     }
 
+    /// Reports an error, with the operator's own status fields.
     async fn failing(
         &self,
         removal: &Patch<()>,
+        fields: Map<String, Value>,
         error: ReconcileError,
     ) -> Result<Action, kube::Error> {
         let why = error.to_string();
         match self.stalled(&why).await {
-            Some(status) => self.failed(status, error).await,
+            Some(mut status) => {
+                status.set_fields(fields);
+                self.failed(status, error).await
+            }
             None => self.force_finalize(removal, &why).await,
         }
     }
@@ -178,7 +191,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             .recorder
             .warning(&self.reference, "Orphaned", &note)
             .await;
-        let writer = self.writer();
+        let mut writer = self.writer();
         let released = writer.release(self.orphans_dependents()).await;
         for error in [released.err(), writer.remove_finalizers().await.err()]
             .iter()
@@ -219,7 +232,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                     reason: "ChildrenNotReleased",
                     message: format!("the children cannot be released: {error}"),
                 };
-                return self.failing(removal, error).await;
+                return self.failing(removal, Map::new(), error).await;
             }
         }
         let why = "its cluster-scoped children have not been deleted yet";

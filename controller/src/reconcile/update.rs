@@ -7,10 +7,11 @@ use json_patch::PatchOperation;
 use serde_json::Value;
 use shared_validation::{LastValidated, ValidationRequest, ValidationResult, decode};
 
-use crate::api::reconciler::{ReconcileError, ReconcileOutput, Reconciler};
+use crate::api::error::ReconcileError;
+use crate::api::reconciler::{ReconcileOutput, Reconciler};
 use crate::api::request::SyncRequest;
-use crate::controller::context::Action;
 use crate::events::recorder;
+use crate::reconcile::action::Action;
 use crate::reconcile::finalizer;
 use crate::reconcile::{READY, Reconciliation, VALID};
 use crate::status::patch::Status;
@@ -159,9 +160,13 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         mut status: Status,
         progress: ReconcileOutput,
     ) -> Result<Action, kube::Error> {
+        if let Some(error) = progress.error {
+            status.set_fields(progress.status);
+            return self.failed(status, error).await;
+        }
         let writer = self.writer();
         match writer.apply_all(&progress.children, &self.children).await {
-            Ok(()) => self.reconciled(status, progress).await,
+            Ok(changes) => self.reconciled(status, progress, &changes).await,
             Err(failure) => {
                 let error = failure.into_reconcile_error()?;
                 status.set_fields(progress.status);

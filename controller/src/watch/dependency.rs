@@ -39,6 +39,22 @@ const PROTECTS: &[&str] = &["get", "list", "patch", "watch"];
 ///
 /// The watch is as narrow as possible: limited by labels, and to metadata where metadata is enough. It never
 /// covers all Secrets of a cluster.
+///
+/// ```
+/// use controller::{Reference, Watch};
+/// use k8s_openapi::api::core::v1::Secret;
+/// use serde_json::json;
+///
+/// // An object depends on the Secret that its field `spec.passwordSecret` names.
+/// let secrets = Watch::new::<Secret>(|object| {
+///     let name = object["spec"]["passwordSecret"].as_str();
+///     let reference = name.map(|name| Reference::Name(name.to_owned()));
+///     reference.into_iter().collect()
+/// })
+/// .label_selector("example.com/part-of=database")
+/// .metadata_only();
+/// assert_eq!(secrets.rbac_rule()["verbs"], json!(["list", "watch"]));
+/// ```
 #[derive(Clone)]
 pub struct Watch {
     pub(crate) resource: ApiResource,

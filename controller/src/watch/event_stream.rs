@@ -13,7 +13,8 @@ use kube::runtime::watcher;
 use kube::runtime::watcher::{Error, Event};
 use serde_json::{Map, Value};
 
-use crate::cache::store::{CompressedObject, Objects, Store, key_of};
+use crate::cache::object_key::ObjectKey;
+use crate::cache::store::{CompressedObject, Objects, Store};
 use crate::dynamic_object;
 use crate::predicate::UpdateEvent;
 
@@ -161,7 +162,7 @@ pub(crate) async fn run_with_store(
                 put(store, object, &kept, true, &mut tell);
             }
             Ok(Event::Delete(object)) => {
-                store.remove(&key_of(&object));
+                store.remove(&ObjectKey::of(&object));
                 // The last state of the deleted object.
                 let before = Arc::new(object);
                 tell(WatchEvent::Changed(ObjectChange::of(
@@ -173,7 +174,7 @@ pub(crate) async fn run_with_store(
             }
             Ok(Event::Init) => standing.clear(),
             Ok(Event::InitApply(object)) => {
-                let key = key_of(&object);
+                let key = ObjectKey::of(&object);
                 let kept = keep(&object);
                 // An unchanged object keeps its stored copy, which another store may share.
                 let there = store
@@ -204,7 +205,7 @@ fn put(
     is_news: bool,
     tell: &mut impl FnMut(WatchEvent<'_>),
 ) {
-    let before = store.put(key_of(&object), Arc::clone(kept));
+    let before = store.put(ObjectKey::of(&object), Arc::clone(kept));
     let before = before.map(|before| Arc::new(before.decompress()));
     let after = Arc::new(object);
     let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(kept), is_news);
@@ -283,7 +284,7 @@ mod tests {
                 .or(before)
                 .and_then(|object| object.metadata.name.clone());
             let name = name.unwrap_or_default();
-            let stored = store.get(&(String::new(), name.clone()));
+            let stored = store.get(&ObjectKey::new("", &name));
             let stored = stored.map(|stored| Arc::new(stored.decompress()));
             assert_eq!(stored.as_ref(), after, "the store contains it");
             let news = if seen.is_new { "" } else { " at the start" };

@@ -3,5 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod input;
-pub mod judges;
+pub mod validators;
 pub mod mutate;

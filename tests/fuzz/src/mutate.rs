@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use crate::judges;
+use crate::validators;
 
 /// Strings with a special meaning for schemas, formats and rules.
 const TEXTS: &[&str] = &[
@@ -64,7 +64,7 @@ const TEXTS: &[&str] = &[
 /// All field names and enumerated values of the CRDs.
 static WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut words = Vec::new();
-    for validator in judges::all() {
+    for validator in validators::all() {
         collect(validator.crd(), &mut words);
     }
     for own in [

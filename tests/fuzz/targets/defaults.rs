@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use fuzz::{input, judges, mutate};
+use fuzz::{input, validators, mutate};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use serde_json::Value;
 use shared_validation::{ValidationRequest, Validator};
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let read = |text: &str| serde_json::from_str(text).ok().filter(Value::is_object);
     let Some(object) = read(object) else { return };
     let old = old.and_then(read);
-    for validator in judges::all() {
+    for validator in validators::all() {
         keeps_its_promise(validator.as_ref(), &object, None);
         if let Some(old) = &old {
             keeps_its_promise(validator.as_ref(), &object, Some(old));

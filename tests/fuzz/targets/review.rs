@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
-use fuzz::{judges, mutate};
+use fuzz::{validators, mutate};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
@@ -26,7 +26,7 @@ thread_local! {
             .build()
             .expect("a runtime without I/O can be built");
         let metrics = Metrics::register(&mut Registry::default());
-        (runtime, Webhook::new(judges::registry(), metrics, Limits::default()).into_router())
+        (runtime, Webhook::new(validators::registry(), metrics, Limits::default()).into_router())
     }) };
 }
 
@@ -60,7 +60,7 @@ fn what_passes_has_nothing_said_of_it(request: &str) {
     let (Ok(Some(object)), Ok(old)) = (written("object"), written("oldObject")) else {
         return;
     };
-    for validator in judges::all() {
+    for validator in validators::all() {
         for crd in [CrdMatch::Same, CrdMatch::Unknown] {
             if !validator.is_trivially_valid(&object, old.as_ref(), crd) {
                 continue;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use fuzz::{input, judges, mutate};
+use fuzz::{input, validators, mutate};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use shared_validation::{LastValidated, ValidationRequest, Validator, ParsedJson, ValidationResult};
 
@@ -14,10 +14,10 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let old = old.and_then(|old| ParsedJson::parse(old).ok());
-    for validator in judges::all() {
+    for validator in validators::all() {
         let new = ValidationRequest::create(&object.value);
         validated(validator.as_ref(), &new);
-        validated(validator.as_ref(), &new.deny_unknown_fields().repeating(&object.duplicates));
+        validated(validator.as_ref(), &new.deny_unknown_fields().with_duplicate_keys(&object.duplicate_keys));
         let Some(old) = &old else { continue };
         let last_validated = LastValidated::from_status_of(&old.value);
         let change = ValidationRequest::update(&object.value, &old.value);

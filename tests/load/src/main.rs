@@ -6,14 +6,14 @@
 //! the CRD is reported as current, it validates only the rules that a schema cannot express, as the peer does. The
 //! floor server parses both objects without validation. The scan server does not even parse them.
 
-mod asking;
+mod baseline;
 mod client;
-mod floor;
+mod crd_status;
+mod loadgen;
 mod pipelines;
 mod report;
 mod reviews;
 mod servers;
-mod vouching;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use tempfile::TempDir;
 
-use crate::asking::{Asking, Question, WARM_UP_MS};
 use crate::client::Measured;
+use crate::loadgen::{Asking, Question, WARM_UP_MS};
 use crate::report::{Report, Row};
 use crate::reviews::Review;
 use crate::servers::Program;
@@ -60,7 +60,7 @@ struct Args {
 enum Command {
     /// Run the minimal server.
     #[command(hide = true)]
-    Floor(floor::Args),
+    Floor(baseline::Args),
     /// Send reviews to one server and print the latencies.
     #[command(hide = true)]
     Ask(client::Args),
@@ -117,7 +117,7 @@ impl Scenario {
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     match cli.command {
-        Some(Command::Floor(args)) => floor::serve(&args),
+        Some(Command::Floor(args)) => baseline::serve(&args),
         Some(Command::Ask(args)) => client::run(&args),
         Some(Command::Write { folder }) => write_all(&folder),
         Some(Command::Pipelines(args)) => {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use crate::asking::{Asking, Question};
 use crate::client::Measured;
+use crate::loadgen::{Asking, Question};
 use crate::report::{Spread, spread};
 use crate::reviews::{ObjectType, Review, review};
 use crate::servers::{self, Program};

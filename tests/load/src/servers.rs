@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use building::usage;
 
-use crate::vouching::{self, Vouching};
+use crate::crd_status::{self, Vouching};
 
 /// Time limit for a server to accept connections and to become idle.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -50,7 +50,10 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
                 format!("--webhook-bind-address=127.0.0.1:{port}"),
                 "--health-probe-bind-address=127.0.0.1:0".to_owned(),
                 format!("--cert-dir={}", directory.display()),
-                format!("--crd-status-file={}", vouching::file(directory).display()),
+                format!(
+                    "--crd-status-file={}",
+                    crd_status::file(directory).display()
+                ),
             ]
         },
         judges: true,

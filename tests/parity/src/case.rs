@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared_validation::{ParsedJson, ValidationRequest, Validator};
 
-use crate::answer::Answer;
+use crate::response::Answer;
 
 /// Operation on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +78,6 @@ impl Case {
                 .deny_unknown_fields()
                 .with_duplicate_keys(&object.duplicate_keys),
         );
-        Ok(Answer::of_verdict(&result))
+        Ok(Answer::of_result(&result))
     }
 }

@@ -4,18 +4,18 @@
 //! changes valid objects. [`Server`] returns the response of an API server to a strict dry run. [`compare`] returns the
 //! difference from the response of the engine.
 
-pub mod answer;
 pub mod case;
 pub mod files;
 pub mod generate;
 pub mod live;
 pub mod mutate;
+pub mod response;
 mod samples;
 pub mod server;
-pub mod tally;
+pub mod summary;
 
-pub use answer::{Answer, Difference, compare};
 pub use case::{Case, Operation};
 pub use generate::seed;
+pub use response::{Answer, Difference, compare};
 pub use server::Server;
-pub use tally::Tally;
+pub use summary::Summary;

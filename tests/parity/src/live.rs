@@ -4,9 +4,9 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 use shared_validation::Validator;
 
-use crate::answer::{Answer, Difference, compare};
 use crate::case::Case;
 use crate::generate::Generator;
+use crate::response::{Answer, Difference, compare};
 use crate::server::Server;
 
 /// Number of random objects and the seed.

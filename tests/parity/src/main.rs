@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use parity::Tally;
+use parity::Summary;
 use parity::files::{read_cases, read_crd};
 use parity::live::{self, Extent};
 use serde_json::Value;
@@ -90,7 +90,7 @@ async fn run(command: Command) -> anyhow::Result<bool> {
             (resource, cases)
         }
     };
-    let mut tally = Tally::default();
+    let mut tally = Summary::default();
     for case in &cases {
         tally.count(case, &resource)?;
     }

@@ -7,8 +7,8 @@ use kube::Client;
 use kube::core::Status;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Cause};
 use crate::case::{Case, Operation};
+use crate::response::{Answer, Cause};
 
 /// API server with an installed CRD.
 pub struct Server {

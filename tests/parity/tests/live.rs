@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use parity::Tally;
+use parity::Summary;
 use parity::files::read_crd;
 use parity::live::{self, Extent};
 use shared_validation::{CrdValidator, Validator};
@@ -23,7 +23,7 @@ async fn compare(file: &str, seed: u64) {
         seed,
     };
     let cases = live::ask(&crd, resource.version(), extent, &resource).await;
-    let mut tally = Tally::default();
+    let mut tally = Summary::default();
     for case in cases.expect("the API server responds") {
         tally
             .count(&case, &resource)

@@ -1,6 +1,6 @@
 //! Comparison with recorded responses of an API server.
 
-use parity::Tally;
+use parity::Summary;
 use parity::files::{read_cases, read_crd};
 use shared_validation::{CrdValidator, Validator};
 use std::path::Path;
@@ -15,7 +15,7 @@ fn compare(folder: &str, cases: usize) {
         .expect("the CRD compiles")
         .remove(0);
     assert_eq!(resource.version(), "v1");
-    let mut tally = Tally::default();
+    let mut tally = Summary::default();
     for case in read_cases(&folder.join("apiserver-1.36.jsonl")).expect("the cases are readable") {
         tally
             .count(&case, &resource)

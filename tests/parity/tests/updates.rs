@@ -1,7 +1,7 @@
 //! Updates whose old object comes from a file: the file lacks what the API server adds to a stored object.
 
 use parity::server::Server;
-use parity::{Case, Tally};
+use parity::{Case, Summary};
 use serde_json::{Value, json};
 use shared_validation::CrdValidator;
 
@@ -100,7 +100,7 @@ async fn an_old_object_from_a_file_is_compared_as_the_api_server_stores_it() {
             "1.0",
         ),
     ];
-    let mut tally = Tally::default();
+    let mut tally = Summary::default();
     let mut valid = Vec::new();
     for (id, name, metadata, old, new, number) in texts {
         let mut case = Case::update(id, &Value::Null, &Value::Null);

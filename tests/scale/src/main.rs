@@ -3,10 +3,10 @@
 
 mod audit;
 mod batch;
+mod implementations;
 mod measure;
 mod operator;
 mod report;
-mod sides;
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -51,7 +51,10 @@ async fn main() -> anyhow::Result<()> {
     if let Some(Command::Operate(args)) = cli.command {
         return operator::run(&args).await;
     }
-    let sides = [sides::lockstep()?, sides::controller_runtime()?];
+    let sides = [
+        implementations::lockstep()?,
+        implementations::controller_runtime()?,
+    ];
     let mut report = Report::default();
     for run in 0..cli.args.runs {
         for objects in &cli.args.objects {

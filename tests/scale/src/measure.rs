@@ -15,7 +15,7 @@ use shared_validation::ValidatedResource;
 
 use crate::audit::{Audit, Calls};
 use crate::batch::{Batch, resource};
-use crate::sides::{Running, Side};
+use crate::implementations::{Running, Side};
 
 /// Time limit of each step.
 const DEADLINE: Duration = Duration::from_mins(20);

@@ -4,18 +4,18 @@
 //! fails if the two responses differ. [`Controller::reconcile_once`](controller::Controller::reconcile_once) runs one reconciliation, and [`Running`]
 //! is a controller that runs until it is stopped. Most tests start with [`operator`], [`objects`] and [`tell`].
 
-mod calls;
 mod crd;
+mod determinism_check;
+mod fault_injector;
 mod kind;
 mod namespace;
 mod running;
-mod twice;
 mod waiting;
 
-pub use calls::{Call, Calls, When};
 pub use crd::toy_crd;
+pub use determinism_check::DeterminismCheck;
+pub use fault_injector::{Call, FaultInjector, When};
 pub use kind::{cluster_with, objects, operator, tell};
 pub use namespace::Leaving;
-pub use running::Running;
-pub use twice::Twice;
+pub use running::RunningController;
 pub use waiting::{becomes, install_crd, stands};

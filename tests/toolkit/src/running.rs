@@ -5,12 +5,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Controller that runs until it is stopped.
-pub struct Running {
+pub struct RunningController {
     stop: watch::Sender<bool>,
     ended: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningController {
     /// Starts a controller.
     pub fn start(run: impl Runnable + 'static) -> Self {
         let (stop, stopping) = watch::channel(false);

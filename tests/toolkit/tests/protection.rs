@@ -17,10 +17,11 @@ use kube::api::{
 };
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use toolkit::{
-    Calls, Leaving, Running, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
+    FaultInjector, Leaving, RunningController, becomes, cluster_with, objects, operator, stands,
+    tell, toy_crd,
 };
 
 const FINALIZER: &str = "vault.toys.example.com/in-use-protection";
@@ -60,10 +61,8 @@ impl SyncHandler<Vault> for Keeper {
             return Ok(FinalizeOutcome::Done);
         }
         Ok(FinalizeOutcome::Waiting(ReconcileOutput {
-            status: Map::new(),
-            readiness: None,
             requeue_after: Duration::from_millis(200),
-            children: Vec::new(),
+            ..ReconcileOutput::default()
         }))
     }
 }
@@ -87,7 +86,7 @@ fn watches() -> [Watch; 2] {
 
 struct Bank {
     cluster: Cluster,
-    calls: Calls,
+    calls: FaultInjector,
     manager: Keeper,
     vaults: Api<DynamicObject>,
     secrets: Api<DynamicObject>,
@@ -100,19 +99,19 @@ impl Bank {
         Self {
             vaults: objects::<Vault>(cluster.client(), Some(namespace)),
             secrets: Api::namespaced_with(cluster.client(), namespace, &secrets),
-            calls: Calls::default(),
+            calls: FaultInjector::default(),
             manager: Keeper::default(),
             cluster,
         }
     }
 
-    async fn start(&self) -> Running {
+    async fn start(&self) -> RunningController {
         let handler = SyncReconciler::new(self.manager.clone())
             .watches_all(watches())
             .finalizer("toys.example.com/emptied");
         let metrics = Metrics::register(&mut Registry::default());
         let client = self.calls.client(&self.cluster).await;
-        Running::start(operator(client, handler, &metrics))
+        RunningController::start(operator(client, handler, &metrics))
     }
 
     async fn vault(&self, name: &str, spec: Value) {

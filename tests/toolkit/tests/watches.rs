@@ -19,7 +19,9 @@ use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
-use toolkit::{Running, Twice, becomes, install_crd, objects, operator, tell, toy_crd};
+use toolkit::{
+    DeterminismCheck, RunningController, becomes, install_crd, objects, operator, tell, toy_crd,
+};
 
 /// Object with a `ConfigMap` of the same name, into which the controller writes what it finds of the related objects.
 #[derive(Deserialize)]
@@ -135,7 +137,7 @@ struct Readers {
     cluster: Cluster,
     registry: Registry,
     metrics: Metrics,
-    _running: Running,
+    _running: RunningController,
 }
 
 impl Readers {
@@ -144,10 +146,10 @@ impl Readers {
         let client = client(&cluster).await;
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        let handler = SyncReconciler::new(Twice(sync))
+        let handler = SyncReconciler::new(DeterminismCheck(sync))
             .owns([OwnedType::namespaced::<ConfigMap>()])
             .watches_all(watches());
-        let running = Running::start(operator(client, handler, &metrics));
+        let running = RunningController::start(operator(client, handler, &metrics));
         Self {
             cluster,
             registry,

@@ -12,6 +12,7 @@ use tokio::task::spawn_blocking;
 
 use crate::cache::related::RelatedObjects;
 use crate::controller::tests::*;
+use crate::reconcile::reconcile;
 
 /// During the validation of `swayed` another policy comes into force; that of `long` takes until another object is
 /// validated; that of `unwanted` is recorded.
@@ -138,7 +139,7 @@ fn slow(names: &[&str], policy: &PolicyHandle) -> (Context<Remembers>, Vec<Dynam
 
 /// Returns the results of concurrent reconciliations of all objects, as by the workers of a controller.
 async fn rounds(context: &Context<Remembers>, objects: &[DynamicObject]) -> Vec<Action> {
-    let rounds = objects.iter().map(|object| context.reconcile(object, &[]));
+    let rounds = objects.iter().map(|object| reconcile(context, object, &[]));
     let ended = futures::future::join_all(rounds).await.into_iter();
     ended.map(|next| next.expect("it ends")).collect()
 }
@@ -195,7 +196,7 @@ fn a_validation_that_has_not_started_is_cancelled_with_its_reconciliation() {
         let (release, released) = mpsc::channel::<()>();
         let before = spawn_blocking(move || released.recv());
         let (context, objects) = slow(&["unwanted"], &PolicyHandle::default());
-        let mut reconciliation = Box::pin(context.reconcile(&objects[0], &[]));
+        let mut reconciliation = Box::pin(reconcile(&context, &objects[0], &[]));
         assert!(poll!(&mut reconciliation).is_pending());
         drop(reconciliation);
         release.send(()).expect("the blocking task waits");

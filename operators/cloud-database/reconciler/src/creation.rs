@@ -20,8 +20,9 @@ use crate::call_error::CallError;
 use crate::credentials;
 use crate::drift;
 use crate::preconditions;
-use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours, with_status};
+use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
+use crate::step_error::{StepError, with_status};
 use crate::tags;
 
 impl CloudDatabaseReconciler {
@@ -31,7 +32,7 @@ impl CloudDatabaseReconciler {
         id: &str,
         object: &CloudDatabase,
         record: &RecordedInstance<'_>,
-    ) -> Result<ReconcileOutput, ReconcileError> {
+    ) -> Result<ReconcileOutput, StepError> {
         if let Some(shown) = record.display_name() {
             self.require_not_renamed(id, record, object.uid().as_deref())
                 .await?;
@@ -46,7 +47,7 @@ impl CloudDatabaseReconciler {
         let user = credentials::read(&self.client, object).await?;
         if record.region.is_none() || record.account_id.is_none() {
             self.require_first(object).await?;
-            return self.locating(id).await;
+            return Ok(self.locating(id).await?);
         }
         match self.rds.create(id, object, &user).await {
             Ok(instance) => {
@@ -69,12 +70,12 @@ impl CloudDatabaseReconciler {
                         progress.status.extend(observed(&instance));
                         Ok(progress)
                     }
-                    None => Err(ReconcileError::Transient {
+                    None => Err(StepError::from(ReconcileError::Transient {
                         reason: "InstanceNotFoundYet",
                         message: format!(
                             "RDS reports that the instance '{id}' exists, but does not list it yet"
                         ),
-                    }),
+                    })),
                 }
             }
             Err(error) => Err(creation_rejected(error, record)),
@@ -103,7 +104,7 @@ impl CloudDatabaseReconciler {
         id: &str,
         record: &RecordedInstance<'_>,
         uid: Option<&str>,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<(), StepError> {
         let Some(resource_id) = record.resource_id else {
             return Ok(());
         };
@@ -130,7 +131,7 @@ impl CloudDatabaseReconciler {
 
     /// Returns the error for an instance that RDS has listed before and no longer finds. A new instance would be
     /// empty, and would take the place of a database that may have to be restored.
-    fn missing(&self, id: &str, shown: &str) -> ReconcileError {
+    fn missing(&self, id: &str, shown: &str) -> StepError {
         self.stalled(
             "InstanceMissing",
             format!(
@@ -141,7 +142,7 @@ impl CloudDatabaseReconciler {
 
     /// Returns an error if an instance was created for an earlier object with the same namespace and name: the
     /// user most likely expects to find the data of that instance.
-    async fn require_first(&self, object: &CloudDatabase) -> Result<(), ReconcileError> {
+    async fn require_first(&self, object: &CloudDatabase) -> Result<(), StepError> {
         let replaced = replaced(object);
         let found = self.rds.of_earlier_objects(object).await?;
         let mut earlier = found.iter().filter_map(|instance| {
@@ -162,7 +163,7 @@ impl CloudDatabaseReconciler {
     }
 
     /// Returns an error that only a user or an administrator can resolve, possibly in RDS.
-    fn stalled(&self, reason: &'static str, message: String) -> ReconcileError {
+    fn stalled(&self, reason: &'static str, message: String) -> StepError {
         // The phase is the status of an instance in RDS, so it is removed if RDS does not find the instance.
         let status = fields([("phase", Value::Null), ("message", json!(message))]);
         with_status(
@@ -174,14 +175,13 @@ impl CloudDatabaseReconciler {
 
 /// Returns the error of a failed creation. If RDS has rejected it, nothing was created, and the recorded region and
 /// account are removed.
-fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> ReconcileError {
+fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> StepError {
     let is_nowhere = error.is_rejected() && record.display_name().is_none();
-    let error = error.into();
     if is_nowhere {
         let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
         return with_status(status, error);
     }
-    error
+    error.into()
 }
 
 /// Returns the resource IDs of the instances that the user wants to have replaced by a new one.

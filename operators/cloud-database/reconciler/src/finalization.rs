@@ -15,10 +15,9 @@ use serde_json::{Value, json};
 
 use crate::deletion_policy;
 use crate::modification::Modification;
-use crate::reconciler::{
-    CloudDatabaseReconciler, fields, identifier, observed, require_ours, with_status,
-};
+use crate::reconciler::{CloudDatabaseReconciler, fields, identifier, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
+use crate::step_error::{StepError, with_status};
 
 /// States in which RDS cannot take a final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
 const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
@@ -27,7 +26,7 @@ impl CloudDatabaseReconciler {
     pub(crate) async fn finalize(
         &self,
         deleted: &FinalizeRequest<'_>,
-    ) -> Result<FinalizeOutcome, ReconcileError> {
+    ) -> Result<FinalizeOutcome, StepError> {
         let uid = uid_of(deleted);
         let id = identifier(uid)?;
         let record = RecordedInstance::from_status(deleted.object, &id);
@@ -63,17 +62,17 @@ impl CloudDatabaseReconciler {
         policy: DeletionPolicy,
         record: &RecordedInstance<'_>,
         instance: &DbInstance,
-    ) -> Result<ReconcileOutput, ReconcileError> {
+    ) -> Result<ReconcileOutput, StepError> {
         let phase = instance.db_instance_status().unwrap_or_default();
         if phase == "deleting" {
             return Ok(self.waiting(id, phase));
         }
         if instance.deletion_protection() == Some(true) {
             if !deletion_policy::lifts_protection(deleted) {
-                return Err(ReconcileError::Permanent {
+                return Err(StepError::from(ReconcileError::Permanent {
                     reason: "DeletionProtected",
                     message: "the instance has deletion protection; set `spec.deletionProtection` to false to delete it".to_owned(),
-                });
+                }));
             }
             let lift = Modification {
                 deletion_protection: Some(false),
@@ -84,12 +83,12 @@ impl CloudDatabaseReconciler {
         }
         let wants_snapshot = policy == DeletionPolicy::Snapshot;
         if wants_snapshot && WITHOUT_SNAPSHOT.contains(&phase) {
-            return Err(ReconcileError::Permanent {
+            return Err(StepError::from(ReconcileError::Permanent {
                 reason: "NoFinalSnapshot",
                 message: format!(
                     "RDS reports the instance '{id}' as '{phase}' and cannot take a final snapshot of it; set `spec.deletionPolicy` to Retain and delete the instance manually"
                 ),
-            });
+            }));
         }
         let recorded = record.deletion_request.as_ref();
         let recorded_snapshot = recorded.and_then(|request| request.final_snapshot_id.clone());
@@ -124,7 +123,7 @@ impl CloudDatabaseReconciler {
             // RDS has rejected the request, so it will not delete the instance.
             Err(error) if error.is_rejected() => {
                 let status = fields([("deletionRequest", Value::Null)]);
-                Err(with_status(status, error.into()))
+                Err(with_status(status, error))
             }
             Err(error) => Err(error.into()),
         }
@@ -149,7 +148,7 @@ impl CloudDatabaseReconciler {
         deleted: &FinalizeRequest<'_>,
         policy: DeletionPolicy,
         record: &RecordedInstance<'_>,
-    ) -> Result<FinalizeOutcome, ReconcileError> {
+    ) -> Result<FinalizeOutcome, StepError> {
         // The identifier is recorded before the first call to RDS, so without it no instance was created.
         if record.instance_id.is_none() {
             return Ok(FinalizeOutcome::Done);
@@ -168,12 +167,12 @@ impl CloudDatabaseReconciler {
             self.forget(id);
             return Ok(FinalizeOutcome::Done);
         }
-        Err(ReconcileError::Permanent {
+        Err(StepError::from(ReconcileError::Permanent {
             reason: "InstanceMissing",
             message: format!(
                 "the RDS instance '{id}' ({shown}) no longer exists, and there is no proof that this controller deleted it: the final snapshot '{id}-final' does not exist. Restore the data if needed, then set `spec.deletionPolicy` to Retain so that the object can be deleted"
             ),
-        })
+        }))
     }
 
     /// Returns true if the instance was deleted according to the deletion policy. A final snapshot proves it. With the

@@ -16,6 +16,7 @@ mod rds_client;
 mod reconciler;
 mod recorded_instance;
 mod rejected_modifications;
+mod step_error;
 mod tags;
 
 pub use crate::rds_client::RdsClient;

@@ -21,6 +21,7 @@ use crate::modification::Modification;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
 use crate::rejected_modifications::RejectedModifications;
+use crate::step_error::{StepError, with_status};
 use crate::tags::{self, OWNER_TAG};
 
 /// Intervals of the calls to RDS.
@@ -93,6 +94,46 @@ impl CloudDatabaseReconciler {
             config,
             rejected_modifications: RejectedModifications::default(),
             unseen_since: Mutex::default(),
+        }
+    }
+
+    /// Brings the instance to its desired state.
+    async fn sync(
+        &self,
+        request: &SyncRequest<'_, CloudDatabase>,
+    ) -> Result<ReconcileOutput, StepError> {
+        let object = request.parent();
+        let uid = object.uid();
+        let id = identifier(uid.as_deref())?;
+        let record = RecordedInstance::from_status(request.raw_parent(), &id);
+        let Some(instance) = self.rds.describe(&id).await? else {
+            return self.create(&id, object, &record).await;
+        };
+        require_ours(&instance, &id, uid.as_deref()).map_err(|error| self.requeue(error))?;
+        self.record_seen(&id);
+        let enforced = drift::enforced(&object.spec, &instance, &record.enforced_fields);
+        let mut observed = observed(&instance);
+        observed.insert("enforcedFields".to_owned(), json!(enforced));
+        let phase = instance.db_instance_status().unwrap_or_default();
+        let done = if SERVING.contains(&phase) {
+            self.sync_instance(&id, object, &instance, &enforced).await
+        } else if BROKEN.contains(&phase) {
+            Err(self.requeue(ReconcileError::Permanent {
+                reason: "InstanceFailed",
+                message: format!(
+                    "RDS reports the instance '{id}' as '{phase}'; see its events in RDS"
+                ),
+            }))
+        } else {
+            // Any other state is temporary, including unknown ones.
+            Ok(self.waiting(&id, phase))
+        };
+        match done {
+            Ok(mut progress) => {
+                progress.status.extend(observed);
+                Ok(progress)
+            }
+            Err(error) => Err(with_status(observed, error)),
         }
     }
 
@@ -220,7 +261,7 @@ impl CloudDatabaseReconciler {
                 message,
             }),
             requeue_after: self.config.resync_period,
-            children: Vec::new(),
+            ..ReconcileOutput::default()
         }
     }
 
@@ -251,7 +292,7 @@ impl CloudDatabaseReconciler {
                 message,
             }),
             requeue_after: self.config.poll_interval,
-            children: Vec::new(),
+            ..ReconcileOutput::default()
         }
     }
 
@@ -312,46 +353,16 @@ impl Reconciler for CloudDatabaseReconciler {
         &self,
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<ReconcileOutput, ReconcileError> {
-        let object = request.parent();
-        let uid = object.uid();
-        let id = identifier(uid.as_deref())?;
-        let record = RecordedInstance::from_status(request.raw_parent(), &id);
-        let Some(instance) = self.rds.describe(&id).await? else {
-            return self.create(&id, object, &record).await;
-        };
-        require_ours(&instance, &id, uid.as_deref()).map_err(|error| self.requeue(error))?;
-        self.record_seen(&id);
-        let enforced = drift::enforced(&object.spec, &instance, &record.enforced_fields);
-        let mut observed = observed(&instance);
-        observed.insert("enforcedFields".to_owned(), json!(enforced));
-        let phase = instance.db_instance_status().unwrap_or_default();
-        let done = if SERVING.contains(&phase) {
-            self.sync_instance(&id, object, &instance, &enforced).await
-        } else if BROKEN.contains(&phase) {
-            Err(self.requeue(ReconcileError::Permanent {
-                reason: "InstanceFailed",
-                message: format!(
-                    "RDS reports the instance '{id}' as '{phase}'; see its events in RDS"
-                ),
-            }))
-        } else {
-            // Any other state is temporary, including unknown ones.
-            Ok(self.waiting(&id, phase))
-        };
-        match done {
-            Ok(mut progress) => {
-                progress.status.extend(observed);
-                Ok(progress)
-            }
-            Err(error) => Err(with_status(observed, error)),
-        }
+        let done = self.sync(request).await;
+        Ok(done.unwrap_or_else(StepError::into_output))
     }
 
     async fn finalize(
         &self,
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError> {
-        self.finalize(deleted).await
+        let done = self.finalize(deleted).await;
+        Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
     }
 }
 
@@ -395,14 +406,6 @@ const RECORDED: [&str; 10] = [
     "enforcedFields",
     "deletionRequest",
 ];
-
-/// Adds status fields to an error. They are written together with it.
-pub(crate) fn with_status(status: Map<String, Value>, error: ReconcileError) -> ReconcileError {
-    ReconcileError::Told {
-        status,
-        error: Box::new(error),
-    }
-}
 
 /// Returns the status fields that record an instance as RDS describes it.
 pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {

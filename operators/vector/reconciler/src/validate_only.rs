@@ -124,10 +124,9 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
             message: "Validation succeeded".to_owned(),
         };
         Ok(ReconcileOutput {
-            status: Map::new(),
             readiness: Some(readiness),
             requeue_after: RESYNC,
-            children: Vec::new(),
+            ..ReconcileOutput::default()
         })
     }
 

@@ -13,10 +13,11 @@ use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PropagationPolicy};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared_validation::ValidatedResource;
 use toolkit::{
-    Calls, Leaving, Running, When, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
+    FaultInjector, Leaving, RunningController, When, becomes, cluster_with, objects, operator,
+    stands, tell, toy_crd,
 };
 
 /// Object that needs a cleanup.
@@ -59,15 +60,19 @@ impl SyncHandler<Estate> for Executor {
             return Ok(FinalizeOutcome::Done);
         }
         Ok(FinalizeOutcome::Waiting(ReconcileOutput {
-            status: Map::new(),
-            readiness: None,
             requeue_after: Duration::from_mins(10),
             children: vec![job],
+            reads_children: true,
+            ..ReconcileOutput::default()
         }))
     }
 }
 
-async fn start(cluster: &Cluster, calls: &Calls, stalls: DeletionTimeouts) -> Running {
+async fn start(
+    cluster: &Cluster,
+    calls: &FaultInjector,
+    stalls: DeletionTimeouts,
+) -> RunningController {
     let handler = SyncReconciler::new(Executor).owns([
         OwnedType::namespaced::<ConfigMap>(),
         OwnedType::namespaced::<Job>()
@@ -76,7 +81,7 @@ async fn start(cluster: &Cluster, calls: &Calls, stalls: DeletionTimeouts) -> Ru
     ]);
     let metrics = Metrics::register(&mut Registry::default());
     let run = operator(calls.client(cluster).await, handler, &metrics);
-    Running::start(run.with_deletion_timeouts(stalls))
+    RunningController::start(run.with_deletion_timeouts(stalls))
 }
 
 struct Place {
@@ -110,7 +115,7 @@ async fn goes(api: &Api<DynamicObject>, name: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_is_deleted_once_its_cleanup_job_completes_with_any_propagation_policy() {
     let cluster = cluster_with::<Estate>().await;
-    let calls = Calls::default();
+    let calls = FaultInjector::default();
     let _running = start(&cluster, &calls, DeletionTimeouts::default()).await;
     let Place {
         estates,
@@ -181,7 +186,7 @@ async fn an_object_is_deleted_once_its_cleanup_job_completes_with_any_propagatio
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminating_namespace_allows_no_cleanup_job_and_the_condition_reports_it() {
     let cluster = cluster_with::<Estate>().await;
-    let calls = Calls::default();
+    let calls = FaultInjector::default();
     let running = start(&cluster, &calls, DeletionTimeouts::default()).await;
     let namespace = Leaving::make(cluster.client(), "leaving").await;
     let place = Place::of(&cluster, "leaving");

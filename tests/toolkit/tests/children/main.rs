@@ -1,10 +1,10 @@
 //! Children on a real control plane, with the garbage collector of Kubernetes.
 
-mod cascades;
+mod cascading_deletion;
 mod cleanup;
-mod differences;
-mod family;
+mod dependencies;
+mod drift;
+mod fixture_kind;
 mod ownership;
-mod stages;
 mod statuses;
 mod strategies;

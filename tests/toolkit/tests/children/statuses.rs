@@ -3,7 +3,7 @@
 use control_plane::kstatus;
 use serde_json::{Value, json};
 
-use crate::family::Toys;
+use crate::fixture_kind::Toys;
 
 fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})

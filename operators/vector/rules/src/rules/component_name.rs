@@ -31,7 +31,7 @@ pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
     }
 }
 
-const DASHES: &str = "with `settings.vector.namesJoinedByDashes` in the policy, the parts of a component name are joined by `-` and must not contain `-` themselves";
+const DASHES: &str = "with `settings.vector.forbidDashesInNames` in the policy, the parts of a component name are joined by `-` and must not contain `-` themselves";
 
 fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
     let (pipeline, validated) = (subject.object, CachedValidation::of(subject));

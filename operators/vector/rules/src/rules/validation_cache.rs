@@ -32,7 +32,7 @@ static VERDICTS: LazyLock<ValidationCache> = LazyLock::new(|| ValidationCache {
     known: Mutex::new(LruCache::new(KEPT)),
 });
 
-/// Returns the result of [`judge`], from the cache if possible.
+/// Returns the result of the validation, from the cache if possible.
 pub(crate) fn of(config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnostic>> {
     let text = (config.to_string(), denied);
     let (first, second) = &VERDICTS.hashers;

@@ -1,0 +1,14 @@
+//! Result of a reconciliation.
+
+use std::time::Duration;
+
+/// Result of a reconciliation: when the object is reconciled again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// After the next change of the object.
+    AwaitChange,
+    /// After this time, or after an earlier change.
+    RequeueAfter(Duration),
+    /// After this time, or after an earlier change, because the reconciliation failed.
+    Backoff(Duration),
+}

@@ -1,0 +1,267 @@
+//! Handler of watch events: updates caches and indexes, and enqueues the affected objects.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::api::reconciler::Reconciler;
+use crate::cache::object_key::ObjectKey;
+use crate::cache::reference_index::{ReferenceIndex, targets};
+use crate::controller::context::Context;
+use crate::metrics::WatchState;
+use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
+use crate::protection::in_use::InUseProtection;
+use crate::queue::priority_queue::{Priority, Queue};
+use crate::status::paused;
+use crate::watch::event_stream;
+use crate::watch::event_stream::{ObjectChange, WatchEvent};
+use crate::watch::stores::Stores;
+
+/// Objects that a watch delivers.
+#[derive(Clone, Copy)]
+pub(crate) enum Watched {
+    /// The reconciled objects.
+    Parents,
+    /// Their children of the type with this index.
+    Children(usize),
+    /// Related objects of the operator's watch with this index.
+    Related(usize),
+}
+
+/// State of one watch.
+pub(crate) struct Watching<'a> {
+    objects: Watched,
+    resource: &'a ApiResource,
+    connection: WatchState,
+    /// If true, the initial list is complete.
+    is_complete: bool,
+}
+
+/// Handler of the events of all watches of a controller.
+pub(crate) struct EventHandler<'a, R> {
+    context: &'a Context<R>,
+    stores: &'a Stores,
+    queue: &'a Queue<ObjectKey>,
+    /// Keys of the objects by UID.
+    keys: Mutex<HashMap<String, ObjectKey>>,
+    referrers: Arc<ReferenceIndex<ObjectKey>>,
+    /// One for each protected type.
+    protections: Vec<InUseProtection<'a, R>>,
+    /// Number of watches whose initial list is not complete.
+    incomplete: watch::Sender<usize>,
+}
+
+impl<'a, R: Reconciler> EventHandler<'a, R> {
+    pub(crate) fn new(
+        context: &'a Context<R>,
+        stores: &'a Stores,
+        queue: &'a Queue<ObjectKey>,
+    ) -> Self {
+        let related = context.watches.iter();
+        let related = related.filter(|watch| !watch.watches_all_of(&context.resource));
+        let watches = 1 + context.owned_types.len() + related.count();
+        let referrers = Arc::new(ReferenceIndex::default());
+        Self {
+            context,
+            stores,
+            queue,
+            keys: Mutex::default(),
+            protections: InUseProtection::all(context, &stores.related, &referrers),
+            referrers,
+            incomplete: watch::channel(watches).0,
+        }
+    }
+
+    /// Returns the state of a watch that is about to start.
+    pub(crate) fn watch(&self, objects: Watched, resource: &'a ApiResource) -> Watching<'a> {
+        let name = event_stream::name(resource);
+        Watching {
+            objects,
+            resource,
+            connection: self.context.metrics.watch(&self.context.name, &name),
+            is_complete: false,
+        }
+    }
+
+    /// Handles an event of a watch.
+    pub(crate) fn handle(&self, watch: &mut Watching<'_>, event: WatchEvent<'_>) {
+        match event {
+            WatchEvent::Changed(seen) => {
+                watch.connection.set_up();
+                match watch.objects {
+                    Watched::Parents => self.on_event(&seen),
+                    Watched::Children(type_) => self.on_child_event(type_, &seen),
+                    Watched::Related(at) => self.on_related_event(at, &seen),
+                }
+            }
+            WatchEvent::Initialized => {
+                watch.connection.set_up();
+                if let Watched::Children(type_) = watch.objects {
+                    let all = self.stores.children[type_].all();
+                    self.context.children.initialize(type_, &all);
+                }
+                if !std::mem::replace(&mut watch.is_complete, true) {
+                    self.incomplete.send_modify(|watches| *watches -= 1);
+                }
+            }
+            WatchEvent::Failed(error) => {
+                let reason = event_stream::reason(error, watch.resource);
+                let controller = &self.context.name;
+                let resource = &watch.resource.plural;
+                tracing::warn!(%error, controller, resource, "the watch {reason}; retrying");
+                watch.connection.set_down(reason);
+            }
+        }
+    }
+
+    /// Returns the number of watches whose initial list is not complete.
+    pub(crate) fn incomplete(&self) -> watch::Receiver<usize> {
+        self.incomplete.subscribe()
+    }
+
+    pub(crate) fn protections(&self) -> &[InUseProtection<'a, R>] {
+        &self.protections
+    }
+
+    /// Returns the keys of the objects by UID.
+    pub(crate) fn keys(&self) -> &Mutex<HashMap<String, ObjectKey>> {
+        &self.keys
+    }
+
+    /// Closes all queues.
+    pub(crate) fn close(&self) {
+        self.queue.close();
+        for protection in &self.protections {
+            protection.close();
+        }
+    }
+
+    /// Returns true if a watch delivers the reconciled objects themselves, which are not watched twice.
+    pub(crate) fn is_on_parents(&self, at: usize) -> bool {
+        self.context.watches[at].watches_all_of(&self.context.resource)
+    }
+
+    /// Handles a change of a reconciled object: enqueues it if the change needs a reconciliation.
+    fn on_event(&self, seen: &ObjectChange<'_>) {
+        let UpdateEvent { before, after } = seen.change;
+        if let Some(before) = before
+            && after.is_none_or(|after| after.metadata.uid != before.metadata.uid)
+        {
+            self.context
+                .forget(before.metadata.uid.as_deref().unwrap_or_default());
+        }
+        if let Some(after) = after {
+            self.context
+                .pending_writes
+                .resolve_and_prune(Arc::clone(after));
+        }
+        self.update_indexes(&seen.change);
+        for at in (0..self.context.watches.len()).filter(|at| self.is_on_parents(*at)) {
+            self.on_related_event(at, seen);
+        }
+        // Ignores our own status writes.
+        let is_worth_a_round =
+            generation_or_finalizers_changed(&seen.change) || paused::pause_changed(&seen.change);
+        let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
+            return;
+        };
+        let key = ObjectKey::of(object);
+        if after.is_none() {
+            return self.queue.remove(&key);
+        }
+        self.queue.add(key, priority(seen), Duration::ZERO);
+    }
+
+    /// Handles a change of a related object: enqueues each object that refers to it.
+    fn on_related_event(&self, at: usize, seen: &ObjectChange<'_>) {
+        let watch = &self.context.watches[at];
+        let retold = self.stores.related[at].on_change(watch, &seen.change);
+        if let Some(protection) = self.protection(at) {
+            protection.on_event(&seen.change);
+        }
+        if watch.passes_filter(&seen.change) {
+            for key in self.referrers.referrers_of(at, &seen.change, retold) {
+                self.queue.add(key, priority(seen), Duration::ZERO);
+            }
+        }
+    }
+
+    /// Updates the key and the references of an object.
+    fn update_indexes(&self, change: &UpdateEvent<'_, DynamicObject>) {
+        let mut keys = self.keys.lock();
+        if let Some(uid) = change.before.and_then(|before| before.uid()) {
+            keys.remove(&uid);
+        }
+        if let Some(after) = change.after
+            && let Some(uid) = after.uid()
+        {
+            keys.insert(uid, ObjectKey::of(after));
+        }
+        drop(keys);
+        let Some(object) = change.after.or(change.before) else {
+            return;
+        };
+        if self.context.watches.is_empty() {
+            return;
+        }
+        let key = ObjectKey::of(object);
+        let now = match change.after {
+            Some(after) if !self.is_processed(after) => {
+                let namespace = after.namespace().unwrap_or_default();
+                let value = serde_json::to_value(&**after).unwrap_or_default();
+                targets(&self.context.watches, &namespace, &value)
+            }
+            _ => Some(BTreeSet::new()),
+        };
+        let Some(now) = now else {
+            return self.referrers.set_unknown(&key);
+        };
+        let were_unclear = self.referrers.has_unknown();
+        for target in self.referrers.set(&key, now) {
+            if let Some(protection) = self.protection(target.watch) {
+                protection.on_reference_changed(&target.namespace, &target.reference);
+            }
+        }
+        if were_unclear && !self.referrers.has_unknown() {
+            self.protections
+                .iter()
+                .for_each(InUseProtection::enqueue_all);
+        }
+    }
+
+    /// Returns true if an object is being deleted and only other controllers have something left to do for it.
+    fn is_processed(&self, object: &DynamicObject) -> bool {
+        let finalizer = self.context.finalizer.as_ref();
+        object.metadata.deletion_timestamp.is_some()
+            && finalizer.is_none_or(|finalizer| !object.finalizers().contains(finalizer))
+    }
+
+    /// Returns the protection of a watch's objects, if they are protected.
+    fn protection(&self, at: usize) -> Option<&InUseProtection<'a, R>> {
+        self.protections.iter().find(|it| it.is_on_watch(at))
+    }
+
+    /// Handles a change of a child: enqueues its owner.
+    fn on_child_event(&self, type_: usize, seen: &ObjectChange<'_>) {
+        let owners = self.context.children.on_change(type_, seen);
+        let keys = self.keys.lock();
+        // An owner that is not known yet is enqueued when it arrives.
+        for key in owners.iter().filter_map(|owner| keys.get(owner)) {
+            self.queue.add(key.clone(), priority(seen), Duration::ZERO);
+        }
+    }
+}
+
+/// Returns the priority of an event: a change goes before the objects of the initial list.
+fn priority(seen: &ObjectChange<'_>) -> Priority {
+    if seen.is_new {
+        Priority::Event
+    } else {
+        Priority::Initial
+    }
+}

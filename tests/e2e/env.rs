@@ -1,0 +1,414 @@
+//! Test environment: a cluster with Lockstep installed.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_rds::config::Credentials;
+use aws_sdk_rds::types::DbInstance;
+use aws_smithy_http_client::Builder;
+use control_plane::{Cluster, Installation, Moto, Options, eventually};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+
+use crate::proxy::Proxy;
+
+/// Namespace of the test objects.
+pub const NAMESPACE: &str = "default";
+
+/// Secret that the spec of every test database names.
+pub const SECRET: &str = "credentials";
+
+pub struct TestEnv {
+    pub installation: Installation,
+    pub rds: aws_sdk_rds::Client,
+    pub cluster: Cluster,
+    pub moto: Moto,
+}
+
+/// Settings in which the environment of a test differs from the default.
+#[derive(Default)]
+pub struct EnvOptions {
+    /// URL of a proxy in front of moto.
+    pub aws_endpoint: Option<String>,
+    /// URL of a proxy in front of the API server, for the controller.
+    pub controller_server: Option<String>,
+    /// Additional arguments of the controller.
+    pub controller_args: Vec<String>,
+    /// Kinds to install instead of the default ones.
+    pub kinds: Option<&'static str>,
+    /// Additional arguments of `lockstep manifests`.
+    pub manifest_args: &'static [&'static str],
+}
+
+impl TestEnv {
+    /// Starts a cluster with Lockstep installed and running.
+    pub async fn start() -> Self {
+        Self::start_with(EnvOptions::default()).await
+    }
+
+    pub async fn start_with(detours: EnvOptions) -> Self {
+        let cluster = Cluster::start().await.expect("a cluster");
+        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        Self::install(cluster, moto, detours).await
+    }
+
+    /// Starts the same environment, with a proxy that records every call to AWS.
+    pub async fn start_behind_proxy() -> (Self, Proxy) {
+        let cluster = Cluster::start().await.expect("a cluster");
+        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let proxy = Proxy::before_aws(&moto).await;
+        let detours = EnvOptions {
+            aws_endpoint: Some(proxy.url()),
+            ..EnvOptions::default()
+        };
+        (Self::install(cluster, moto, detours).await, proxy)
+    }
+
+    /// Returns true if the database exists in the API server.
+    pub async fn has_database(&self, name: &str) -> bool {
+        let found = self.databases().get_opt(name).await;
+        found.expect("a response").is_some()
+    }
+
+    /// Installs Lockstep in a running cluster.
+    pub async fn install(cluster: Cluster, moto: Moto, detours: EnvOptions) -> Self {
+        let quick = [
+            "--rds-poll-interval=100ms",
+            "--rds-resync-period=300ms",
+            "--rds-not-found-grace-period=200ms",
+            "--rds-qps=1000",
+        ];
+        let options = Options {
+            program: env!("CARGO_BIN_EXE_lockstep").into(),
+            aws_endpoint: detours.aws_endpoint.unwrap_or_else(|| moto.endpoint()),
+            controller_args: quick
+                .map(String::from)
+                .into_iter()
+                .chain(detours.controller_args)
+                .collect(),
+            controller_server: detours.controller_server,
+        };
+        let manifests = match detours.kinds {
+            Some(kinds) => write_manifests(&cluster, kinds, detours.manifest_args),
+            None => root().join("manifests"),
+        };
+        let mut installation = Installation::apply(&cluster, &manifests, options)
+            .await
+            .expect("manifests");
+        installation
+            .start(&cluster)
+            .await
+            .expect("the webhook and the controller start");
+        let rds = rds(&moto.endpoint(), "eu-central-1").await;
+        let env = Self {
+            installation,
+            rds,
+            cluster,
+            moto,
+        };
+        env.make_secret(
+            SECRET,
+            &json!({"username": "app", "password": "correct-horse"}),
+        )
+        .await;
+        env
+    }
+
+    pub fn databases(&self) -> Api<DynamicObject> {
+        self.objects(&database("any"))
+    }
+
+    /// API client for the kind of the given object.
+    pub fn objects(&self, like: &Value) -> Api<DynamicObject> {
+        let resource = resource_of(like);
+        if is_in_no_namespace(like) {
+            return Api::all_with(self.cluster.client(), &resource);
+        }
+        let namespace = like["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE);
+        Api::namespaced_with(self.cluster.client(), namespace, &resource)
+    }
+
+    pub async fn make_secret(&self, name: &str, data: &Value) {
+        let secret = json!({"metadata": {"name": name}, "stringData": data});
+        let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+            Api::namespaced(self.cluster.client(), NAMESPACE);
+        let secret = serde_json::from_value(secret).expect("a Secret");
+        secrets
+            .create(&PostParams::default(), &secret)
+            .await
+            .expect("the Secret is created");
+    }
+
+    /// Runs `kubectl apply` on an object. Returns its standard output, or its standard error if it fails.
+    pub fn kubectl_apply(&self, object: &Value) -> Result<String, String> {
+        let path = self.cluster.directory().join(format!(
+            "apply-{}.json",
+            object["metadata"]["name"].as_str().unwrap_or("x")
+        ));
+        std::fs::write(&path, object.to_string()).expect("a file");
+        self.kubectl(&["apply", "-f", &path.to_string_lossy()])
+    }
+
+    pub fn kubectl(&self, args: &[&str]) -> Result<String, String> {
+        let output = self
+            .cluster
+            .kubectl()
+            .args(args)
+            .output()
+            .expect("kubectl runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() {
+            Ok(text(&output.stdout))
+        } else {
+            Err(text(&output.stderr))
+        }
+    }
+
+    /// Waits until a condition of a database has this status and the current generation.
+    pub async fn condition(&self, name: &str, type_: &str, status: &str) -> Condition {
+        self.condition_of(&self.databases(), name, type_, status)
+            .await
+    }
+
+    /// Waits until a condition of an object of any kind has this status and the current generation.
+    pub async fn condition_of(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        type_: &str,
+        status: &str,
+    ) -> Condition {
+        let what = format!("condition {type_}={status} of {name}");
+        eventually(&what, async || {
+            let object = api.get(name).await.ok()?;
+            condition(&object, type_).filter(|c| {
+                c.status == status && c.observed_generation == object.metadata.generation
+            })
+        })
+        .await
+        .unwrap_or_else(|error| self.fail(&error.to_string()))
+    }
+
+    /// Waits until an instance satisfies the predicate.
+    pub async fn instance_that(&self, what: &str, is_so: impl Fn(&DbInstance) -> bool) {
+        let seen = eventually(what, async || {
+            self.instances().await.iter().any(&is_so).then_some(())
+        });
+        seen.await
+            .unwrap_or_else(|error| self.fail(&error.to_string()));
+    }
+
+    /// Waits until a condition of a database has this reason and the current generation.
+    pub async fn condition_because(&self, name: &str, type_: &str, reason: &str) -> Condition {
+        let databases = self.databases();
+        let what = format!("condition {type_} with reason {reason} of {name}");
+        eventually(&what, async || {
+            let object = databases.get(name).await.ok()?;
+            condition(&object, type_).filter(|c| {
+                c.reason == reason && c.observed_generation == object.metadata.generation
+            })
+        })
+        .await
+        .unwrap_or_else(|error| self.fail(&error.to_string()))
+    }
+
+    /// Waits until a database no longer exists.
+    pub async fn gone(&self, name: &str) {
+        eventually("the deletion of the object", async || {
+            (!self.has_database(name).await).then_some(())
+        })
+        .await
+        .unwrap_or_else(|error| self.fail(&error.to_string()));
+    }
+
+    /// Messages of the Warning Events about an object.
+    pub fn warnings(&self, name: &str) -> String {
+        let selector = format!("--field-selector=type=Warning,involvedObject.name={name}");
+        let notes = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
+        self.kubectl(&["get", "events", &selector, "-o", notes])
+            .unwrap_or_else(|error| self.fail(&error))
+    }
+
+    /// Metrics that a process serves.
+    pub async fn metrics(&self, url: &str) -> String {
+        let client = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client");
+        let request = http::Request::get("/metrics")
+            .body(Vec::new())
+            .expect("a request");
+        client.request_text(request).await.expect("metrics")
+    }
+
+    /// Removes the schema from the CRD, so that the API server stores any object.
+    pub async fn empty_crd(&self) {
+        let mut probe = database("probe");
+        probe["spec"]["port"] = json!("no number");
+        self.empty_crd_of("clouddatabases.database.example.com", &probe)
+            .await;
+    }
+
+    /// Removes the schema from a CRD and waits until the API server admits `probe`, which violates the schema.
+    pub async fn empty_crd_of(&self, name: &str, probe: &Value) {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
+        self.kubectl(&[
+            "patch",
+            "crd",
+            name,
+            "--type=json",
+            "--patch",
+            &patch.to_string(),
+        ])
+        .expect("the CRD is patched");
+        let objects = self.objects(probe);
+        let mut probe: DynamicObject = serde_json::from_value(probe.clone()).expect("an object");
+        probe.metadata.name = Some("probe".to_owned());
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        eventually("the removal of the schema", async || {
+            objects.create(&params, &probe).await.ok()
+        })
+        .await
+        .unwrap_or_else(|error| self.fail(&error.to_string()));
+    }
+
+    /// Instances in moto.
+    pub async fn instances(&self) -> Vec<DbInstance> {
+        let answer = self
+            .rds
+            .describe_db_instances()
+            .send()
+            .await
+            .expect("moto answers");
+        answer.db_instances.unwrap_or_default()
+    }
+
+    /// Fails the test, and prints the output of the processes.
+    pub fn fail(&self, why: &str) -> ! {
+        panic!("{why}\n{}", self.installation.output())
+    }
+}
+
+/// The kinds of Vector, with their plurals.
+pub const VECTOR: [(&str, &str); 5] = [
+    ("VectorPipeline", "vectorpipelines"),
+    ("ClusterVectorPipeline", "clustervectorpipelines"),
+    ("Vector", "vectors"),
+    ("VectorAggregator", "vectoraggregators"),
+    ("ClusterVectorAggregator", "clustervectoraggregators"),
+];
+
+/// API resource of an object's kind; `CloudDatabase` if the kind is not one of the others.
+pub fn resource_of(object: &Value) -> ApiResource {
+    let vector = "observability.kaasops.io";
+    let (group, kind, plural) = match object["kind"].as_str() {
+        Some("Echo") => ("demo.example.com", "Echo", "echoes"),
+        Some(kind) if kind.contains("Vector") => {
+            let (_, plural) = VECTOR
+                .into_iter()
+                .find(|(known, _)| *known == kind)
+                .expect("a kind");
+            (vector, kind, plural)
+        }
+        _ => ("database.example.com", "CloudDatabase", "clouddatabases"),
+    };
+    let gvk = GroupVersionKind::gvk(group, "v1alpha1", kind);
+    ApiResource::from_gvk_with_plural(&gvk, plural)
+}
+
+/// Returns true if the kind of the object is cluster-scoped.
+pub fn is_in_no_namespace(object: &Value) -> bool {
+    let kind = object["kind"].as_str();
+    kind.is_some_and(|kind| kind.starts_with("Cluster"))
+}
+
+/// Writes the manifests for kinds other than the default ones.
+fn write_manifests(cluster: &Cluster, kinds: &str, more: &[&str]) -> PathBuf {
+    let folder = cluster.directory().join("manifests");
+    let written = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .arg("manifests")
+        .arg(format!("--kinds={kinds}"))
+        .args(more)
+        .arg(&folder)
+        .output()
+        .expect("the program runs");
+    assert!(
+        written.status.success(),
+        "{}",
+        String::from_utf8_lossy(&written.stderr)
+    );
+    folder
+}
+
+/// Field of the validating webhook in the cluster's configuration.
+pub fn validating_webhook(cluster: &Cluster, field: &str) -> String {
+    let kind = "validatingwebhookconfiguration";
+    let path = format!("jsonpath={{.webhooks[0].{field}}}");
+    let read = cluster.run_kubectl(&["get", kind, "lockstep", "-o", &path]);
+    read.expect("the configuration")
+}
+
+/// Condition of an object.
+pub fn condition(object: &DynamicObject, type_: &str) -> Option<Condition> {
+    let conditions = object.data.pointer("/status/conditions")?.as_array()?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == type_)?;
+    serde_json::from_value(found.clone()).ok()
+}
+
+/// A valid database.
+pub fn database(name: &str) -> Value {
+    json!({
+        "apiVersion": "database.example.com/v1alpha1",
+        "kind": "CloudDatabase",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "engine": "postgres",
+            "engineVersion": "16.4",
+            "instanceClass": "db.t4g.micro",
+            "storage": {"sizeGib": 100},
+            "credentials": {"username": "app", "secretName": SECRET},
+            "deletionPolicy": "Delete",
+        },
+    })
+}
+
+/// Root folder of the repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Runs `lockstep check` on a file and returns the validation result as JSON.
+pub fn check(arguments: &[&str], file: &std::path::Path) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["check", "--output", "json"])
+        .args(arguments)
+        .arg(file)
+        .output()
+        .expect("`lockstep check` runs");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!(
+            "{error}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
+
+/// RDS client for a region of a moto server.
+pub async fn rds(endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .http_client(Builder::new().build_http())
+        .region(Region::new(region))
+        .credentials_provider(Credentials::new("testing", "testing", None, None, "tests"))
+        .endpoint_url(endpoint)
+        .load()
+        .await;
+    aws_sdk_rds::Client::new(&config)
+}
