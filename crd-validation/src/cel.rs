@@ -35,16 +35,15 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 
-use crate::cel::activation::Question;
+use crate::cel::activation::Activation;
 use crate::cel::cost::Budget;
-use crate::cel::program::Answer;
+use crate::cel::program::Outcome;
 use crate::correlation::{Correlation, Counterparts, Ratchet};
 use crate::field::path::Cursor;
 use crate::layer::{LayerContext, ValidationLayer};
 use crate::report::Report;
 use crate::schema::Schema;
-use crate::violation::fingerprint;
-use crate::violation::{Layer, Violation};
+use crate::violation::{Layer, Violation, fingerprint};
 
 pub(crate) use crate::cel::escaping::identifier;
 pub(crate) use crate::cel::program::CelRule;
@@ -171,7 +170,7 @@ impl<'a> Walk<'a, '_, '_> {
             return;
         }
         let is_resource = matches!(at, Cursor::Root);
-        let question = Question::new(
+        let activation = Activation::new(
             place.schema,
             place.value,
             place.before,
@@ -184,11 +183,11 @@ impl<'a> Walk<'a, '_, '_> {
         // whole object.
         let can_be_ratcheted = !is_resource;
         for rule in &place.rules.rules {
-            let (error, may_be_ratcheted) = match rule.ask(&question, at, &mut self.budget) {
-                Answer::Holds => continue,
-                Answer::Broken(error) => (error, can_be_ratcheted && !rule.uses_old_self),
-                Answer::Failed(error) => (error, false),
-                Answer::Exhausted(error) => {
+            let (error, may_be_ratcheted) = match rule.evaluate(&activation, at, &mut self.budget) {
+                Outcome::Holds => continue,
+                Outcome::Broken(error) => (error, can_be_ratcheted && !rule.uses_old_self),
+                Outcome::Failed(error) => (error, false),
+                Outcome::Exhausted(error) => {
                     self.exhausted = true;
                     (error, false)
                 }

@@ -49,7 +49,7 @@ pub enum ConversionError {
 
 impl VersionMapping {
     /// Converts an object of the validated version to this version.
-    fn from_storage(&self, object: &Value, validated: &str) -> Value {
+    fn convert_from_storage(&self, object: &Value, validated: &str) -> Value {
         let there = restored(
             self.moved_there(object),
             self.name,
@@ -60,7 +60,7 @@ impl VersionMapping {
     }
 
     /// Converts an object of this version to the validated version.
-    fn to_storage(&self, object: &Value, validated: &str) -> Value {
+    fn convert_to_storage(&self, object: &Value, validated: &str) -> Value {
         let back = restored(
             self.moved_back(object),
             validated,
@@ -134,11 +134,11 @@ impl Versions<'_> {
         }
         let validated = match source {
             Version::Storage => object.clone(),
-            Version::Other(source) => source.to_storage(object, self.storage_version),
+            Version::Other(source) => source.convert_to_storage(object, self.storage_version),
         };
         let mut converted = match target {
             Version::Storage => validated,
-            Version::Other(target) => target.from_storage(&validated, self.storage_version),
+            Version::Other(target) => target.convert_from_storage(&validated, self.storage_version),
         };
         converted["apiVersion"] = to.into();
         Ok(converted)

@@ -10,6 +10,7 @@ use crate::compile_error::CompileError;
 use crate::defaults;
 use crate::field::error::{BadValue, FieldError};
 use crate::field::path::{Cursor, FieldPath};
+use crate::json::numbers::{has_floats, reread};
 use crate::json::raw::Tree;
 use crate::layer::{LayerContext, ValidationLayer};
 use crate::metadata;
@@ -73,9 +74,9 @@ pub struct CrdValidator {
     has_status_subresource: bool,
     scale: Option<Scale>,
     /// Projection of an object to the parts that the CRD validates.
-    brief: Projection,
+    projection: Projection,
     /// Projection of the object that is replaced.
-    brief_before: Projection,
+    old_projection: Projection,
     schema: Schema,
     /// CEL rules of the schema; `None` if it has none.
     cel: Option<CelValidator>,
@@ -112,8 +113,8 @@ impl CrdValidator {
             is_namespaced: text("/spec/scope") != "Cluster",
             has_status_subresource,
             scale,
-            brief: Projection::of_object(&schema, has_own_status),
-            brief_before: Projection::of_replaced(&schema, has_own_status),
+            projection: Projection::of_object(&schema, has_own_status),
+            old_projection: Projection::of_replaced(&schema, has_own_status),
             schema,
             cel,
         })
@@ -214,8 +215,8 @@ impl CrdValidator {
     #[must_use]
     pub fn with_defaults(&self, object: &Value) -> Value {
         // The API server writes `1.0` to storage as `1`, so it reads an integer. An object from a file may differ.
-        let mut filled = if defaults::has_floats(object) {
-            defaults::reread(object)
+        let mut filled = if has_floats(object) {
+            reread(object)
         } else {
             object.clone()
         };
@@ -237,8 +238,8 @@ impl CrdValidator {
     }
 
     /// Returns the parts of an object that the CRD validates, or `None` if a static default is missing.
-    fn unchanged_by_defaults(&self, object: &Tree<'_>, brief: &Projection) -> Option<Value> {
-        let mut object = brief.copy(object)?;
+    fn unchanged_by_defaults(&self, object: &Tree<'_>, projection: &Projection) -> Option<Value> {
+        let mut object = projection.copy(object)?;
         let operations = self.fill_defaults(&mut object);
         operations.is_empty().then_some(object)
     }
@@ -246,19 +247,20 @@ impl CrdValidator {
     /// Returns true if an object has all defaults that the CRD declares.
     #[must_use]
     pub fn has_all_defaults(&self, object: &Tree<'_>) -> bool {
-        self.unchanged_by_defaults(object, &self.brief).is_some()
+        self.unchanged_by_defaults(object, &self.projection)
+            .is_some()
     }
 
     /// Returns true if the CRD reports no error for an object and the one it replaces, and neither lacks a
     /// default. `false` does not mean that the object is invalid; only [`validate`](Self::validate) can decide that.
     #[must_use]
     pub fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
-        let Some(object) = self.unchanged_by_defaults(object, &self.brief) else {
+        let Some(object) = self.unchanged_by_defaults(object, &self.projection) else {
             return false;
         };
         let mut stored = None;
         if let Some(old) = old {
-            let Some(mut old) = self.unchanged_by_defaults(old, &self.brief_before) else {
+            let Some(mut old) = self.unchanged_by_defaults(old, &self.old_projection) else {
                 return false;
             };
             if unknown_fields::prune(&mut old, &self.schema) {

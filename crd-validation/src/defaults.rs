@@ -4,7 +4,6 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::Value;
 
-use crate::format::go_fmt;
 use crate::schema::Schema;
 
 /// Fills the defaults of the schema and returns the changes as operations on the original object. Nulls that
@@ -42,35 +41,6 @@ fn has_nulls(value: &Value) -> bool {
         Value::Array(items) => items.iter().any(has_nulls),
         Value::Object(fields) => fields.values().any(has_nulls),
         _ => false,
-    }
-}
-
-/// Returns true if the value contains a number written as a float.
-#[must_use]
-pub fn has_floats(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.is_f64(),
-        Value::Array(items) => items.iter().any(has_floats),
-        Value::Object(fields) => fields.values().any(has_floats),
-        _ => false,
-    }
-}
-
-/// Returns the object as the API server has it after a webhook filled defaults: it serializes and parses the
-/// object again, which turns `100.0` into `100`.
-#[must_use]
-pub fn reread(object: &Value) -> Value {
-    match object {
-        Value::Number(number) => match go_fmt::json_number(number).parse::<i64>() {
-            Ok(whole) => whole.into(),
-            Err(_) => object.clone(),
-        },
-        Value::Array(items) => items.iter().map(reread).collect(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(name, value)| (name.clone(), reread(value)))
-            .collect(),
-        _ => object.clone(),
     }
 }
 

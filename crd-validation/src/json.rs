@@ -1,10 +1,12 @@
 //! JSON: parsing, access by path, and types.
 
+pub(crate) mod numbers;
 pub(crate) mod parse;
 pub mod pointer;
 pub(crate) mod raw;
 pub(crate) mod types;
 
+pub use numbers::{has_floats, reread};
 pub use parse::ParsedJson;
 pub use raw::{RawObject, Tree};
 pub use types::as_integer;

@@ -26,7 +26,7 @@ mod compile_error;
 pub mod conversion;
 mod correlation;
 mod crd_validator;
-pub mod defaults;
+mod defaults;
 pub mod field;
 pub mod format;
 pub mod json;

@@ -9,7 +9,7 @@ use crate::field::path::Cursor;
 use crate::format::name;
 use crate::json::types::{as_integer, type_name};
 use crate::report::Report;
-use crate::schema::Schema;
+use crate::schema::{JsonType, Schema};
 use crate::unknown_fields;
 
 /// Maximum total size of all annotations: 256 KiB.
@@ -258,9 +258,7 @@ fn misnamed(value: &str, prefix: bool, names: Names) -> Option<String> {
 
 /// Reports values of the wrong type. The decoder accepts null for all types.
 fn types(schema: &Schema, value: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
-    let expected = schema
-        .json_type
-        .map_or("object", crate::schema::JsonType::as_str);
+    let expected = schema.json_type.map_or("object", JsonType::as_str);
     let actual = type_name(value);
     if value.is_null() {
         return;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::Cursor;
 use crate::result::ValidationResult;
-use crate::violation::{Layer, RatchetedViolation, Violation};
+use crate::violation::{RatchetedViolation, Violation};
 
 /// Collected violations of all layers.
 #[derive(Debug, Default)]
@@ -49,12 +49,12 @@ impl<'a> Report<'a> {
 
     /// Adds an error of the schema layer that is never ratcheted.
     pub(crate) fn deny(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
-        self.deny_or_ratchet(of_schema(keyword, at, error), false);
+        self.deny_or_ratchet(Violation::of_schema(keyword, at, error), false);
     }
 
     /// Adds a warning of the schema layer: the API server accepts the object, but ignores something in it.
     pub(crate) fn advise(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
-        self.warn(of_schema(keyword, at, error));
+        self.warn(Violation::of_schema(keyword, at, error));
     }
 
     /// Adds a warning.
@@ -105,14 +105,4 @@ impl<'a> Report<'a> {
 fn order(a: &Violation, b: &Violation) -> Ordering {
     let by_place = (&a.at, a.layer).cmp(&(&b.at, b.layer));
     by_place.then_with(|| a.error.body().cmp(&b.error.body()))
-}
-
-fn of_schema(keyword: &str, at: Cursor<'_>, error: FieldError) -> Violation {
-    Violation {
-        rule: format!("{}/{keyword}", at.to_pattern()),
-        layer: Layer::Schema,
-        at: at.to_path(),
-        error,
-        inputs: None,
-    }
 }

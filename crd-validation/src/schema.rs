@@ -129,7 +129,7 @@ impl Schema {
     }
 
     /// Returns true if the node restricts only the fields of an object and not the object as a whole.
-    pub(crate) fn speaks_of_fields_only(&self) -> bool {
+    pub(crate) fn restricts_fields_only(&self) -> bool {
         let counts = self.min_properties.is_some() || self.max_properties.is_some();
         !counts
             && !self.has_alternatives()
@@ -140,8 +140,8 @@ impl Schema {
     }
 
     /// Returns true if the node requires an object and nothing else.
-    pub(crate) fn speaks_of_nothing(&self) -> bool {
-        self.speaks_of_fields_only() && self.properties.is_empty() && self.required.is_empty()
+    pub(crate) fn restricts_nothing(&self) -> bool {
+        self.restricts_fields_only() && self.properties.is_empty() && self.required.is_empty()
     }
 
     /// Returns true if there are no nodes below this one.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::field::error::FieldError;
-use crate::field::path::FieldPath;
+use crate::field::path::{Cursor, FieldPath};
 use crate::format::go_fmt;
 
 /// Layer of a CRD in which a rule is written. The variants are in the order in which the API server evaluates
@@ -34,6 +34,19 @@ pub struct Violation {
     /// Fingerprint of all values that the error depends on. The error stays the same while the fingerprint
     /// does. `None` if the error is never ratcheted.
     pub inputs: Option<u64>,
+}
+
+impl Violation {
+    /// Creates a violation of a keyword of the schema, or of a rule for metadata, that is never ratcheted.
+    pub(crate) fn of_schema(keyword: &str, at: Cursor<'_>, error: FieldError) -> Self {
+        Self {
+            rule: format!("{}/{keyword}", at.to_pattern()),
+            layer: Layer::Schema,
+            at: at.to_path(),
+            error,
+            inputs: None,
+        }
+    }
 }
 
 /// Identity of a ratcheted error. The error stays a warning as long as no value that it depends on changes.

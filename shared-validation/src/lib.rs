@@ -3,8 +3,8 @@
 //!
 //! All three call the same code, so an object gets the same result everywhere. The rules of a CRD are evaluated by
 //! [`crd_validation`]; this crate adds the rules in Rust, policies, defaults that depend on other fields, and the last
-//! validated values. The crate is pure by construction: no I/O, no async, no clock and no Kubernetes client in the dependency tree (`tests/pure.rs`
-//! checks this).
+//! validated values. The crate is pure by construction: no I/O, no async, no clock and no Kubernetes client in the
+//! dependency tree (`tests/pure.rs` checks this).
 //!
 //! The concepts, in reading order:
 //!
@@ -31,21 +31,21 @@
 //! 10. [`CrdMatch`]: the CRD status. It states whether the CRD in the cluster equals the compiled one, and so
 //!     whether the API server has already run the first two layers.
 
-mod crd_status;
+pub mod crd_status;
 mod crd_validator;
 mod defaults;
 mod fast_path;
 mod kind;
-mod last_validated;
+pub mod last_validated;
 mod layer;
 mod operation;
-mod policy;
+pub mod policy;
 pub mod probe;
 mod registry;
 mod report;
-mod request;
-mod result;
-mod rule;
+pub mod request;
+pub mod result;
+pub mod rule;
 mod rule_info;
 mod ruleset;
 mod rust_rules;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crd_validation::CrdValidator;
-use crd_validation::defaults::{has_floats, reread};
+use crd_validation::json::{has_floats, reread};
 use json_patch::Patch;
 use serde_json::Value;
 

@@ -13,7 +13,7 @@ use crate::cel::value::Conversion;
 use crate::schema::Schema;
 
 /// Value and its old value. The CEL variables are built once for all rules that use the same ones.
-pub(crate) struct Question<'a> {
+pub(crate) struct Activation<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) value: &'a Value,
     before: Option<&'a Value>,
@@ -43,7 +43,7 @@ impl Variables<'_> {
     }
 }
 
-impl<'a> Question<'a> {
+impl<'a> Activation<'a> {
     pub(crate) fn new(
         schema: &'a Schema,
         value: &'a Value,

@@ -9,14 +9,14 @@ use ::cel::common::types::{CelBool, CelString};
 use ::cel::objects::Value as CelValue;
 use serde_json::Value;
 
-use crate::cel::activation::Question;
+use crate::cel::activation::Activation;
 use crate::cel::cost::Budget;
 use crate::cel::field_usage::Reach;
 use crate::cel::{
     apiserver_panic, check, cost_instrumentation, field_path, identifier, library, partial_eval,
 };
 use crate::compile_error::CompileError;
-use crate::field::error::FieldError;
+use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::{Cursor, FieldPath};
 use crate::schema::{JsonType, Schema};
 
@@ -51,7 +51,7 @@ enum Reason {
 }
 
 /// Outcome of a rule.
-pub(crate) enum Answer {
+pub(crate) enum Outcome {
     Holds,
     /// The rule is violated. The error is ratcheted if an update leaves the value unchanged.
     Broken(FieldError),
@@ -162,25 +162,32 @@ impl CelRule {
     }
 
     /// Evaluates the rule.
-    pub(crate) fn ask(
+    pub(crate) fn evaluate(
         &self,
-        question: &Question<'_>,
+        activation: &Activation<'_>,
         at: Cursor<'_>,
         budget: &mut Budget,
-    ) -> Answer {
+    ) -> Outcome {
         if self.is_deep {
-            stacker::grow(DEEP_STACK_BYTES, || self.ask_here(question, at, budget))
+            stacker::grow(DEEP_STACK_BYTES, || {
+                self.evaluate_here(activation, at, budget)
+            })
         } else {
-            self.ask_here(question, at, budget)
+            self.evaluate_here(activation, at, budget)
         }
     }
 
-    fn ask_here(&self, question: &Question<'_>, at: Cursor<'_>, budget: &mut Budget) -> Answer {
+    fn evaluate_here(
+        &self,
+        activation: &Activation<'_>,
+        at: Cursor<'_>,
+        budget: &mut Budget,
+    ) -> Outcome {
         // A transition rule does not apply to a new value.
-        if self.uses_old_self && !question.is_change() && !self.optional_old_self {
-            return Answer::Holds;
+        if self.uses_old_self && !activation.is_change() && !self.optional_old_self {
+            return Outcome::Holds;
         }
-        let variables = question.variables(self.optional_old_self);
+        let variables = activation.variables(self.optional_old_self);
         let context = &variables.context;
         let is_careful = variables.are_broken_for(self.sees_old_self());
         let evaluate = |expression: &IdedExpr| {
@@ -199,11 +206,13 @@ impl CelRule {
         };
         match (outcome, apiserver_panic::take()) {
             (None, _) => {
-                Answer::Exhausted(self.invalid(question, at.to_path(), OUT_OF_BUDGET.to_owned()))
+                Outcome::Exhausted(self.invalid(activation, at.to_path(), OUT_OF_BUDGET.to_owned()))
             }
-            (_, Some(problem)) => Answer::Failed(self.failed(question, at, &problem)),
-            (Some(Ok(true)), None) => Answer::Holds,
-            (Some(Ok(false)), None) => Answer::Broken(self.broken(question, at, context, budget)),
+            (_, Some(problem)) => Outcome::Failed(self.failed(activation, at, &problem)),
+            (Some(Ok(true)), None) => Outcome::Holds,
+            (Some(Ok(false)), None) => {
+                Outcome::Broken(self.broken(activation, at, context, budget))
+            }
             (Some(Err(error)), None) => {
                 // If both operands fail, cel-go reports the error of the left one.
                 let swapped = partial_eval::swapped(&self.expression, is_careful);
@@ -211,14 +220,14 @@ impl CelRule {
                     .spend(|| evaluate(&swapped))
                     .and_then(Result::err)
                     .unwrap_or(error);
-                Answer::Failed(self.failed(question, at, &as_go(&error)))
+                Outcome::Failed(self.failed(activation, at, &as_go(&error)))
             }
         }
     }
 
     fn broken(
         &self,
-        question: &Question<'_>,
+        activation: &Activation<'_>,
         at: Cursor<'_>,
         context: &Context<'_, '_>,
         budget: &mut Budget,
@@ -239,29 +248,29 @@ impl CelRule {
         });
         let detail = spoken.unwrap_or_else(|| self.message.clone());
         match self.reason {
-            Reason::Invalid => self.invalid(question, path, detail),
+            Reason::Invalid => self.invalid(activation, path, detail),
             Reason::Forbidden => FieldError::forbidden(path, detail),
             Reason::Required => FieldError::required(path, detail),
             // The API server prints no message in this case.
             Reason::Duplicate => FieldError {
-                error_type: crate::field::error::ErrorType::Duplicate,
-                ..self.invalid(question, path, String::new())
+                error_type: ErrorType::Duplicate,
+                ..self.invalid(activation, path, String::new())
             },
         }
     }
 
-    fn invalid(&self, question: &Question<'_>, path: FieldPath, detail: String) -> FieldError {
+    fn invalid(&self, activation: &Activation<'_>, path: FieldPath, detail: String) -> FieldError {
         let _ = self;
-        match question.schema.json_type {
+        match activation.schema.json_type {
             Some(JsonType::Object | JsonType::Array) => FieldError::invalid_hidden(path, detail),
-            _ => FieldError::invalid(path, question.value.clone(), detail),
+            _ => FieldError::invalid(path, activation.value.clone(), detail),
         }
     }
 
     /// Returns the error for a rule that cannot be evaluated. As in the API server, it shows the type in place
     /// of the value.
-    fn failed(&self, question: &Question<'_>, at: Cursor<'_>, problem: &str) -> FieldError {
-        let kind = question.schema.json_type.map_or("", JsonType::as_str);
+    fn failed(&self, activation: &Activation<'_>, at: Cursor<'_>, problem: &str) -> FieldError {
+        let kind = activation.schema.json_type.map_or("", JsonType::as_str);
         let about = self
             .message
             .strip_prefix("failed rule: ")

@@ -36,14 +36,14 @@ impl Projection {
     fn new(
         schema: &Schema,
         has_own_status: bool,
-        is_judged: impl Fn(&Schema) -> bool + Copy,
+        is_validated: impl Fn(&Schema) -> bool + Copy,
     ) -> Self {
         let mut closed = Vec::new();
-        if !schema.speaks_of_fields_only() {
+        if !schema.restricts_fields_only() {
             return Self { closed };
         }
         let metadata = schema.properties.get("metadata");
-        if metadata.is_none_or(Schema::speaks_of_nothing) {
+        if metadata.is_none_or(Schema::restricts_nothing) {
             closed.push(Closed {
                 name: "metadata",
                 open: Vec::new(),
@@ -55,11 +55,11 @@ impl Projection {
             && status.is_none_or(|status| {
                 status.list_type == ListType::Atomic
                     && !status.embedded
-                    && !status.additional().is_some_and(is_judged)
+                    && !status.additional().is_some_and(is_validated)
             })
         {
             let fields = status.into_iter().flat_map(|status| &status.properties);
-            let open = fields.filter(|(_, node)| is_judged(node));
+            let open = fields.filter(|(_, node)| is_validated(node));
             closed.push(Closed {
                 name: "status",
                 open: open.map(|(name, _)| name.clone()).collect(),

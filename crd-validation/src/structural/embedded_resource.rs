@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::field::error::FieldError;
 use crate::field::path::Cursor;
 use crate::format::name;
 use crate::layer::LayerContext;
@@ -54,17 +55,13 @@ fn resource(object: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
         let below = at.child(field);
         let path = below.to_path();
         let error = match object.get(field) {
-            None => crate::field::error::FieldError::required(path, ""),
+            None => FieldError::required(path, ""),
             Some(Value::String(text)) if text.is_empty() => {
-                crate::field::error::FieldError::invalid(path, "", "must not be empty")
+                FieldError::invalid(path, "", "must not be empty")
             }
             Some(Value::String(text)) if holds(text) => continue,
-            Some(Value::String(text)) => {
-                crate::field::error::FieldError::invalid(path, text.as_str(), expected)
-            }
-            Some(other) => {
-                crate::field::error::FieldError::invalid(path, other.clone(), "must be a string")
-            }
+            Some(Value::String(text)) => FieldError::invalid(path, text.as_str(), expected),
+            Some(other) => FieldError::invalid(path, other.clone(), "must be a string"),
         };
         report.deny("x-kubernetes-embedded-resource", below, error);
     }

@@ -10,8 +10,7 @@ use crate::format::go_fmt;
 use crate::layer::LayerContext;
 use crate::report::Report;
 use crate::schema::{ListType, Schema};
-use crate::violation::fingerprint;
-use crate::violation::{Layer, Violation};
+use crate::violation::{Violation, fingerprint};
 
 /// Reports duplicate items. If the old object had any, all of them are ratcheted, as in the API server.
 pub(crate) fn validate(case: &LayerContext<'_>, report: &mut Report<'_>) {
@@ -120,11 +119,5 @@ fn printed(identity: &Value) -> String {
 }
 
 fn push(at: Cursor<'_>, error: FieldError, found: &mut Vec<Violation>) {
-    found.push(Violation {
-        rule: format!("{}/x-kubernetes-list-type", at.to_pattern()),
-        layer: Layer::Schema,
-        at: at.to_path(),
-        error,
-        inputs: None,
-    });
+    found.push(Violation::of_schema("x-kubernetes-list-type", at, error));
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::field::error::FieldError;
 use crate::field::path::{Cursor, FieldPath};
-use crate::violation::{Layer, Violation};
+use crate::violation::Violation;
 
 /// Result of the checks of one node.
 #[derive(Default)]
@@ -32,13 +32,7 @@ impl Outcome {
 
     /// Adds an error.
     pub(crate) fn push(&mut self, keyword: &str, at: Cursor<'_>, error: FieldError) {
-        self.errors.push(Violation {
-            rule: format!("{}/{keyword}", at.to_pattern()),
-            layer: Layer::Schema,
-            at: at.to_path(),
-            error,
-            inputs: None,
-        });
+        self.errors.push(Violation::of_schema(keyword, at, error));
     }
 
     /// Adds an error of type `Invalid`.
