@@ -1,7 +1,8 @@
-//! API types of Vector pipelines and validation of Vector configurations, without I/O.
+//! Types and rules of the Vector kinds: pipelines, agents and aggregators. This crate is pure.
 //!
-//! [`validate_config`] reports the errors that `vector validate --no-environment` reports. [`validate_start_up`] reports
-//! those errors of the start of Vector that can be found without its environment: so far only template confinement.
+//! The rules of a pipeline validate its Vector configuration with [`validate_config`] and [`validate_start_up`], restrict
+//! the pipelines of tenants, and keep pipelines that share a process [from using the same address](port_allocation).
+//! A [`VectorContext`] gives them a compiler of programs and a cache.
 
 #![allow(
     clippy::doc_markdown,
@@ -9,18 +10,11 @@
 )]
 
 mod component_namespace;
-mod config;
 pub mod port_allocation;
 mod rules;
 mod tenancy;
 mod types;
 
-pub use crate::config::catalogue::Catalogue;
-pub use crate::config::component::ComponentKind;
-pub use crate::config::confinement::OptOut;
-pub use crate::config::diagnostic::{Check, Diagnostic};
-pub use crate::config::start_up::validate_start_up;
-pub use crate::config::validate::validate_config;
 pub use crate::rules::context::VectorContext;
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{
@@ -35,5 +29,9 @@ pub use crate::types::pipeline::{
 pub use crate::types::runner_kind::RunnerKind;
 pub use crate::types::workload::{
     Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus,
+};
+pub use vector_config::confinement::OptOut;
+pub use vector_config::{
+    Catalogue, Check, ComponentKind, Diagnostic, validate_config, validate_start_up,
 };
 pub use vector_vrl::{Compiler, InProcessCompiler, MakeCompiler, Program, VrlDiagnostic};

@@ -9,11 +9,10 @@ pub(crate) mod policy;
 
 use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use vector_config::interpolation::SECRET;
+use vector_config::option_path::below;
+use vector_config::{Catalogue, ComponentKind, KUBERNETES_EVENTS, is_pattern};
 
-use crate::config::catalogue::Catalogue;
-use crate::config::component::{ComponentKind, KUBERNETES_EVENTS, is_pattern};
-use crate::config::interpolation::SECRET;
-use crate::config::option_path::below;
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;

@@ -92,7 +92,7 @@ mod tests {
         let committed = fs::read_to_string(here.join("../rules/catalogue/0.57.json"));
         assert!(
             committed.expect("the catalogue") == made,
-            "the catalogue is outdated; generate it with: cargo run -p vector-catalogue -- operators/vector/catalogue/vector-0.57 --output-file operators/vector/api/catalogue/0.57.json"
+            "the catalogue is outdated; generate it with: cargo run -p vector-catalogue -- operators/vector/catalogue/vector-0.57 --output-file operators/vector/config/catalogue/0.57.json"
         );
     }
 }

@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value};
 use shared_validation::FieldPath;
+use vector_config::listen_address::ListenAddress;
+use vector_config::{Component, ComponentKind, components, listen_address};
 
-use crate::config::component::{Component, ComponentKind, components};
-use crate::config::listen_address;
-use crate::config::listen_address::ListenAddress;
 use crate::port_allocation::endpoint::ListenEndpoint;
 
 /// Component that listens, with its address.

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use vector_config::{Component, components};
 
 use crate::component_namespace::ComponentNamespace;
-use crate::config::component::{Component, components};
 use crate::port_allocation::status_view::{is_being_deleted, name, role, text, together};
 use crate::types::runner_kind::RunnerKind;
 

@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use shared_validation::RuleContext;
+use vector_config::confinement::OptOut;
+use vector_config::{Diagnostic, KUBERNETES_EVENTS, confinement};
 
-use crate::config::component::KUBERNETES_EVENTS;
-use crate::config::confinement;
-use crate::config::confinement::OptOut;
-use crate::config::diagnostic::Diagnostic;
 use crate::rules::context;
 use crate::rules::context::VectorContext;
 use crate::tenancy::policy::{Section, TenantPolicy};

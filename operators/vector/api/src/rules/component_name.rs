@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use vector_config::{Component, ComponentKind, components};
 
 use crate::component_namespace::{ComponentNamespace, DIVIDER};
-use crate::config::component::{Component, ComponentKind, components};
 use crate::rules::cached_validation::CachedValidation;
 use crate::types::pipeline::Pipeline;
 

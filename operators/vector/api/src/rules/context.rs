@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
+use vector_config::{Catalogue, Diagnostic, validate_config};
 use vector_vrl::{InProcessCompiler, MakeCompiler};
 
-use crate::config::catalogue::Catalogue;
-use crate::config::diagnostic::Diagnostic;
-use crate::config::validate::validate_config;
 use crate::rules::validation_cache::ValidationCache;
 
 /// Compiler of programs, and cache of validation results.

@@ -6,11 +6,8 @@ use shared_validation::{
     Diagnostics, FieldError, FieldPath, Rule, RuleContext, Settings, Severity, ValidatedResource,
     with_standard_fields,
 };
+use vector_config::{Catalogue, Check, ComponentKind, Diagnostic, validate_start_up};
 
-use crate::config::catalogue::Catalogue;
-use crate::config::component::ComponentKind;
-use crate::config::diagnostic::{Check, Diagnostic};
-use crate::config::start_up::validate_start_up;
 use crate::rules::cached_validation::CachedValidation;
 use crate::rules::component_name;
 use crate::tenancy::policy;

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lru::LruCache;
 use serde_json::Value;
 use shared_validation::ErrorType;
-
-use crate::config::diagnostic::Diagnostic;
+use vector_config::Diagnostic;
 
 /// Maximum number of cached results.
 const KEPT: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
@@ -74,9 +73,9 @@ mod tests {
 
     use serde_json::json;
     use shared_validation::{FieldError, FieldPath};
+    use vector_config::Check;
 
     use super::*;
-    use crate::config::diagnostic::Check;
 
     #[test]
     fn incomplete_and_large_results_are_not_cached() {

@@ -1,8 +1,8 @@
 //! Components of a pipeline, for the rules of tenants.
 
 use shared_validation::{FieldPath, RuleContext};
+use vector_config::{Component, components};
 
-use crate::config::component::{Component, components};
 use crate::rules::cached_validation::CachedValidation;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;

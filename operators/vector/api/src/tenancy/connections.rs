@@ -4,10 +4,9 @@
 use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 use url::Url;
+use vector_config::interpolation::SECRET;
+use vector_config::{Catalogue, Component, ComponentKind};
 
-use crate::config::catalogue::Catalogue;
-use crate::config::component::{Component, ComponentKind};
-use crate::config::interpolation::SECRET;
 use crate::tenancy::components::each;
 use crate::types::pipeline::Pipeline;
 

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
+use vector_config::interpolation::SECRET;
+use vector_config::option_path::below;
 
-use crate::config::interpolation::SECRET;
-use crate::config::option_path::below;
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;

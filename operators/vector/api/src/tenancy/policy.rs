@@ -6,11 +6,8 @@ use glob::{MatchOptions, Pattern};
 use serde::Deserialize;
 use serde_json::Value;
 use shared_validation::{Settings, did_you_mean};
+use vector_config::{Catalogue, ComponentKind, confinement};
 use vector_vrl::is_known_function;
-
-use crate::config::catalogue::Catalogue;
-use crate::config::component::ComponentKind;
-use crate::config::confinement;
 
 /// Section of the policy file.
 pub(crate) const SETTINGS: Settings = Settings {

@@ -1,8 +1,7 @@
 //! Role that runs a pipeline, derived from the types of its sources.
 
 use serde_json::{Map, Value};
-
-use crate::config::component::KUBERNETES_EVENTS;
+use vector_config::KUBERNETES_EVENTS;
 
 /// Role that runs a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath};
 
-use crate::config::diagnostic::{Check, DiagnosticList};
+use crate::diagnostic::{Check, DiagnosticList};
 
 /// Reports every value that Vector cannot read.
 pub(crate) fn validate(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
@@ -26,11 +26,7 @@ pub(crate) fn validate(value: &Value, path: &FieldPath, problems: &mut Diagnosti
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                validate(
-                    value,
-                    &crate::config::option_path::below(path, name),
-                    problems,
-                );
+                validate(value, &crate::option_path::below(path, name), problems);
             }
         }
         _ => {}

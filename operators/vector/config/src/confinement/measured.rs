@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::config::catalogue::Catalogue;
-use crate::config::component::{Component, ComponentKind};
-use crate::config::confinement::{OPT_OUT, OptOut, validate};
-use crate::config::diagnostic::{Check, DiagnosticList};
+use crate::catalogue::Catalogue;
+use crate::component::{Component, ComponentKind};
+use crate::confinement::{OPT_OUT, OptOut, validate};
+use crate::diagnostic::{Check, DiagnosticList};
 
 /// Recorded answers.
 const MEASURED: &str = include_str!("measured.txt");

@@ -40,7 +40,7 @@ impl ComponentKind {
 
 /// Source type of the operator, which Vector does not have. The operator replaces it with a source that receives events
 /// from the event collector.
-pub(crate) const KUBERNETES_EVENTS: &str = "kubernetes_events";
+pub const KUBERNETES_EVENTS: &str = "kubernetes_events";
 
 /// Component of a configuration.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,8 @@ impl<'a> Component<'a> {
 }
 
 /// Returns true if an input is a pattern, which may match any number of outputs.
-pub(crate) fn is_pattern(input: &str) -> bool {
+#[must_use]
+pub fn is_pattern(input: &str) -> bool {
     input.contains(['*', '?', '['])
 }
 

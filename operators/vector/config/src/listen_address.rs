@@ -6,9 +6,9 @@ use std::fmt;
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
-use crate::config::component::{Component, ComponentKind, KUBERNETES_EVENTS, components};
-use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::config::option_format::Listening;
+use crate::component::{Component, ComponentKind, KUBERNETES_EVENTS, components};
+use crate::diagnostic::{Check, DiagnosticList};
+use crate::option_format::Listening;
 
 /// Address that a component listens on: the protocol, and the address as Vector compares it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,8 @@ pub struct ListenAddress {
 
 impl ListenAddress {
     /// Returns the path of the option in a component.
-    pub(crate) fn path(&self, component: &Component<'_>) -> FieldPath {
+    #[must_use]
+    pub fn path(&self, component: &Component<'_>) -> FieldPath {
         let names = self.option.split('.');
         names.fold(FieldPath::new(component.path()), |path, name| {
             path.child(name)

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::config::component::{Component, ComponentKind};
-use crate::config::event_type::DataType;
+use crate::component::{Component, ComponentKind};
+use crate::event_type::DataType;
 
 /// Block of a configuration that contains the tables.
 pub(crate) const BLOCK: &str = "enrichment_tables";
@@ -55,8 +55,8 @@ mod tests {
     use vector_vrl::InProcessCompiler;
 
     use super::*;
-    use crate::config::catalogue::Catalogue;
-    use crate::config::validate::validate_config;
+    use crate::catalogue::Catalogue;
+    use crate::validate::validate_config;
 
     /// Returns the paths of the errors of a configuration with a table, a source of this type and a sink with these
     /// inputs.

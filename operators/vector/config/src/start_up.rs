@@ -7,11 +7,11 @@
 
 use serde_json::Value;
 
-use crate::config::catalogue::Catalogue;
-use crate::config::component::{ComponentKind, components};
-use crate::config::confinement;
-use crate::config::confinement::OptOut;
-use crate::config::diagnostic::{Diagnostic, DiagnosticList};
+use crate::catalogue::Catalogue;
+use crate::component::{ComponentKind, components};
+use crate::confinement;
+use crate::confinement::OptOut;
+use crate::diagnostic::{Diagnostic, DiagnosticList};
 
 /// Validates a configuration for the errors that only the start of Vector reports.
 ///

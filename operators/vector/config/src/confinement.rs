@@ -18,16 +18,16 @@ use std::borrow::Cow;
 use serde_json::Value;
 use shared_validation::{FieldError, FieldPath};
 
-use crate::config::catalogue::Catalogue;
-use crate::config::component::{Component, ComponentKind};
-use crate::config::confinement::fields::{Confined, Holds, Sink};
-use crate::config::confinement::template::Template;
-use crate::config::confinement::unconfined::Unconfined;
-use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::config::option_path::below;
+use crate::catalogue::Catalogue;
+use crate::component::{Component, ComponentKind};
+use crate::confinement::fields::{Confined, Holds, Sink};
+use crate::confinement::template::Template;
+use crate::confinement::unconfined::Unconfined;
+use crate::diagnostic::{Check, DiagnosticList};
+use crate::option_path::below;
 
 /// The option that turns confinement off for one sink.
-pub(crate) const OPT_OUT: &str = "dangerously_allow_unconfined_template_resolution";
+pub const OPT_OUT: &str = "dangerously_allow_unconfined_template_resolution";
 
 /// The user who may turn confinement off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,7 +271,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::start_up::validate_start_up;
+    use crate::start_up::validate_start_up;
 
     /// Returns the errors of a sink.
     fn errors(sink: &Value, opt_out: OptOut) -> Vec<FieldError> {

@@ -5,9 +5,9 @@ use shared_validation::{FieldError, FieldPath};
 use vector_vrl::Purpose;
 use vrl::path::{OwnedSegment, parse_target_path};
 
-use crate::config::compilation::Compilation;
-use crate::config::component::Component;
-use crate::config::diagnostic::{Check, DiagnosticList};
+use crate::compilation::Compilation;
+use crate::component::Component;
+use crate::diagnostic::{Check, DiagnosticList};
 
 /// Half a nanosecond: Vector rounds a shorter time to zero.
 const SHORTEST_SECONDS: f64 = 5e-10;
@@ -226,9 +226,9 @@ mod tests {
     use vector_vrl::InProcessCompiler;
 
     use super::*;
-    use crate::config::catalogue::Catalogue;
-    use crate::config::component::ComponentKind;
-    use crate::config::validate::validate_config as judge_all;
+    use crate::catalogue::Catalogue;
+    use crate::component::ComponentKind;
+    use crate::validate::validate_config as judge_all;
 
     const NO_PROGRAM: &str = "(((";
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 use vector_vrl::{Compiler, MakeCompiler, Program, Purpose, VrlCost, limits};
 
-use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::config::interpolation::SECRET;
+use crate::diagnostic::{Check, DiagnosticList};
+use crate::interpolation::SECRET;
 
 /// State that the programs of a configuration share.
 pub(crate) struct Compilation<'a> {

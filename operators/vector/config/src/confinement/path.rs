@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::config::confinement::template::Template;
-use crate::config::confinement::unconfined::Unconfined;
-use crate::config::interpolation::is_replaced;
-use crate::config::option_format;
+use crate::confinement::template::Template;
+use crate::confinement::unconfined::Unconfined;
+use crate::interpolation::is_replaced;
+use crate::option_format;
 
 /// Returns each option of a `file` sink that Vector does not start with, and the reason.
 pub(crate) fn validate(options: &Value, is_confined: bool) -> Vec<(&'static str, Unconfined)> {

@@ -1,8 +1,8 @@
 //! Templates and their literal prefixes.
 
-use crate::config::confinement::unconfined::Unconfined;
-use crate::config::confinement::uri;
-use crate::config::option_format;
+use crate::confinement::unconfined::Unconfined;
+use crate::confinement::uri;
+use crate::option_format;
 
 /// A template that refers to fields of events.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,10 @@ use serde_json::Value;
 use shared_validation::FieldPath;
 use vector_vrl::Purpose;
 
-use crate::config::compilation::Compilation;
-use crate::config::component::Component;
-use crate::config::diagnostic::DiagnosticList;
-use crate::config::option_path::below;
+use crate::compilation::Compilation;
+use crate::component::Component;
+use crate::diagnostic::DiagnosticList;
+use crate::option_path::below;
 
 /// Validates every program in the options of a component.
 pub(crate) fn validate(

@@ -3,7 +3,8 @@
 use shared_validation::FieldPath;
 
 /// Appends a name to a path: `.name` if it could be the name of an option, `[name]` otherwise.
-pub(crate) fn below(path: &FieldPath, name: &str) -> FieldPath {
+#[must_use]
+pub fn below(path: &FieldPath, name: &str) -> FieldPath {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if !name.is_empty() && name.chars().all(is_plain) {
         path.child(name)

@@ -9,11 +9,11 @@ use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 use shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
 
-use crate::config::catalogue::{Catalogue, Entry};
-use crate::config::component::{Component, ComponentKind};
-use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::config::option_path::below;
-use crate::config::options::Options;
+use crate::catalogue::{Catalogue, Entry};
+use crate::component::{Component, ComponentKind};
+use crate::diagnostic::{Check, DiagnosticList};
+use crate::option_path::below;
+use crate::options::Options;
 
 /// Maximum number of findings that are reported for one component.
 const MOST_TOLD: usize = 100;

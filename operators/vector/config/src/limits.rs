@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
-use crate::config::component::{Component, ComponentKind, components, is_pattern};
+use crate::component::{Component, ComponentKind, components, is_pattern};
 
 /// Maximum number of components of a configuration.
 const MOST_COMPONENTS: usize = 1000;

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 use vector_vrl::MakeCompiler;
 
-use crate::config::catalogue::Catalogue;
-use crate::config::compilation::Compilation;
-use crate::config::component::{ComponentKind, components};
-use crate::config::diagnostic::{Check, Diagnostic, DiagnosticList};
-use crate::config::{
+use crate::catalogue::Catalogue;
+use crate::compilation::Compilation;
+use crate::component::{ComponentKind, components};
+use crate::diagnostic::{Check, Diagnostic, DiagnosticList};
+use crate::{
     encodings, limits, listen_address, option_diagnostics, programs, toml_compat, topology,
     transforms,
 };

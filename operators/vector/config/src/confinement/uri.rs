@@ -4,8 +4,8 @@ use http::Uri;
 use serde_json::Value;
 use url::Url;
 
-use crate::config::confinement::unconfined::Unconfined;
-use crate::config::interpolation::{is_replaced, without_variables};
+use crate::confinement::unconfined::Unconfined;
+use crate::interpolation::{is_replaced, without_variables};
 
 /// Characters that some servers read as a `/` once they have decoded a path; `%25` is decoded twice by a proxy
 /// before a server.
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::confinement::template::Template;
+    use crate::confinement::template::Template;
 
     fn problem(text: &str) -> Option<Unconfined> {
         Template::read(text).expect("a template").unconfined()

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// Start of a reference to a secret.
-pub(crate) const SECRET: &str = "SECRET[";
+pub const SECRET: &str = "SECRET[";
 
 /// Pattern of variables that Vector replaces in the text of a configuration; `$$` is a literal `$`.
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {

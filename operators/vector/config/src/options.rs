@@ -12,13 +12,13 @@ use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 use shared_validation::FieldPath;
 
-use crate::config::aliases::Aliases;
-use crate::config::option_format;
-use crate::config::option_format::OptionFormat;
-use crate::config::option_path::below as path_below;
+use crate::aliases::Aliases;
+use crate::option_format;
+use crate::option_format::OptionFormat;
+use crate::option_path::below as path_below;
 
 /// Compiled schema of a value.
-pub(crate) struct Options {
+pub struct Options {
     /// Node of the catalogue.
     node: Value,
     /// Schema that is closed everywhere: a value that passes needs no further validation.
@@ -95,11 +95,7 @@ impl Options {
     }
 
     /// Returns the path and the value of every option that contains a file name.
-    pub(crate) fn files<'a>(
-        &'a self,
-        value: &'a Value,
-        path: &FieldPath,
-    ) -> Vec<(FieldPath, &'a str)> {
+    pub fn files<'a>(&'a self, value: &'a Value, path: &FieldPath) -> Vec<(FieldPath, &'a str)> {
         let mut found = Vec::new();
         self.files_below(&self.node, value, path, &mut found);
         found.sort();

@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::config::component::ComponentKind;
-use crate::config::event_type::DataType;
-use crate::config::options::Options;
+use crate::component::ComponentKind;
+use crate::event_type::DataType;
+use crate::options::Options;
 
 /// Catalogue of Vector 0.57.
-const SHIPPED: &str = include_str!("../../catalogue/0.57.json");
+const SHIPPED: &str = include_str!("../catalogue/0.57.json");
 
 /// Catalogue of one version of Vector.
 pub struct Catalogue {
@@ -84,7 +84,7 @@ struct EntryFile<'a> {
 
 impl Entry {
     /// Returns the name of an option and its aliases.
-    pub(crate) fn names_of<'a>(&'a self, option: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn names_of<'a>(&'a self, option: &'a str) -> impl Iterator<Item = &'a str> {
         let aliases = self.aliases.iter();
         let aliases = aliases.filter(move |(_, name)| *name == option);
         [option]
@@ -170,7 +170,7 @@ impl Catalogue {
     }
 
     /// Returns the options of a component type, which are compiled on first use.
-    pub(crate) fn options<'a>(&'a self, entry: &'a Entry) -> &'a Options {
+    pub fn options<'a>(&'a self, entry: &'a Entry) -> &'a Options {
         entry.compiled.get_or_init(|| {
             let node = serde_json::from_str(entry.options.get())
                 .expect("the generated catalogue is valid");
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_vrl_version_of_the_catalogue_is_the_locked_one() {
-        let locked = include_str!("../../../../../Cargo.lock");
+        let locked = include_str!("../../../../Cargo.lock");
         let vrl = format!(
             "name = \"vrl\"\nversion = \"{}\"\n",
             Catalogue::shipped().vrl

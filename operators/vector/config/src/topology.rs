@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath, did_you_mean};
 
-use crate::config::catalogue::Catalogue;
-use crate::config::component::{Component, ComponentKind, components, is_pattern};
-use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::config::enrichment_tables;
-use crate::config::event_type::DataType;
-use crate::config::outputs;
+use crate::catalogue::Catalogue;
+use crate::component::{Component, ComponentKind, components, is_pattern};
+use crate::diagnostic::{Check, DiagnosticList};
+use crate::enrichment_tables;
+use crate::event_type::DataType;
+use crate::outputs;
 
 /// Maximum number of problems for which a similar name is suggested: each needs a comparison with every output.
 const MOST_GUESSED: usize = 20;

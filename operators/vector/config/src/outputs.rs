@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use shared_validation::{FieldError, FieldPath};
 
-use crate::config::catalogue::Catalogue;
-use crate::config::component::{Component, ComponentKind};
-use crate::config::diagnostic::{Check, DiagnosticList};
-use crate::config::encodings;
-use crate::config::enrichment_tables;
-use crate::config::event_type::DataType;
+use crate::catalogue::Catalogue;
+use crate::component::{Component, ComponentKind};
+use crate::diagnostic::{Check, DiagnosticList};
+use crate::encodings;
+use crate::enrichment_tables;
+use crate::event_type::DataType;
 
 /// Output names that Vector reserves.
 const RESERVED: [&str; 2] = ["_default", "_unmatched"];

@@ -6,8 +6,8 @@ use serde_json::Value;
 use shared_validation::{FieldError, FieldPath};
 use vrl::path::parse_value_path;
 
-use crate::config::component::Component;
-use crate::config::diagnostic::{Check, DiagnosticList};
+use crate::component::Component;
+use crate::diagnostic::{Check, DiagnosticList};
 
 /// Returns the encoding of a sink and its path. For `opentelemetry`, it is an option of the protocol.
 pub(crate) fn of<'a>(sink: &Component<'a>) -> Option<(FieldPath, &'a Value)> {
@@ -50,8 +50,8 @@ mod tests {
     use serde_json::json;
     use vector_vrl::InProcessCompiler;
 
-    use crate::config::catalogue::Catalogue;
-    use crate::config::validate::validate_config;
+    use crate::catalogue::Catalogue;
+    use crate::validate::validate_config;
 
     #[test]
     fn a_field_cannot_be_listed_in_only_fields_and_except_fields() {

@@ -1,0 +1,35 @@
+//! Vector's configuration language: components, options, topology. This crate is pure.
+//!
+//! [`validate_config`] reports the errors that `vector validate --no-environment` reports. [`validate_start_up`] reports
+//! those errors of the start of Vector that can be found without its environment: so far only template confinement.
+
+mod aliases;
+mod catalogue;
+mod compilation;
+mod component;
+pub mod confinement;
+mod diagnostic;
+mod encodings;
+mod enrichment_tables;
+mod event_type;
+pub mod interpolation;
+mod limits;
+pub mod listen_address;
+mod option_diagnostics;
+mod option_format;
+pub mod option_path;
+mod options;
+mod outputs;
+mod programs;
+mod start_up;
+mod toml_compat;
+mod topology;
+mod transforms;
+mod validate;
+
+pub use crate::catalogue::{Catalogue, Entry};
+pub use crate::component::{Component, ComponentKind, KUBERNETES_EVENTS, components, is_pattern};
+pub use crate::diagnostic::{Check, Diagnostic};
+pub use crate::options::Options;
+pub use crate::start_up::validate_start_up;
+pub use crate::validate::validate_config;
