@@ -42,7 +42,7 @@ impl Site {
             controller_args: controller_args.iter().map(ToString::to_string).collect(),
             controller_server: None,
         };
-        let manifests = root().join("manifests");
+        let manifests = root().join("manifests/config");
         let installation = Installation::apply(&cluster, &manifests, options);
         Self {
             installation: installation.await.expect("manifests"),

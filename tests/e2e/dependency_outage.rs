@@ -11,7 +11,7 @@ use crate::webhook::WebhookClient;
 async fn without_its_crd_the_controller_waits_and_the_webhook_validates() {
     let mut env = TestEnv::start().await;
     let webhook = WebhookClient::of(&env).await;
-    let crd = root().join("manifests/crd-clouddatabases.yaml");
+    let crd = root().join("manifests/config/crd-clouddatabases.yaml");
     let crd = crd.to_string_lossy();
     env.kubectl(&["delete", "-f", &crd])
         .expect("the CRD is deleted");

@@ -97,7 +97,7 @@ impl TestEnv {
         };
         let manifests = match detours.kinds {
             Some(kinds) => write_manifests(&cluster, kinds, detours.manifest_args),
-            None => root().join("manifests"),
+            None => root().join("manifests/config"),
         };
         let mut installation = Installation::apply(&cluster, &manifests, options)
             .await

@@ -46,7 +46,7 @@ fn invalid(name: &str) -> serde_json::Value {
 
 /// Manifest of the validating webhook, with the port of the webhook in this test.
 fn manifest(env: &TestEnv) -> PathBuf {
-    let text = fs::read_to_string(root().join("manifests/validating-webhook.yaml"));
+    let text = fs::read_to_string(root().join("manifests/config/validating-webhook.yaml"));
     let port = format!("port: {}", env.installation.webhook_port());
     let text = text.expect("a manifest");
     assert!(text.contains("port: 443") && text.contains("failurePolicy: Ignore"));

@@ -10,7 +10,7 @@ use crate::env::root;
 async fn the_pods_of_the_manifests_satisfy_restricted_pod_security_and_run() {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node-0").await.expect("a node");
-    let manifests = root().join("manifests");
+    let manifests = root().join("manifests/config");
     cluster
         .run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])
         .expect("everything applies");
@@ -40,7 +40,7 @@ async fn with_the_split_component_the_webhook_pods_contain_only_the_serving_cert
     let overlay = cluster.directory().join("overlay");
     std::fs::create_dir(&overlay).expect("a folder");
     // kustomize accepts relative paths only.
-    let manifests = root().join("manifests").canonicalize().expect("a path");
+    let manifests = root().join("manifests/config").canonicalize().expect("a path");
     let up = "../".repeat(overlay.components().count() - 1);
     let base = format!(
         "{up}{}",
@@ -150,7 +150,7 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_webhook_configurations_are_deleted_first() {
     let cluster = Cluster::start().await.expect("a cluster");
-    let manifests = root().join("manifests");
+    let manifests = root().join("manifests/config");
     let manifests = manifests.to_string_lossy();
     let apply = cluster.run_kubectl(&["apply", "-k", &manifests]);
     apply.expect("everything applies");
@@ -172,7 +172,7 @@ async fn the_webhook_configurations_are_deleted_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn users_who_edit_databases_cannot_write_their_status() {
     let cluster = Cluster::start().await.expect("a cluster");
-    let manifests = root().join("manifests");
+    let manifests = root().join("manifests/config");
     cluster
         .run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])
         .expect("everything applies");
@@ -225,7 +225,7 @@ fn the_demo_runs_to_its_end() {
 fn the_committed_manifests_are_current() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["manifests", "--check"])
-        .arg(root().join("manifests"))
+        .arg(root().join("manifests/config"))
         .output()
         .expect("the program runs");
     assert!(

@@ -33,7 +33,7 @@ impl Testbed {
             .collect(),
             controller_server: None,
         };
-        let manifests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../manifests");
+        let manifests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../manifests/config");
         let fleet = Fleet::apply(&cluster, &manifests, options, webhook_args, count);
         let mut testbed = Self {
             fleet: fleet.await.expect("manifests"),

@@ -13,7 +13,7 @@ use crate::program::Program;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Output folder.
-    #[arg(default_value = "manifests")]
+    #[arg(default_value = "manifests/config")]
     directory: PathBuf,
     /// Write nothing; fail if a file is missing or out of date.
     #[arg(long)]
