@@ -40,7 +40,10 @@ async fn with_the_split_component_the_webhook_pods_contain_only_the_serving_cert
     let overlay = cluster.directory().join("overlay");
     std::fs::create_dir(&overlay).expect("a folder");
     // kustomize accepts relative paths only.
-    let manifests = root().join("manifests/config").canonicalize().expect("a path");
+    let manifests = root()
+        .join("manifests/config")
+        .canonicalize()
+        .expect("a path");
     let up = "../".repeat(overlay.components().count() - 1);
     let base = format!(
         "{up}{}",

@@ -157,7 +157,7 @@ impl WebhookClient {
     }
 }
 
-/// AdmissionReview as the API server sends it.
+/// `AdmissionReview` as the API server sends it.
 pub fn review(object: &Value, old: Option<&Value>) -> Value {
     let ApiResource {
         group,

@@ -47,7 +47,7 @@ pub(crate) fn read(secret: &Secret) -> Option<CertificateBundle> {
     };
     Some(CertificateBundle {
         current_ca: signing,
-        next_ca: next_ca,
+        next_ca,
         previous_cas: trusted.collect(),
         serving: pair(secret)?,
         rotation_requested: annotation(ROTATE).is_some(),
@@ -139,7 +139,7 @@ mod tests {
         let next_ca = |injected_at| {
             Some(NextCa {
                 ca: next.clone(),
-                injected_at: injected_at,
+                injected_at,
             })
         };
         let since = OffsetDateTime::UNIX_EPOCH + Duration::from_millis(1_234_567);
@@ -151,8 +151,8 @@ mod tests {
             (None, vec![old.certificate.clone()]),
         ] {
             let keys = CertificateBundle {
-                next_ca: next_ca,
-                previous_cas: previous_cas,
+                next_ca,
+                previous_cas,
                 ..steady.clone()
             };
             write(&mut secret, &keys);

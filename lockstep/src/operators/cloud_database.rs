@@ -1,4 +1,4 @@
-//! CloudDatabase: AWS RDS instances.
+//! `CloudDatabase`: AWS RDS instances.
 
 use std::num::NonZeroU32;
 #[cfg(feature = "dev")]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use controller::Reconciler;
 use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext};
 use serde_json::Value;
-use shared_validation::ValidatedResource;
 use vector_reconciler::ValidateOnlyReconciler;
 use vector_rules::port_allocation::ClusterSnapshot;
 use vector_rules::{
@@ -19,11 +18,11 @@ use crate::vector;
 /// Returns the operator.
 pub(crate) fn operator() -> Operator {
     Operator::new()
-        .kind(pipelines::<VectorPipeline>)
-        .kind(pipelines::<ClusterVectorPipeline>)
-        .kind(workloads::<Vector>)
-        .kind(workloads::<VectorAggregator>)
-        .kind(workloads::<ClusterVectorAggregator>)
+        .kind(|(), context| pipelines::<VectorPipeline>(context))
+        .kind(|(), context| pipelines::<ClusterVectorPipeline>(context))
+        .kind(|(), _| ValidateOnlyReconciler::<Vector>::workloads())
+        .kind(|(), _| ValidateOnlyReconciler::<VectorAggregator>::workloads())
+        .kind(|(), _| ValidateOnlyReconciler::<ClusterVectorAggregator>::workloads())
         // The CRDs may belong to another installation. They must not be replaced unless the user names the kinds.
         .only_when_named()
         .audit_snapshot::<PipelineSnapshot>()
@@ -31,18 +30,8 @@ pub(crate) fn operator() -> Operator {
         .ruleset_extension(context)
 }
 
-fn pipelines<K: Pipeline>(
-    (): &(),
-    context: &OperatorContext,
-) -> impl Reconciler<Kind = K> + use<K> {
+fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K> + use<K> {
     ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds)
-}
-
-fn workloads<K: ValidatedResource>(
-    (): &(),
-    _: &OperatorContext,
-) -> impl Reconciler<Kind = K> + use<K> {
-    ValidateOnlyReconciler::<K>::workloads()
 }
 
 /// Creates the compiler of VRL programs and the validation cache for a subcommand.

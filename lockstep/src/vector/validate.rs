@@ -14,7 +14,6 @@ use crate::vector::configuration::{File, Format};
 use crate::vector::{REFUSED, lines, pool};
 
 #[derive(clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// Files that form one configuration together. The extension selects YAML, JSON or TOML; `-` reads YAML from
     /// standard input.

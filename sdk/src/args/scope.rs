@@ -5,8 +5,8 @@ use anyhow::{bail, ensure};
 /// Options for the scope of an installation.
 #[derive(Clone, clap::Args)]
 pub(crate) struct InstallScopeArgs {
-    /// Watch only these namespaces (comma-separated). The controller is installed in the first one and uses Roles
-    /// instead of ClusterRoles. The webhook is not installed and no cluster-scoped object is written. Default: all
+    /// Watch only these namespaces (comma-separated). The controller is installed in the first one and uses roles
+    /// instead of cluster roles. The webhook is not installed and no cluster-scoped object is written. Default: all
     /// namespaces.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     watch_namespaces: Vec<String>,

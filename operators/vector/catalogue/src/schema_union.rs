@@ -138,7 +138,7 @@ pub(crate) fn any(
                 names.extend(value["enum"].as_array().into_iter().flatten().cloned());
             }
             SchemaAlternative::Other(value) if !others.contains(value) => {
-                others.push(value.clone())
+                others.push(value.clone());
             }
             _ => {}
         }

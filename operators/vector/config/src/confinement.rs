@@ -34,7 +34,7 @@ pub const OPT_OUT: &str = "dangerously_allow_unconfined_template_resolution";
 pub enum OptOut {
     /// The author of the configuration.
     Author,
-    /// An administrator, in a ClusterVectorPipeline; the author is a tenant who is denied the option.
+    /// An administrator, in a `ClusterVectorPipeline`; the author is a tenant who is denied the option.
     Administrator,
 }
 

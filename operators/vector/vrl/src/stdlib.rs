@@ -32,11 +32,14 @@ fn all() -> &'static [Box<dyn Function>] {
     })
 }
 
+/// Functions of the library, with the names of the denied ones.
+type Restricted = (BTreeSet<String>, Vec<Box<dyn Function>>);
+
 /// Functions that a program may call, in the form that the compiler expects. They are kept, because consecutive
 /// programs usually have the same denied functions.
 #[derive(Default)]
 pub(crate) struct AllowedFunctions {
-    last: Option<(BTreeSet<String>, Vec<Box<dyn Function>>)>,
+    last: Option<Restricted>,
 }
 
 impl AllowedFunctions {
