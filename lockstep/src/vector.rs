@@ -3,15 +3,13 @@
 pub(crate) mod configuration;
 pub(crate) mod lines;
 pub(crate) mod pool;
+mod problems;
 pub(crate) mod validate;
 pub(crate) mod worker;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-/// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
-const REFUSED: u8 = 78;
 
 /// Validate Vector configurations.
 #[derive(Parser)]

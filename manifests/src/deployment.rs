@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{InstallOptions, crds, names};
+use crate::options::InstallOptions;
+use crate::{crds, names};
 
 /// Directory in which the controller stores the TLS key pair and the CRD status for the webhook.
 const KEYS: &str = "/run/lockstep/tls";

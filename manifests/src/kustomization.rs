@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::Manifest;
+use crate::manifest::Manifest;
 
 pub(crate) fn kustomization(files: &[Manifest]) -> Value {
     let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();

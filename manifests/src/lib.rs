@@ -4,39 +4,18 @@ mod crds;
 mod deployment;
 mod json_schema;
 mod kustomization;
+mod manifest;
 pub mod names;
 mod namespaced;
+mod options;
 mod rbac;
 mod separate_pods;
 mod webhook_configuration;
 
-use serde_json::Value;
-use shared_validation::{Validator, ValidatorRegistry};
+use crate::manifest::{crd_file, manifest, schemas};
 
-/// Options of an installation.
-pub struct InstallOptions<'a> {
-    /// Kinds to install.
-    pub validators: &'a ValidatorRegistry,
-    /// RBAC rules that the operators need besides those for their own kinds, as `PolicyRule`s.
-    pub rbac_rules: Vec<Value>,
-    /// Additional arguments of the controller.
-    pub controller_args: Vec<String>,
-    /// Namespaces that the installation is limited to. It runs in the first one. If empty, it covers the whole
-    /// cluster.
-    pub namespaces: Vec<String>,
-    /// If true, only the webhook is installed. Another installation owns the CRDs, the objects and their statuses,
-    /// and this one does not modify them.
-    pub webhook_only: bool,
-}
-
-/// Generated file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manifest {
-    /// Path relative to the directory `manifests/`.
-    pub name: String,
-    /// Content of the file.
-    pub content: String,
-}
+pub use crate::manifest::Manifest;
+pub use crate::options::InstallOptions;
 
 /// Renders all files, in the order in which they are applied.
 #[must_use]
@@ -79,43 +58,4 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     ));
     files.extend(schemas(install));
     files
-}
-
-/// Returns the JSON Schemas of all kinds, for editors.
-fn schemas(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
-    let validators = install.validators.iter();
-    validators.map(|ruleset| schema(ruleset.as_ref()))
-}
-
-/// Returns the file with the CRD of a kind.
-fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
-    let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
-    let name = format!("crd-{}.yaml", plural.unwrap_or_default());
-    manifest(&name, std::slice::from_ref(crd))
-}
-
-/// Returns the file with the JSON Schema of a kind.
-fn schema(ruleset: &dyn Validator) -> Manifest {
-    let (group, version, kind) = (ruleset.group(), ruleset.version(), ruleset.kind());
-    let schema = json_schema::json_schema(ruleset.crd(), group, version, kind);
-    Manifest {
-        name: format!("schemas/{}_{version}.json", kind.to_lowercase()),
-        content: format!("{schema:#}\n"),
-    }
-}
-
-/// Returns a YAML file with these objects.
-fn manifest(name: &str, objects: &[Value]) -> Manifest {
-    let documents: Vec<_> = objects
-        .iter()
-        .map(|object| serde_saphyr::to_string(object).expect("JSON is valid YAML"))
-        .collect();
-    let content = format!(
-        "# Written by `lockstep manifests`; do not edit.\n{}",
-        documents.join("---\n")
-    );
-    Manifest {
-        name: name.to_owned(),
-        content,
-    }
 }

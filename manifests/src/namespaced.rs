@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::{
-    InstallOptions, Manifest, crd_file, crds, deployment, kustomization, manifest, rbac, schemas,
-};
+use crate::manifest::{Manifest, crd_file, manifest, schemas};
+use crate::options::InstallOptions;
+use crate::{crds, deployment, kustomization, rbac};
 
 /// Renders the objects in the namespaces, and in the directory `cluster/` the cluster-scoped objects, which need a
 /// cluster administrator.

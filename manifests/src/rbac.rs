@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use shared_validation::Validator;
 
-use crate::{InstallOptions, crds, names};
+use crate::options::InstallOptions;
+use crate::{crds, names};
 
 pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut all = vec![

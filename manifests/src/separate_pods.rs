@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{InstallOptions, deployment, names};
+use crate::options::InstallOptions;
+use crate::{deployment, names};
 
 /// Name of the controller's own Deployment, and value of its label.
 const CONTROLLER: &str = "lockstep-controller";

@@ -7,7 +7,7 @@ use shared_validation::{FieldError, ParsedJson};
 use vector_rules::Catalogue;
 
 use crate::vector::configuration;
-use crate::vector::validate::problems;
+use crate::vector::problems::problems;
 
 /// Validates every line and writes its result, in the order of the lines. Returns true if all configurations are
 /// valid.

@@ -1,17 +1,19 @@
 //! `lockstep vector validate`: validation of Vector configurations.
 
-use std::collections::BTreeSet;
 use std::io::{self, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lockstep_sdk::{InputFormat, on_one_line};
-use serde_json::Value;
-use vector_rules::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
+use vector_rules::Catalogue;
 
 use crate::vector::configuration;
 use crate::vector::configuration::{File, Format};
-use crate::vector::{REFUSED, lines, pool};
+use crate::vector::lines;
+use crate::vector::problems::problems;
+
+/// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
+const EX_CONFIG: u8 = 78;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -43,16 +45,6 @@ pub(crate) struct Args {
     start: bool,
 }
 
-/// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
-/// starting.
-pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
-    let mut problems = validate_config(catalogue, config, &BTreeSet::new(), pool::compiler);
-    if with_start {
-        problems.extend(validate_start_up(catalogue, config, OptOut::Author));
-    }
-    problems
-}
-
 pub(crate) fn run(args: &Args) -> ExitCode {
     let done = if args.input_format == Some(InputFormat::Jsonl) {
         validate_lines(&args.files, args.start)
@@ -61,12 +53,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(REFUSED),
+        Ok(false) => ExitCode::from(EX_CONFIG),
         // The reader has closed the pipe.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(REFUSED),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(EX_CONFIG),
         Err(error) => {
             eprintln!("lockstep: {error}");
-            ExitCode::from(REFUSED)
+            ExitCode::from(EX_CONFIG)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Client that sends reviews to one server as an API server does, over HTTP/1.1, and measures the latency of every
 //! response.
 
+use crate::pipeline_bodies::NONCE;
 use std::fs;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -23,8 +24,8 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::NAME;
-use crate::pipelines::NONCE;
+/// Host name in the certificate.
+pub(crate) const NAME: &str = "lockstep-webhook.lockstep-system.svc";
 
 /// Number of digits in the text that makes a review new.
 const DIGITS: usize = 8;

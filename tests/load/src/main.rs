@@ -6,10 +6,12 @@
 //! the CRD is reported as current, it validates only the rules that a schema cannot express, as the peer does. The
 //! floor server parses both objects without validation. The scan server does not even parse them.
 
+mod admission_review;
 mod baseline;
 mod client;
 mod crd_status;
 mod loadgen;
+mod pipeline_bodies;
 mod pipelines;
 mod report;
 mod reviews;
@@ -23,14 +25,11 @@ use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use tempfile::TempDir;
 
-use crate::client::Measured;
+use crate::client::{Measured, NAME};
 use crate::loadgen::{Asking, Question, WARM_UP_MS};
 use crate::report::{Report, Row};
 use crate::reviews::Review;
 use crate::servers::Program;
-
-/// Host name in the certificate.
-const NAME: &str = "lockstep-webhook.lockstep-system.svc";
 
 /// The allocator of the webhook, so that the floor server differs only in its work.
 #[global_allocator]

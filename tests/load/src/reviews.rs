@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use crate::pipelines;
+use crate::admission_review::{ObjectType, review};
+use crate::pipeline_bodies;
 
 /// Review with a known response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +24,6 @@ pub(crate) enum Review {
     Pipeline,
     /// CREATE of a Vector pipeline with fifty components.
     LargePipeline,
-}
-
-/// Kind and resource of the reviewed object.
-#[derive(Clone, Copy)]
-pub(crate) struct ObjectType {
-    pub(crate) group: &'static str,
-    pub(crate) kind: &'static str,
-    pub(crate) resource: &'static str,
 }
 
 const DATABASE: ObjectType = ObjectType {
@@ -66,8 +59,8 @@ impl Review {
             Self::Typical => change(0),
             Self::Large => change(96_000),
             Self::Refused => review(DATABASE, "CREATE", &broken(), None),
-            Self::Pipeline => pipelines::typical(),
-            Self::LargePipeline => pipelines::large(),
+            Self::Pipeline => pipeline_bodies::typical(),
+            Self::LargePipeline => pipeline_bodies::large(),
         }
     }
 
@@ -199,31 +192,4 @@ fn managed_fields() -> Value {
             "fieldsV1": {"f:status": {"f:conditions": {}, "f:endpoint": {}, "f:phase": {}}},
         },
     ])
-}
-
-/// Returns a review of an object.
-pub(crate) fn review(
-    of: ObjectType,
-    operation: &str,
-    object: &Value,
-    old: Option<&Value>,
-) -> Value {
-    let resource = json!({"group": of.group, "version": "v1alpha1", "resource": of.resource});
-    let kind = json!({"group": of.group, "version": "v1alpha1", "kind": of.kind});
-    json!({
-        "kind": "AdmissionReview",
-        "apiVersion": "admission.k8s.io/v1",
-        "request": {
-            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
-            "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-            "name": "orders", "namespace": "shop", "operation": operation,
-            "userInfo": {
-                "username": "system:serviceaccount:shop:deployer",
-                "uid": "b1a8f2d0-7f5b-4bb7-9d0c-93a10dd0f2a6",
-                "groups": ["system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"],
-            },
-            "object": object, "oldObject": old, "dryRun": false,
-            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"},
-        },
-    })
 }

@@ -1,0 +1,18 @@
+//! Problems of a configuration, as all commands report them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use vector_rules::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
+
+use crate::vector::pool;
+
+/// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
+/// starting.
+pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
+    let mut problems = validate_config(catalogue, config, &BTreeSet::new(), pool::compiler);
+    if with_start {
+        problems.extend(validate_start_up(catalogue, config, OptOut::Author));
+    }
+    problems
+}

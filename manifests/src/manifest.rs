@@ -1,0 +1,55 @@
+//! Generated files.
+
+use serde_json::Value;
+use shared_validation::Validator;
+
+use crate::json_schema;
+use crate::options::InstallOptions;
+
+/// Generated file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Path relative to the directory `manifests/`.
+    pub name: String,
+    /// Content of the file.
+    pub content: String,
+}
+
+/// Returns the file with the CRD of a kind.
+pub(crate) fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
+    let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
+    let name = format!("crd-{}.yaml", plural.unwrap_or_default());
+    manifest(&name, std::slice::from_ref(crd))
+}
+
+/// Returns the file with the JSON Schema of a kind.
+fn schema(ruleset: &dyn Validator) -> Manifest {
+    let (group, version, kind) = (ruleset.group(), ruleset.version(), ruleset.kind());
+    let schema = json_schema::json_schema(ruleset.crd(), group, version, kind);
+    Manifest {
+        name: format!("schemas/{}_{version}.json", kind.to_lowercase()),
+        content: format!("{schema:#}\n"),
+    }
+}
+
+/// Returns a YAML file with these objects.
+pub(crate) fn manifest(name: &str, objects: &[Value]) -> Manifest {
+    let documents: Vec<_> = objects
+        .iter()
+        .map(|object| serde_saphyr::to_string(object).expect("JSON is valid YAML"))
+        .collect();
+    let content = format!(
+        "# Written by `lockstep manifests`; do not edit.\n{}",
+        documents.join("---\n")
+    );
+    Manifest {
+        name: name.to_owned(),
+        content,
+    }
+}
+
+/// Returns the JSON Schemas of all kinds, for editors.
+pub(crate) fn schemas(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
+    let validators = install.validators.iter();
+    validators.map(|ruleset| schema(ruleset.as_ref()))
+}

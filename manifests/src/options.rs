@@ -1,0 +1,20 @@
+//! Options of an installation.
+
+use serde_json::Value;
+use shared_validation::ValidatorRegistry;
+
+/// Options of an installation.
+pub struct InstallOptions<'a> {
+    /// Kinds to install.
+    pub validators: &'a ValidatorRegistry,
+    /// RBAC rules that the operators need besides those for their own kinds, as `PolicyRule`s.
+    pub rbac_rules: Vec<Value>,
+    /// Additional arguments of the controller.
+    pub controller_args: Vec<String>,
+    /// Namespaces that the installation is limited to. It runs in the first one. If empty, it covers the whole
+    /// cluster.
+    pub namespaces: Vec<String>,
+    /// If true, only the webhook is installed. Another installation owns the CRDs, the objects and their statuses,
+    /// and this one does not modify them.
+    pub webhook_only: bool,
+}
