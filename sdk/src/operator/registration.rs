@@ -39,6 +39,7 @@ pub(crate) struct Definition {
 /// Kind, with the function that compiles its ruleset.
 #[derive(Clone, Copy)]
 pub(crate) struct KindDefinition {
+    pub(crate) group: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) compile: fn() -> anyhow::Result<Arc<dyn Validator>>,
 }
@@ -46,6 +47,7 @@ pub(crate) struct KindDefinition {
 impl KindDefinition {
     pub(crate) fn of<K: ValidatedResource>() -> Self {
         Self {
+            group: K::GROUP,
             kind: K::KIND,
             compile: compile::<K>,
         }
