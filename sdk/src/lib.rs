@@ -43,7 +43,8 @@
 //! # Other crates
 //!
 //! The crates that an operator author needs are re-exported: [`controller`] with the reconcilers,
-//! [`shared_validation`] with the rules, and [`clap`] and [`anyhow`], whose types occur in this interface.
+//! [`shared_validation`] with the rules, and [`anyhow`], [`clap`], [`kube`] and [`serde_json`], whose types occur in
+//! this interface.
 
 mod args;
 mod check;
@@ -60,6 +61,8 @@ mod tracing_export;
 pub use anyhow;
 pub use clap;
 pub use controller;
+pub use kube;
+pub use serde_json;
 pub use shared_validation;
 
 pub use crate::args::input_format::InputFormat;

@@ -77,8 +77,7 @@ impl Registry {
             .filter(|(operator, kind)| is_chosen(operator, *kind));
         let chosen = kinds
             .filter_map(|(operator, registered)| {
-                let mut validators = all.iter();
-                let ruleset = validators.find(|ruleset| ruleset.kind() == registered.kind)?;
+                let ruleset = all.get(registered.group, registered.kind)?;
                 Some((operator, registered, Arc::clone(ruleset)))
             })
             .collect();

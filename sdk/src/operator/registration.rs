@@ -43,6 +43,7 @@ pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
 /// Kind, with the function that compiles its ruleset.
 #[derive(Clone, Copy)]
 pub(crate) struct KindDefinition {
+    pub(crate) group: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) compile: fn(Option<&Extension>) -> anyhow::Result<Arc<dyn Validator>>,
 }
@@ -50,6 +51,7 @@ pub(crate) struct KindDefinition {
 impl KindDefinition {
     pub(crate) fn of<K: ValidatedResource>() -> Self {
         Self {
+            group: K::GROUP,
             kind: K::KIND,
             compile: compile::<K>,
         }
